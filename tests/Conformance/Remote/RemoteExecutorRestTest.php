@@ -17,7 +17,7 @@ final class RemoteExecutorRestTest extends RemoteExecutorTestCase
     use Contract\CarriesDepth;
     use Contract\CarriesValues;
     use Contract\IsShared;
-    use Contract\RefusesWhatStays;
+    use Contract\RefusesUnserializable;
     use Contract\RunsCallables;
     use Contract\RunsTasks;
 }

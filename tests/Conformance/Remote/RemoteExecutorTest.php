@@ -15,9 +15,9 @@ final class RemoteExecutorTest extends RemoteExecutorTestCase
 {
     use Contract\HasContext;
     use Contract\IsCancelled;
-    use Contract\IsLeft;
+    use Contract\IsAbandoned;
     use Contract\MapsInput;
-    use Contract\TellsFailures;
+    use Contract\ReportsFailures;
 
     public function testValuesOfAllKindsTravelBothWays(): void
     {

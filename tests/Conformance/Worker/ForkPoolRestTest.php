@@ -13,8 +13,8 @@ final class ForkPoolRestTest extends PoolTestCase
 {
     use Contract\KnowsClasses;
     use Contract\ReplacesWorkers;
-    use Contract\SparesNeighbours;
-    use Contract\TriesAgain;
+    use Contract\IsolatesTasks;
+    use Contract\RetriesTasks;
 
     protected function context(): WorkerContext
     {

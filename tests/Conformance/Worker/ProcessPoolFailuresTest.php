@@ -10,9 +10,9 @@ use Spindle\Worker\WorkerContext;
 final class ProcessPoolFailuresTest extends PoolTestCase
 {
     use Contract\LimitsTime;
-    use Contract\SparesNeighbours;
+    use Contract\IsolatesTasks;
     use Contract\SurvivesCrashes;
-    use Contract\TriesAgain;
+    use Contract\RetriesTasks;
 
     protected function context(): WorkerContext
     {

@@ -13,13 +13,13 @@ final class ThreadExecutorRestTest extends PoolTestCase
 {
     use Contract\CarriesValues;
     use Contract\IsCancelled;
-    use Contract\IsLeft;
+    use Contract\IsAbandoned;
     use Contract\IsShared;
     use Contract\MapsInput;
     use Contract\PullsLazily;
-    use Contract\RefusesWhatStays;
+    use Contract\RefusesUnserializable;
     use Contract\RunsTasks;
-    use Contract\TellsFailures;
+    use Contract\ReportsFailures;
     use OnThreads;
     use SharesPool;
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
-/** A task that calls one of {@see Deeds} with arguments. */
+/** A task that calls one of {@see TaskFunctions} with arguments. */
 final class Call
 {
     /** @var array<mixed> */
@@ -17,7 +17,7 @@ final class Call
 
     public function __invoke(): mixed
     {
-        $deed = [Deeds::class, $this->deed];
+        $deed = [TaskFunctions::class, $this->deed];
         \assert(\is_callable($deed));
 
         return $deed(...$this->arguments);

@@ -28,7 +28,7 @@ trait CancellationFaults
         for ($ended = $submitted = 0; $ended < $count; ++$ended) {
             for (; $submitted < $count && $submitted - $ended < 200; ++$submitted) {
                 $cancellation = new DeferredCancellation();
-                $task = new Numbered(
+                $task = new RecordedTask(
                     $submitted,
                     $this->path('starts'),
                     mt_rand(0, 50) === 0 ? mt_rand(1_000, 20_000) : 0,
@@ -55,7 +55,7 @@ trait CancellationFaults
         self::assertGreaterThan(0, $cancelled);
         self::assertSame(
             [],
-            array_filter(Numbered::starts($this->path('starts')), static fn(int $times): bool => $times !== 1),
+            array_filter(RecordedTask::starts($this->path('starts')), static fn(int $times): bool => $times !== 1),
             'run twice',
         );
         self::assertUsable($pool);
@@ -70,7 +70,7 @@ trait CancellationFaults
                 static fn(int $number): Future => $pool->submit(new Call('square', $number)),
                 range(1, 50),
             ));
-            $before = $pool->submit(new Numbered($i, $this->path('starts'), 1_000));
+            $before = $pool->submit(new RecordedTask($i, $this->path('starts'), 1_000));
             $cancellation = new DeferredCancellation();
             $long = $pool->submit(new Call('sleep', $this->path("begun{$i}")), $cancellation->getCancellation());
             self::outcome($before);
@@ -88,15 +88,16 @@ trait CancellationFaults
         $pool = $this->pool(1, grace: 0.1);
         foreach (Scale::rounds(0.5, Scale::isFull() ? 200 : 3) as $_) {
             $input = [
-                new Numbered(0, $this->path('starts'), 0),
-                new Numbered(1, $this->path('starts'), 1_000),
-                new Numbered(2, $this->path('starts'), 30_000_000),
+                new RecordedTask(0, $this->path('starts'), 0),
+                new RecordedTask(1, $this->path('starts'), 1_000),
+                new RecordedTask(2, $this->path('starts'), 30_000_000),
             ];
             $cancellation = new DeferredCancellation();
             $at = 0;
             $thrown = null;
             try {
-                foreach ($pool->map($input, Numbered::run(...), $cancellation->getCancellation()) as $key => $result) {
+                $results = $pool->map($input, RecordedTask::run(...), $cancellation->getCancellation());
+                foreach ($results as $key => $result) {
                     if ($key === 1) {
                         $at = hrtime(true);
                         $cancellation->cancel();
@@ -140,7 +141,7 @@ trait CancellationFaults
             try {
                 foreach ($pool->map(
                     self::forever(),
-                    Deeds::square(...),
+                    TaskFunctions::square(...),
                     $cancellation->getCancellation(),
                 ) as $key => $result) {
                     self::assertSame($results++, $key);
@@ -162,7 +163,7 @@ trait CancellationFaults
             $futures[] = $pool->submit(
                 $i % 10 === 5
                     ? new Call('sleep', $this->path("begun{$i}"))
-                    : new Numbered($i, $this->path('starts'), 1_000),
+                    : new RecordedTask($i, $this->path('starts'), 1_000),
             );
         }
         foreach (self::outcomes($futures) as $i => $outcome) {
@@ -174,7 +175,7 @@ trait CancellationFaults
         }
         self::assertSame(
             [],
-            array_filter(Numbered::starts($this->path('starts')), static fn(int $times): bool => $times !== 1),
+            array_filter(RecordedTask::starts($this->path('starts')), static fn(int $times): bool => $times !== 1),
             'run twice',
         );
         self::assertUsable($pool);

@@ -16,7 +16,7 @@ trait Floods
         $pool = $this->pool(2);
         $sizes = [];
         $bytes = 1 << 20;
-        foreach ($pool->map(array_fill(0, intdiv(self::FLOOD, $bytes), $bytes), Deeds::bytes(...)) as $result) {
+        foreach ($pool->map(array_fill(0, intdiv(self::FLOOD, $bytes), $bytes), TaskFunctions::bytes(...)) as $result) {
             $sizes[] = \strlen($result);
         }
 

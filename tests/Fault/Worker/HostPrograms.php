@@ -35,7 +35,7 @@ final class HostPrograms
                 new Call('ignoreTerm', sys_get_temp_dir() . '/begun'),
                 new Call('stop', sys_get_temp_dir() . '/begun'),
                 new Call('bytes', 3 << 20),
-                new Call('end', Ending::Kill),
+                new Call('end', ProcessEnding::Kill),
                 new Call('size', str_repeat('x', 3 << 20)),
             ]);
             array_map(static fn(Future $future): mixed => $future->await(), $futures);
@@ -72,12 +72,12 @@ final class HostPrograms
         $pool = self::pool($context, 1, startTimeout: 1.0);
         if (!$beforeTheFirst) {
             self::squares($pool, 1);
-            $pool->submit(new Call('end', Ending::ExitWith0))->catch(static fn() => null)->await();
+            $pool->submit(new Call('end', ProcessEnding::ExitWith0))->catch(static fn() => null)->await();
         }
         // Load the classes of the task and of its caller now: loading needs a descriptor.
         array_map(
             class_exists(...),
-            [Call::class, Deeds::class, TimeoutCancellation::class, CancelledException::class],
+            [Call::class, TaskFunctions::class, TimeoutCancellation::class, CancelledException::class],
         );
         (new TimeoutCancellation(0.0))->isRequested();
         $files = [];
@@ -181,7 +181,7 @@ final class HostPrograms
     {
         $pool = self::pool($context, 1, startTimeout: 3.0);
         self::squares($pool, 1);
-        $pool->submit(new Call('end', Ending::ExitWith0))->ignore();
+        $pool->submit(new Call('end', ProcessEnding::ExitWith0))->ignore();
         file_put_contents("{$cgroup}/pids.max", '1');
         $without = self::squares($pool, 1);
         file_put_contents("{$cgroup}/pids.max", '20');
@@ -204,7 +204,7 @@ final class HostPrograms
             $said = [];
             foreach ([
                 static fn() => $pool->submit(new Call('square', 1)),
-                static fn() => $pool->map([1], Deeds::square(...)),
+                static fn() => $pool->map([1], TaskFunctions::square(...)),
                 $pool->close(...),
                 $pool->kill(...),
             ] as $use) {
@@ -249,7 +249,7 @@ final class HostPrograms
         $gate->awaitTasks(2);
         $squares = $streamed = [];
         $status = null;
-        $loop = $pool->map(range(0, 4999), Deeds::square(...), $cancellation->getCancellation());
+        $loop = $pool->map(range(0, 4999), TaskFunctions::square(...), $cancellation->getCancellation());
         foreach ($loop as $square) {
             $squares[] = $square;
             if ($status !== null) {

@@ -26,7 +26,8 @@ trait InputFaults
                 $results = [];
                 $thrown = null;
                 try {
-                    foreach ($map(self::failingAfter($count, $suspends), Deeds::square(...)) as $key => $result) {
+                    $input = self::failingAfter($count, $suspends);
+                    foreach ($map($input, TaskFunctions::square(...)) as $key => $result) {
                         $results[$key] = $result;
                     }
                 } catch (\DomainException $thrown) {
@@ -34,7 +35,10 @@ trait InputFaults
                 ksort($results);
 
                 self::assertSame('the input ends here', $thrown?->getMessage());
-                self::assertSame($count === 0 ? [] : array_map(Deeds::square(...), range(0, $count - 1)), $results);
+                self::assertSame(
+                    $count === 0 ? [] : array_map(TaskFunctions::square(...), range(0, $count - 1)),
+                    $results,
+                );
             }
         }
         self::assertUsable($pool);
@@ -49,7 +53,7 @@ trait InputFaults
         $results = [];
         $thrown = null;
         try {
-            foreach ($pool->map($input, Deeds::same(...)) as $result) {
+            foreach ($pool->map($input, TaskFunctions::same(...)) as $result) {
                 $results[] = $result;
             }
         } catch (UnserializableException $thrown) {
@@ -74,7 +78,7 @@ trait InputFaults
             try {
                 foreach ($map(
                     self::closingAfter($count, $suspends, $pool->close(...)),
-                    Deeds::square(...),
+                    TaskFunctions::square(...),
                 ) as $result) {
                     $results[] = $result;
                 }
@@ -87,7 +91,7 @@ trait InputFaults
                 'closed before all of the input was read',
                 (string) $thrown?->getMessage(),
             );
-            self::assertSame($count === 0 ? [] : array_map(Deeds::square(...), range(0, $count - 1)), $results);
+            self::assertSame($count === 0 ? [] : array_map(TaskFunctions::square(...), range(0, $count - 1)), $results);
         }
     }
 
@@ -102,7 +106,7 @@ trait InputFaults
         $results = [];
         $thrown = null;
         try {
-            foreach ($pool->map($input, Deeds::same(...)) as $result) {
+            foreach ($pool->map($input, TaskFunctions::same(...)) as $result) {
                 $results[] = $result;
                 $pool->close();
                 $more->complete(3);
@@ -120,7 +124,7 @@ trait InputFaults
 
         $this->expectException(PoolClosedException::class);
         $this->expectExceptionMessage('killed');
-        iterator_to_array($pool->map(self::closingAfter(2_000, false, $pool->kill(...)), Deeds::square(...)));
+        iterator_to_array($pool->map(self::closingAfter(2_000, false, $pool->kill(...)), TaskFunctions::square(...)));
     }
 
     #[TestWith(['close'])]
@@ -128,15 +132,15 @@ trait InputFaults
     public function testATaskIsRefusedThatClosesItsPoolWhileItIsSerialized(string $end): void
     {
         $pool = $this->pool(1);
-        Closing::$close = $end === 'close' ? $pool->close(...) : $pool->kill(...);
+        PoolClosingValue::$close = $end === 'close' ? $pool->close(...) : $pool->kill(...);
 
         try {
-            $pool->submit(new Call('same', new Closing()));
+            $pool->submit(new Call('same', new PoolClosingValue()));
             self::fail('The pool took a task although it is closed');
         } catch (PoolClosedException) {
             $this->addToAssertionCount(1);
         } finally {
-            Closing::$close = null;
+            PoolClosingValue::$close = null;
         }
     }
 

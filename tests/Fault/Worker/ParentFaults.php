@@ -44,7 +44,7 @@ trait ParentFaults
 
         self::assertSame([
             'exited' => true,
-            'loop' => array_map(Deeds::square(...), range(0, 4999)),
+            'loop' => array_map(TaskFunctions::square(...), range(0, 4999)),
             'task' => 'running',
             'items' => ['before', 'streaming', 'after'],
         ], $answer);

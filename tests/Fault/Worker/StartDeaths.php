@@ -81,7 +81,7 @@ trait StartDeaths
     public function testAWorkerThatIsKilledBeforeItIsReadyIsReplacedByAnotherOne(): void
     {
         $first = $this->path('first');
-        $pool = $this->pool(1, initialize: static fn() => @mkdir($first) && Ending::Kill->happens());
+        $pool = $this->pool(1, initialize: static fn() => @mkdir($first) && ProcessEnding::Kill->happens());
 
         $this->assertEachRanOnce($this->submitNumbered($pool, 10));
     }
@@ -91,7 +91,7 @@ trait StartDeaths
         $file = $this->path('initialised');
         $pool = $this->pool(1, initialize: static function () use ($file): void {
             file_put_contents($file, "x\n", \FILE_APPEND);
-            Ending::Kill->happens();
+            ProcessEnding::Kill->happens();
         });
         foreach ([5, 6] as $starts) {
             $outcome = self::outcome($pool->submit(new Call('square', 1)));
@@ -143,7 +143,7 @@ trait StartDeaths
         $starts ??= $this->path('starts');
 
         return array_map(
-            static fn(int $i): Future => $pool->submit(new Numbered($i, $starts, 0)),
+            static fn(int $i): Future => $pool->submit(new RecordedTask($i, $starts, 0)),
             range(0, $count - 1),
         );
     }
@@ -152,7 +152,7 @@ trait StartDeaths
     private function assertEachRanOnce(array $futures, ?string $starts = null): void
     {
         self::assertSame(range(0, \count($futures) - 1), self::numbersOf(self::outcomes($futures)));
-        self::assertSame(array_fill(0, \count($futures), 1), Numbered::starts($starts ?? $this->path('starts')));
+        self::assertSame(array_fill(0, \count($futures), 1), RecordedTask::starts($starts ?? $this->path('starts')));
     }
 
     /** Stops all workers. Repeats this while new ones appear: a host may fork until it is stopped itself. */

@@ -97,16 +97,16 @@ trait StartFaults
         }
     }
 
-    /** @return iterable<string, array{Ending}> */
+    /** @return iterable<string, array{ProcessEnding}> */
     public static function endingsOfInitialisers(): iterable
     {
-        foreach (Ending::cases() as $ending) {
+        foreach (ProcessEnding::cases() as $ending) {
             yield $ending->value => [$ending];
         }
     }
 
     #[DataProvider('endingsOfInitialisers')]
-    public function testAnInitialiserThatFailsIsToldAndThePoolIsUsableOnceItDoesNot(Ending $ending): void
+    public function testAnInitialiserThatFailsIsToldAndThePoolIsUsableOnceItDoesNot(ProcessEnding $ending): void
     {
         $mended = $this->path('mended');
         $pool = $this->pool(2, initialize: static fn() => is_file($mended) || $ending->happens());
@@ -114,8 +114,8 @@ trait StartFaults
 
         self::assertInstanceOf(WorkerStartException::class, $outcome);
         self::assertStringContainsString(match ($ending) {
-            Ending::Error => Ending::MESSAGE,
-            Ending::ExitWith0, Ending::ExitWith3 => "exit({$this->known($ending->exitCode())})",
+            ProcessEnding::Error => ProcessEnding::MESSAGE,
+            ProcessEnding::ExitWith0, ProcessEnding::ExitWith3 => "exit({$this->known($ending->exitCode())})",
             default => "signal {$ending->signal()}",
         }, $outcome->getMessage());
         touch($mended);
@@ -159,15 +159,15 @@ trait StartFaults
         $count = Scale::isFull() ? 200 : 10;
         $futures = [];
         for ($i = 0; $i < $count; ++$i) {
-            $futures[] = $pool->submit(new Numbered($i, $file, 0));
+            $futures[] = $pool->submit(new RecordedTask($i, $file, 0));
         }
         $outcomes = self::outcomes($futures);
 
         self::assertSame(range(0, $count - 1), self::numbersOf($outcomes));
-        self::assertSame(array_fill(0, $count, 1), Numbered::starts($file));
+        self::assertSame(array_fill(0, $count, 1), RecordedTask::starts($file));
         self::assertCount(
             $count,
-            array_count_values(array_map(Numbered::workerOf(...), array_filter($outcomes, \is_int(...)))),
+            array_count_values(array_map(RecordedTask::workerOf(...), array_filter($outcomes, \is_int(...)))),
             'each by a worker of its own',
         );
     }

@@ -65,7 +65,7 @@ trait StrangerFaults
         $futures = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), $numbers);
 
         self::assertSame(
-            array_map(Deeds::square(...), $numbers),
+            array_map(TaskFunctions::square(...), $numbers),
             self::outcomes($futures),
             'by workers that come in between',
         );

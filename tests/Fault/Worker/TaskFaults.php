@@ -12,20 +12,20 @@ use Spindle\Worker\WorkerCrashedException;
 /** Tests that a task that fails, or ends its worker, fails alone. */
 trait TaskFaults
 {
-    /** @return iterable<string, array{Moment}> */
+    /** @return iterable<string, array{TaskPhase}> */
     public static function moments(): iterable
     {
-        foreach (Moment::cases() as $moment) {
+        foreach (TaskPhase::cases() as $moment) {
             yield $moment->value => [$moment];
         }
     }
 
     #[DataProvider('moments')]
-    public function testASubmittedTaskFailsAloneAndIsToldHow(Moment $moment): void
+    public function testASubmittedTaskFailsAloneAndIsToldHow(TaskPhase $moment): void
     {
         $pool = $this->pool(2);
         $file = $this->path('starts');
-        foreach (Ending::cases() as $round => $ending) {
+        foreach (ProcessEnding::cases() as $round => $ending) {
             if ($ending->signal() !== null && !$this->hasAProcessForEachWorker()) {
                 continue; // a signal ends the tasks of all workers
             }
@@ -33,11 +33,11 @@ trait TaskFaults
             $futures = [];
             $first = $round * 600;
             for ($i = $first; $i < $first + 300; ++$i) {
-                $futures[$i] = $pool->submit(new Numbered($i, $file, 0));
+                $futures[$i] = $pool->submit(new RecordedTask($i, $file, 0));
             }
-            $futures['fragile'] = $pool->submit(new Fragile($moment, $ending));
+            $futures['fragile'] = $pool->submit(new CrashingTask($moment, $ending));
             for ($i = $first + 300; $i < $first + 600; ++$i) {
-                $futures[$i] = $pool->submit(new Numbered($i, $file, 0));
+                $futures[$i] = $pool->submit(new RecordedTask($i, $file, 0));
             }
             $outcomes = self::outcomes($futures);
 
@@ -59,7 +59,7 @@ trait TaskFaults
             );
             self::assertSame(
                 array_fill(0, $first + 600, 1),
-                Numbered::starts($file),
+                RecordedTask::starts($file),
                 "each is started once, with {$ending->value}",
             );
         }
@@ -67,14 +67,14 @@ trait TaskFaults
     }
 
     #[DataProvider('moments')]
-    public function testAMapEndsWithThatOfItsInput(Moment $moment): void
+    public function testAMapEndsWithThatOfItsInput(TaskPhase $moment): void
     {
         $pool = $this->pool(2);
-        foreach (Ending::cases() as $ending) {
-            $input = ['a' => new Fragile($moment, $ending)];
+        foreach (ProcessEnding::cases() as $ending) {
+            $input = ['a' => new CrashingTask($moment, $ending)];
             $thrown = null;
             try {
-                iterator_to_array($pool->map($input, Fragile::through(...)));
+                iterator_to_array($pool->map($input, CrashingTask::through(...)));
             } catch (\Throwable $thrown) {
             }
 
@@ -88,7 +88,7 @@ trait TaskFaults
         $pool = $this->pool(1);
         $futures = [];
         for ($i = 0; $i < 10; ++$i) {
-            $futures[] = $pool->submit(new Call('end', Ending::ExitWith3));
+            $futures[] = $pool->submit(new Call('end', ProcessEnding::ExitWith3));
             $futures[] = $pool->submit(new Call('square', $i));
         }
         $outcomes = self::outcomes($futures);
@@ -124,7 +124,7 @@ trait TaskFaults
 
     public function testAKillAsTheKernelSendsItWhenMemoryRunsOutIsSaidToBeOne(): void
     {
-        $outcome = self::outcome($this->pool(1)->submit(new Call('end', Ending::Kill)));
+        $outcome = self::outcome($this->pool(1)->submit(new Call('end', ProcessEnding::Kill)));
 
         self::assertInstanceOf(WorkerCrashedException::class, $outcome);
         self::assertSame([null, 9, null], [$outcome->exitCode, $outcome->signal, $outcome->error]);
@@ -132,15 +132,15 @@ trait TaskFaults
         self::assertGreaterThan(0, $outcome->memoryPeak);
     }
 
-    private function assertToldHow(Moment $moment, Ending $ending, mixed $outcome, mixed $key = null): void
+    private function assertToldHow(TaskPhase $moment, ProcessEnding $ending, mixed $outcome, mixed $key = null): void
     {
-        if ($ending === Ending::Error && $moment === Moment::Serializing) {
+        if ($ending === ProcessEnding::Error && $moment === TaskPhase::Serializing) {
             self::assertInstanceOf(UnserializableException::class, $outcome, $ending->value);
-            self::assertStringContainsString(Ending::MESSAGE, $outcome->getMessage());
-        } elseif ($ending === Ending::Error) {
+            self::assertStringContainsString(ProcessEnding::MESSAGE, $outcome->getMessage());
+        } elseif ($ending === ProcessEnding::Error) {
             self::assertInstanceOf(TaskFailedException::class, $outcome, $ending->value);
             self::assertSame(
-                [\RuntimeException::class, Ending::MESSAGE, 1, $key],
+                [\RuntimeException::class, ProcessEnding::MESSAGE, 1, $key],
                 [$outcome->thrown->class, $outcome->thrown->message, $outcome->attempts, $outcome->key],
             );
         } else {

@@ -32,7 +32,7 @@ trait TransferFaults
         $worker = $this->onlyWorkerOf($pool);
         $before = memory_get_usage();
         foreach ([0, 1] as $round) {
-            $map = $pool->map([str_repeat('x', self::LARGE)], Deeds::size(...));
+            $map = $pool->map([str_repeat('x', self::LARGE)], TaskFunctions::size(...));
             EventLoop::defer(static function () use ($worker): void {
                 self::awaitSleep($worker);
                 posix_kill($worker, \SIGKILL);
@@ -61,15 +61,15 @@ trait TransferFaults
         self::assertSame([0, 1, 4, 9, 16], self::outcomes($others));
     }
 
-    #[TestWith([Ending::Segv])]
-    #[TestWith([Ending::Kill])]
-    public function testAWorkerThatDiesWhileItWritesAResultFailsThatTaskOnly(Ending $ending): void
+    #[TestWith([ProcessEnding::Segv])]
+    #[TestWith([ProcessEnding::Kill])]
+    public function testAWorkerThatDiesWhileItWritesAResultFailsThatTaskOnly(ProcessEnding $ending): void
     {
         $pool = $this->pool(1);
         $before = memory_get_usage();
         $worker = $this->onlyWorkerOf($pool);
         $large = $pool->submit(new Call('large', self::LARGE, $this->path('begun'), $ending));
-        $next = $pool->submit(new Numbered(7, $this->path('starts'), 0));
+        $next = $pool->submit(new RecordedTask(7, $this->path('starts'), 0));
         $this->haveItWritten($worker, $this->path('begun'));
         posix_kill($worker, (int) $ending->signal());
         [$thrown, $number] = self::outcomes([$large, $next]);
@@ -78,17 +78,17 @@ trait TransferFaults
         self::assertInstanceOf(WorkerCrashedException::class, $thrown);
         self::assertSame([null, $ending->signal()], [$thrown->exitCode, $thrown->signal]);
         self::assertSame([7], self::numbersOf([$number]));
-        self::assertSame([7 => 1], Numbered::starts($this->path('starts')));
+        self::assertSame([7 => 1], RecordedTask::starts($this->path('starts')));
         self::assertUsable($pool);
         gc_collect_cycles();
         self::assertLessThan(self::LARGE / 8, memory_get_usage() - $before, 'bytes that stay');
     }
 
     /** Shows that bytes after a frame that was cut off are not taken for its end. */
-    #[TestWith([Ending::Error])]
-    #[TestWith([Ending::ExitWith0])]
-    #[TestWith([Ending::ExitWith3])]
-    public function testAResultDuringWhichASignalHandlerEndsTheWorkerComesWholeOrNotAtAll(Ending $ending): void
+    #[TestWith([ProcessEnding::Error])]
+    #[TestWith([ProcessEnding::ExitWith0])]
+    #[TestWith([ProcessEnding::ExitWith3])]
+    public function testAResultDuringWhichASignalHandlerEndsTheWorkerComesWholeOrNotAtAll(ProcessEnding $ending): void
     {
         $this->needsAProcessForEachWorker('a handler is called in whichever of them, or in none');
         $pool = $this->pool(1);
@@ -98,7 +98,7 @@ trait TransferFaults
             $size = self::roomInASocket() + $more;
             $begun = $this->path("begun{$round}");
             $large = $pool->submit(new Call('large', $size, $begun, $ending));
-            $next = $pool->submit(new Numbered($round, $this->path('starts'), 0));
+            $next = $pool->submit(new RecordedTask($round, $this->path('starts'), 0));
             $this->haveItWritten($worker, $begun);
             posix_kill($worker, \SIGUSR1);
             [$result, $number] = self::outcomes([$large, $next]);
@@ -108,7 +108,7 @@ trait TransferFaults
                 $result instanceof \Throwable ? (string) $result : "of {$more} more bytes it is another",
             );
             self::assertSame([$round], self::numbersOf([$number]));
-            self::assertSame(array_fill(0, $round + 1, 1), Numbered::starts($this->path('starts')));
+            self::assertSame(array_fill(0, $round + 1, 1), RecordedTask::starts($this->path('starts')));
             Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'the handler has ended it');
             self::assertUsable($pool);
             unset($large, $result);

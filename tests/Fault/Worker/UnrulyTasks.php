@@ -56,7 +56,7 @@ trait UnrulyTasks
         self::assertIsInt($fork);
         self::assertUsable($pool);
         $at = hrtime(true);
-        $outcome = self::outcome($pool->submit(new Call('end', Ending::Kill)));
+        $outcome = self::outcome($pool->submit(new Call('end', ProcessEnding::Kill)));
 
         self::assertInstanceOf(WorkerCrashedException::class, $outcome);
         self::assertLessThan(1.0, (hrtime(true) - $at) / 1e9, 'seconds');

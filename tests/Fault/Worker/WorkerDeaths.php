@@ -43,7 +43,7 @@ trait WorkerDeaths
             $futures[] = $pool->submit(new Call('sleep', $files[] = $this->path("begun{$i}")));
         }
         for ($i = 0; $i < 20; ++$i) {
-            $futures[] = $pool->submit(new Numbered($i, $this->path('starts'), 0));
+            $futures[] = $pool->submit(new RecordedTask($i, $this->path('starts'), 0));
         }
         foreach (array_map(self::pidIn(...), $files) as $pid) {
             posix_kill($pid, \SIGKILL);
@@ -52,7 +52,7 @@ trait WorkerDeaths
 
         self::assertContainsOnlyInstancesOf(WorkerCrashedException::class, \array_slice($outcomes, 0, 4));
         self::assertSame(range(0, 19), self::numbersOf(\array_slice($outcomes, 4)));
-        self::assertSame(array_fill(0, 20, 1), Numbered::starts($this->path('starts')));
+        self::assertSame(array_fill(0, 20, 1), RecordedTask::starts($this->path('starts')));
         self::assertUsable($pool);
     }
 
@@ -104,7 +104,7 @@ trait WorkerDeaths
         ];
         $waiting = [];
         for ($i = 0; $i < 20; ++$i) {
-            $waiting[] = $pool->submit(new Numbered($i, $this->path('starts'), 0));
+            $waiting[] = $pool->submit(new RecordedTask($i, $this->path('starts'), 0));
         }
         $workers = [self::pidIn($this->path('0')), self::pidIn($this->path('1'))];
         foreach (Processes::launchers() as $launcher) {
@@ -116,7 +116,7 @@ trait WorkerDeaths
         self::assertLessThan(2.0, (hrtime(true) - $at) / 1e9, 'seconds');
         self::assertContainsOnlyInstancesOf(WorkerCrashedException::class, $outcomes);
         self::assertSame(range(0, 19), self::numbersOf(self::outcomes($waiting)));
-        self::assertSame(array_fill(0, 20, 1), Numbered::starts($this->path('starts')));
+        self::assertSame(array_fill(0, 20, 1), RecordedTask::starts($this->path('starts')));
         self::assertSame([], array_filter($workers, Processes::isAlive(...)), 'the workers went with it');
         self::assertUsable($pool);
     }
@@ -158,7 +158,7 @@ trait WorkerDeaths
         $count = Scale::isFull() ? 1_000_000 : 20_000;
         $pool = $this->pool(2);
         [$done, $failed] = $this->runWhileWorkersAreKilled($pool, $count);
-        $starts = Numbered::starts($this->path('starts'));
+        $starts = RecordedTask::starts($this->path('starts'));
 
         self::assertSame($count, \count($done) + \count($failed), 'each has an outcome');
         self::assertSame([], array_intersect_key($done, $failed));
@@ -177,7 +177,7 @@ trait WorkerDeaths
 
         self::assertSame([], $failed);
         self::assertCount($count, $done);
-        self::assertGreaterThan($count, array_sum(Numbered::starts($this->path('starts'))), 'some were run again');
+        self::assertGreaterThan($count, array_sum(RecordedTask::starts($this->path('starts'))), 'some were run again');
     }
 
     /**
@@ -192,7 +192,7 @@ trait WorkerDeaths
         $futures = $done = $failed = $seen = [];
         for ($submitted = $ended = 0; $ended < $count; ++$ended) {
             for (; $submitted < $count && $submitted - $ended < 2_000; ++$submitted) {
-                $futures[$submitted] = $pool->submit(new Numbered(
+                $futures[$submitted] = $pool->submit(new RecordedTask(
                     $submitted,
                     $this->path('starts'),
                     $submitted % 50 === 0 ? mt_rand(1, 5_000) : 0,
@@ -205,9 +205,9 @@ trait WorkerDeaths
                 $failed[$ended] = true;
             } else {
                 self::assertIsInt($outcome, $outcome instanceof \Throwable ? (string) $outcome : 'a result');
-                self::assertSame($ended, Numbered::numberOf($outcome));
+                self::assertSame($ended, RecordedTask::numberOf($outcome));
                 $done[$ended] = true;
-                $seen[Numbered::workerOf($outcome)] = $ended;
+                $seen[RecordedTask::workerOf($outcome)] = $ended;
             }
             if ($ended >= $next && $kills > 0) {
                 $seen = array_filter(

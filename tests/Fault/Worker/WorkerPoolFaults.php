@@ -112,13 +112,13 @@ abstract class WorkerPoolFaults extends TestCase
         );
 
         self::assertSame(
-            array_map(Deeds::square(...), range(1, $tasks)),
+            array_map(TaskFunctions::square(...), range(1, $tasks)),
             self::outcomes($futures),
             'the pool is usable',
         );
     }
 
-    /** @param string $file file to which a task writes its process id; @see Deeds */
+    /** @param string $file file to which a task writes its process id; @see TaskFunctions */
     protected static function pidIn(string $file): int
     {
         Eventually::holds(static fn(): bool => is_file($file), 'the task has begun', self::PATIENCE);
@@ -139,7 +139,7 @@ abstract class WorkerPoolFaults extends TestCase
     }
 
     /**
-     * @param array<mixed> $results results of {@see Numbered}
+     * @param array<mixed> $results results of {@see RecordedTask}
      *
      * @return list<int>
      */
@@ -148,7 +148,7 @@ abstract class WorkerPoolFaults extends TestCase
         $numbers = [];
         foreach ($results as $result) {
             self::assertIsInt($result, $result instanceof \Throwable ? $result->getMessage() : 'a result');
-            $numbers[] = Numbered::numberOf($result);
+            $numbers[] = RecordedTask::numberOf($result);
         }
 
         return $numbers;

@@ -18,13 +18,13 @@ final class CapturedCallablesTest extends TestCase
     public static function closures(): iterable
     {
         $function = strtoupper(...);
-        $static = Filial::called(...);
+        $static = ChildClass::called(...);
         $method = (new CallableCounter())->count(...);
         $hidden = (new CallableCounter())->hidden();
         $parts = ['one' => [$function], 'other' => ['method' => $method]];
         $inner = static fn(): string => $function('c');
         yield 'a function' => [static fn(): string => $function('a'), 'A'];
-        yield 'a static method' => [static fn(): string => $static(), Filial::class];
+        yield 'a static method' => [static fn(): string => $static(), ChildClass::class];
         yield 'a method of an object' => [static fn(): array => [$method(), $method()], [1, 2]];
         yield 'a private method' => [static fn(): int => $hidden(), -1];
         yield 'parts' => [static fn(): array => [$parts['one'][0]('b'), $parts['other']['method']()], ['B', 1]];

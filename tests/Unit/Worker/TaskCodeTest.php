@@ -54,15 +54,15 @@ final class TaskCodeTest extends TestCase
     /** @return iterable<string, array{callable}> */
     public static function calledClasses(): iterable
     {
-        yield 'an array' => [[Filial::class, 'called']];
-        yield 'a string' => [Filial::class . '::called'];
-        yield 'a first-class callable' => [Filial::called(...)];
+        yield 'an array' => [[ChildClass::class, 'called']];
+        yield 'a string' => [ChildClass::class . '::called'];
+        yield 'a first-class callable' => [ChildClass::called(...)];
     }
 
     #[DataProvider('calledClasses')]
     public function testItIsTheClassThatWasCalled(callable $task): void
     {
-        self::assertSame(Filial::class, TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY)());
+        self::assertSame(ChildClass::class, TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY)());
     }
 
     public function testItsKeyIsInNoTrace(): void
@@ -106,23 +106,26 @@ final class TaskCodeTest extends TestCase
         }, 'an object of an anonymous class'];
         yield 'one of two on a line' => [$other, 'one of 2 closures that begin on line'];
         yield 'a static one that says static, of an heir' => [
-            Filial::late(),
-            'a closure of ' . Parental::class . ' whose static is ' . Filial::class,
+            ChildClass::late(),
+            'a closure of ' . ParentClass::class . ' whose static is ' . ChildClass::class,
         ];
-        yield 'one that makes a new static, of an heir' => [Filial::making(), 'whose static is'];
-        yield 'one that asks for the called class' => [Filial::asking(), 'whose static is'];
+        yield 'one that makes a new static, of an heir' => [ChildClass::making(), 'whose static is'];
+        yield 'one that asks for the called class' => [ChildClass::asking(), 'whose static is'];
         yield 'one of a method that says static, of an heir' => [
-            (new Filial())->lately(),
+            (new ChildClass())->lately(),
             'capture static::class in a variable',
         ];
-        yield 'one that calls a late method by self, of an heir' => [Filial::forwarding(), 'whose static is'];
+        yield 'one that calls a late method by self, of an heir' => [ChildClass::forwarding(), 'whose static is'];
         yield 'one of an object that calls it indirectly' => [
-            (new Filial())->forwardingFromMethod(),
+            (new ChildClass())->forwardingFromMethod(),
             'static::, self:: and parent::',
         ];
-        yield 'one that calls it by parent' => [Grandchild::forwardingToParent(), 'a closure of ' . Filial::class];
-        yield 'one of two methods that call each other' => [Filial::pinging(), 'whose static is'];
-        yield 'the other of them' => [Filial::ponging(), 'whose static is'];
+        yield 'one that calls it by parent' => [
+            GrandchildClass::forwardingToParent(),
+            'a closure of ' . ChildClass::class,
+        ];
+        yield 'one of two methods that call each other' => [ChildClass::pinging(), 'whose static is'];
+        yield 'the other of them' => [ChildClass::ponging(), 'whose static is'];
         yield 'another one of them' => [$one, 'put each on a line of its own'];
     }
 
@@ -236,23 +239,26 @@ final class TaskCodeTest extends TestCase
 
     public function testAClosureOfAnHeirThatDoesNotSayStaticIsTaken(): void
     {
-        self::assertSame(Parental::class, TaskCode::decode(TaskCode::encode(Filial::own(), self::KEY), self::KEY)());
+        self::assertSame(
+            ParentClass::class,
+            TaskCode::decode(TaskCode::encode(ChildClass::own(), self::KEY), self::KEY)(),
+        );
     }
 
     public function testAClosureOfAnHeirMayCallMethodsForWhichStaticDoesNotMatter(): void
     {
-        $task = TaskCode::decode(TaskCode::encode(Filial::notForwarding(), self::KEY), self::KEY);
+        $task = TaskCode::decode(TaskCode::encode(ChildClass::notForwarding(), self::KEY), self::KEY);
 
-        self::assertSame([Parental::class . '0', Parental::class], $task());
-        self::assertSame($task(), Filial::notForwarding()());
+        self::assertSame([ParentClass::class . '0', ParentClass::class], $task());
+        self::assertSame($task(), ChildClass::notForwarding()());
     }
 
     public function testWhatStaticMeansIsNotTakenFromAnotherClass(): void
     {
-        TaskCode::encode(Parental::late(), self::KEY);
+        TaskCode::encode(ParentClass::late(), self::KEY);
 
         $this->expectException(UnserializableException::class);
-        TaskCode::encode(Filial::late(), self::KEY);
+        TaskCode::encode(ChildClass::late(), self::KEY);
     }
 
     public function testWhatIsKnownOfFilesIsNotKeptForGood(): void

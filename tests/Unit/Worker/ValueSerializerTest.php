@@ -117,7 +117,7 @@ final class ValueSerializerTest extends TestCase
 
     public function testOfACircleThatIsRefusedAsAWholeAPartIsNamed(): void
     {
-        $refusing = new Refusing();
+        $refusing = new UnserializableObject();
         $refusing->held = [$refusing];
 
         $this->testWhatIsNotIsRefusedWithItsPath(
@@ -166,7 +166,7 @@ final class ValueSerializerTest extends TestCase
 
     public function testAClassThatSuspendsWhileItIsSerializedIsRefusedInAFiber(): void
     {
-        $value = new \ArrayObject([new Suspending()]);
+        $value = new \ArrayObject([new SuspendingObject()]);
         $fiber = new \Fiber(static fn(): string => ValueSerializer::serialize($value, '$value'));
         try {
             $fiber->start();

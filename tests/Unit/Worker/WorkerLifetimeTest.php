@@ -97,11 +97,11 @@ final class WorkerLifetimeTest extends TestCase
     public function testAWorkerAtItsAgeMayBeGivenNoTask(): void
     {
         $worker = $this->worker();
-        $lifespan = new WorkerLifetime(new WorkerPoolOptions(maxAge: 30.0));
-        self::assertSame(\PHP_INT_MAX, $lifespan->tasksLeft($worker));
+        $lifetime = new WorkerLifetime(new WorkerPoolOptions(maxAge: 30.0));
+        self::assertSame(\PHP_INT_MAX, $lifetime->tasksLeft($worker));
         $worker->readyAt -= 31_000_000_000;
 
-        self::assertSame(0, $lifespan->tasksLeft($worker));
+        self::assertSame(0, $lifetime->tasksLeft($worker));
     }
 
     public function testTheTimeThatAWorkerHadNothingToDoIsCounted(): void
@@ -120,8 +120,8 @@ final class WorkerLifetimeTest extends TestCase
     private function worker(): WorkerHandle
     {
         $nothing = static fn() => null;
-        $arrivals = static fn(WorkerGroup $crew): WorkerStartup => new WorkerStartup(
-            $crew->context,
+        $startup = static fn(WorkerGroup $group): WorkerStartup => new WorkerStartup(
+            $group->context,
             new WorkerSettings(new WorkerPoolOptions()),
             1.0,
             $nothing,
@@ -129,7 +129,7 @@ final class WorkerLifetimeTest extends TestCase
             $nothing,
         );
         $context = static fn(): Context => self::createStub(Context::class);
-        $worker = new WorkerHandle(1, 1, new WorkerGroup($context, $arrivals, $nothing, $nothing));
+        $worker = new WorkerHandle(1, 1, new WorkerGroup($context, $startup, $nothing, $nothing));
         $worker->markReady(pack('P', 1000));
 
         return $worker;

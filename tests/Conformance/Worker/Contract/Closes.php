@@ -9,8 +9,8 @@ use Revolt\EventLoop;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
-use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
@@ -36,7 +36,7 @@ trait Closes
     public function testCloseReturnsWhenAllTasksHaveTheirOutcomes(): void
     {
         $pool = $this->pool();
-        $pid = $pool->submit(Deed::worker(...))->await();
+        $pid = $pool->submit(WorkerTasks::worker(...))->await();
         $futures = [];
         for ($i = 0; $i < 50; ++$i) {
             $futures[] = $pool->submit(new Number($i));
@@ -132,8 +132,8 @@ trait Closes
     public function testKillEndsTheWorkersAtOnce(): void
     {
         $pool = $this->pool(1);
-        $pid = $pool->submit(Deed::worker(...))->await();
-        $pool->submit(static fn() => Deed::hang())->ignore();
+        $pid = $pool->submit(WorkerTasks::worker(...))->await();
+        $pool->submit(static fn() => WorkerTasks::hang())->ignore();
         $pool->kill();
 
         Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($pid), 'it is gone');
@@ -155,7 +155,7 @@ trait Closes
 
     public function testAPoolThatIsDroppedIsGoneWithTheOutcomeOfItsLastTask(): void
     {
-        $future = $this->pool(1)->submit(Deed::worker(...));
+        $future = $this->pool(1)->submit(WorkerTasks::worker(...));
         $this->dropExecutors();
         $pid = $future->await();
 

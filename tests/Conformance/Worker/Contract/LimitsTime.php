@@ -10,8 +10,8 @@ use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
-use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
@@ -31,7 +31,7 @@ trait LimitsTime
     {
         $pid = $this->path('pid');
         $pool = $this->pool(1, timeout: 0.2);
-        $late = self::failure(TaskTimeoutException::class, $pool->submit(static fn() => Deed::hang($pid)));
+        $late = self::failure(TaskTimeoutException::class, $pool->submit(static fn() => WorkerTasks::hang($pid)));
 
         self::assertSame('The task ran for more than 0.2 seconds and was ended', $late->getMessage());
         self::assertSame([1, null], [$late->attempts, $late->key]);
@@ -88,7 +88,7 @@ trait LimitsTime
         $pool = $this->pool(timeout: 0.2);
         $results = new Collected($pool->map(
             ['a' => 1, 'b' => 0, 'c' => 2],
-            static fn(int $i): int => $i > 0 ? $i : Deed::hang(),
+            static fn(int $i): int => $i > 0 ? $i : WorkerTasks::hang(),
         ));
 
         self::assertSame(['a'], $results->keys);
@@ -116,7 +116,7 @@ trait LimitsTime
     {
         $returns = $this->path('returns');
         $pool = $this->pool(1, timeout: 0.5);
-        $worker = $pool->submit(Deed::worker(...))->await();
+        $worker = $pool->submit(WorkerTasks::worker(...))->await();
         $future = $pool->submit(static function () use ($returns, $bytes): string {
             touch($returns);
 
@@ -133,7 +133,7 @@ trait LimitsTime
         Eventually::holdsByItself(static fn(): bool => hrtime(true) > $end, 'the time is over');
 
         self::assertSame($bytes, \strlen($future->await()));
-        self::assertSame($worker, $pool->submit(Deed::worker(...))->await());
+        self::assertSame($worker, $pool->submit(WorkerTasks::worker(...))->await());
     }
 
     public function testATimeoutFailsOnlyTheTaskThatRan(): void
@@ -141,7 +141,7 @@ trait LimitsTime
         $pool = $this->pool(timeout: 0.3);
         $futures = [];
         for ($i = 0; $i < 40; ++$i) {
-            $futures[] = $pool->submit($i === 20 ? Deed::hang(...) : new Number($i))->ignore();
+            $futures[] = $pool->submit($i === 20 ? WorkerTasks::hang(...) : new Number($i))->ignore();
         }
         foreach ($futures as $i => $future) {
             if ($i === 20) {
@@ -177,7 +177,7 @@ trait LimitsTime
         $pid = $this->path('pid');
         $cancellation = new DeferredCancellation();
         $pool = $this->pool(1);
-        $future = $pool->submit(static fn() => Deed::hang($pid), $cancellation->getCancellation());
+        $future = $pool->submit(static fn() => WorkerTasks::hang($pid), $cancellation->getCancellation());
         Eventually::holds(static fn(): bool => Text::numbersIn($pid) !== [], 'it has started');
         $cancellation->cancel();
         self::failure(CancelledException::class, $future);
@@ -244,7 +244,7 @@ trait LimitsTime
             $pool->submit(Number::answer(...))->await();
         }
         $long = $pool->submit(static fn(): string => $gate->pass('long'));
-        $behind = $pool->submit(static fn() => Deed::hang($pid), $cancellation->getCancellation());
+        $behind = $pool->submit(static fn() => WorkerTasks::hang($pid), $cancellation->getCancellation());
         Eventually::holds(
             static fn(): bool => Text::numbersIn($pid) !== [],
             'it is taken from the first worker, and started in another',
@@ -267,7 +267,7 @@ trait LimitsTime
         self::thrown(CancelledException::class, static function () use ($pool, $pid, $cancellation): void {
             foreach ($pool->map(
                 [0, 1],
-                static fn(int $i): int => $i === 0 ? 0 : Deed::hang($pid),
+                static fn(int $i): int => $i === 0 ? 0 : WorkerTasks::hang($pid),
                 $cancellation->getCancellation(),
             ) as $_) {
                 Eventually::holds(static fn(): bool => Text::numbersIn($pid) !== [], 'the second has started');
@@ -283,7 +283,7 @@ trait LimitsTime
     {
         $pid = $this->path('pid');
         $pool = $this->pool(1);
-        foreach ($pool->map([0, 1], static fn(int $i): int => $i === 0 ? 0 : Deed::hang($pid)) as $_) {
+        foreach ($pool->map([0, 1], static fn(int $i): int => $i === 0 ? 0 : WorkerTasks::hang($pid)) as $_) {
             Eventually::holds(static fn(): bool => Text::numbersIn($pid) !== [], 'the second has started');
             break;
         }

@@ -17,13 +17,13 @@ trait OfExecutors
     use CarriesValues;
     use HasContext;
     use IsCancelled;
-    use IsLeft;
+    use IsAbandoned;
     use IsShared;
     use MapsInput;
     use PullsLazily;
-    use RefusesWhatStays;
+    use RefusesUnserializable;
     use RunsCallables;
     use RunsTasks;
     use StreamsItems;
-    use TellsFailures;
+    use ReportsFailures;
 }

@@ -7,8 +7,8 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 use Amp\Future;
 use Psr\Log\AbstractLogger;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
-use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Tests\Streams;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerStartException;
@@ -24,12 +24,12 @@ trait PreparesWorkers
     {
         $start = 100;
         $pool = $this->pool(1, initialize: static function () use ($start): void {
-            Deed::$count += $start;
+            WorkerTasks::$count += $start;
         });
 
         self::assertSame(
             [101, 102, 103],
-            iterator_to_array($pool->map([1, 2, 3], static fn(int $i): int => Deed::count()), false),
+            iterator_to_array($pool->map([1, 2, 3], static fn(int $i): int => WorkerTasks::count()), false),
         );
     }
 
@@ -99,7 +99,7 @@ trait PreparesWorkers
 
     public function testAWorkerThatIsNotReadyInTimeIsTheReasonWhyThereIsNone(): void
     {
-        $pool = $this->pool(1, startTimeout: 0.3, initialize: static fn() => Deed::hang());
+        $pool = $this->pool(1, startTimeout: 0.3, initialize: static fn() => WorkerTasks::hang());
         $failed = self::failure(WorkerStartException::class, $pool->submit(Number::answer(...)));
 
         self::assertStringContainsString('not ready within 0.3 seconds', $failed->getMessage());
@@ -140,11 +140,11 @@ trait PreparesWorkers
         $file = Streams::open($this->file('secret', 'x'), 'r');
         [$one, $other] = Streams::pair();
         $mine = array_filter(
-            Deed::descriptors(),
+            WorkerTasks::descriptors(),
             static fn(string $target): bool => preg_match('/^(socket|pipe):|secret/', $target) === 1,
         );
         $pool = $this->pool(1);
-        $theirs = $pool->submit(Deed::descriptors(...))->await();
+        $theirs = $pool->submit(WorkerTasks::descriptors(...))->await();
 
         self::assertGreaterThanOrEqual(4, \count($mine));
         self::assertSame([], array_values(array_intersect($theirs, $mine)));

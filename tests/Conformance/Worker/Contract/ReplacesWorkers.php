@@ -7,8 +7,8 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 use Amp\Future;
 use Spindle\Internal\CpuCount;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
-use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
@@ -24,7 +24,7 @@ trait ReplacesWorkers
     public function testWorkersLiveForManyTasks(): void
     {
         $pool = $this->pool(1);
-        $workers = iterator_to_array($pool->map(range(1, 50), static fn(int $i): int => Deed::worker()));
+        $workers = iterator_to_array($pool->map(range(1, 50), static fn(int $i): int => WorkerTasks::worker()));
 
         self::assertCount(1, array_unique($workers));
         self::assertNotSame(getmypid(), $workers[0]);
@@ -39,7 +39,7 @@ trait ReplacesWorkers
             $futures[] = $pool->submit(static function () use ($gate, $i): int {
                 $gate->pass("{$i}");
 
-                return Deed::worker();
+                return WorkerTasks::worker();
             });
         }
         $gate->awaitTasks(3);
@@ -63,7 +63,7 @@ trait ReplacesWorkers
         $pool = $this->pool(1, maxTasks: 2);
         $workers = [];
         for ($i = 0; $i < 6; ++$i) {
-            $workers[] = $pool->submit(Deed::worker(...))->await();
+            $workers[] = $pool->submit(WorkerTasks::worker(...))->await();
         }
 
         self::assertSame([2, 2, 2], array_values(array_count_values($workers)));
@@ -73,7 +73,7 @@ trait ReplacesWorkers
     {
         $pool = $this->pool(maxTasks: 20);
         $count = Scale::of(600);
-        $workers = iterator_to_array($pool->map(range(1, $count), static fn(int $i): int => Deed::worker()));
+        $workers = iterator_to_array($pool->map(range(1, $count), static fn(int $i): int => WorkerTasks::worker()));
 
         self::assertCount($count, $workers);
         self::assertLessThanOrEqual(20, max([0, ...array_count_values($workers)]));
@@ -90,10 +90,10 @@ trait ReplacesWorkers
             $workers[] = $pool->submit(static function () use ($blocked): int {
                 register_shutdown_function(static function () use ($blocked): never {
                     file_put_contents($blocked, ':', \FILE_APPEND);
-                    Deed::hang();
+                    WorkerTasks::hang();
                 });
 
-                return Deed::worker();
+                return WorkerTasks::worker();
             })->await();
         }
         Eventually::holds(
@@ -115,10 +115,10 @@ trait ReplacesWorkers
     public function testAWorkerIsReplacedAtItsAge(): void
     {
         $pool = $this->pool(1, maxAge: 0.2);
-        $first = $pool->submit(Deed::worker(...))->await();
+        $first = $pool->submit(WorkerTasks::worker(...))->await();
 
         Eventually::holds(
-            static fn(): bool => $pool->submit(Deed::worker(...))->await() !== $first,
+            static fn(): bool => $pool->submit(WorkerTasks::worker(...))->await() !== $first,
             'another one has taken its place',
         );
     }
@@ -141,7 +141,7 @@ trait ReplacesWorkers
         $task = static function (int $i): array {
             usleep(1000);
 
-            return [$i, Deed::worker()];
+            return [$i, WorkerTasks::worker()];
         };
         foreach ($pool->map($values, $task) as [$number, $worker]) {
             $numbers[] = $number;
@@ -156,7 +156,7 @@ trait ReplacesWorkers
         $pool = $this->pool(1, maxGrowth: 12 << 20);
         $workers = [];
         for ($i = 0; $i < 6; ++$i) {
-            $workers[] = $pool->submit(static fn(): int => Deed::keep(8 << 20))->await();
+            $workers[] = $pool->submit(static fn(): int => WorkerTasks::keep(8 << 20))->await();
         }
 
         self::assertSame([2, 2, 2], array_values(array_count_values($workers)));
@@ -165,7 +165,7 @@ trait ReplacesWorkers
     public function testAWorkerThatGrowsWithinABatchStartsNoOtherTaskOfIt(): void
     {
         $pool = $this->pool(1, maxGrowth: 12 << 20);
-        $tiny = static fn(int $bytes): int => $bytes === 0 ? 0 : Deed::keep($bytes);
+        $tiny = static fn(int $bytes): int => $bytes === 0 ? 0 : WorkerTasks::keep($bytes);
         // after many tiny tasks, batches are large
         $workers = iterator_to_array($pool->map([...array_fill(0, 20_000, 0), ...array_fill(0, 60, 1 << 20)], $tiny));
         $tasks = array_count_values(\array_slice($workers, 20_000));
@@ -179,7 +179,7 @@ trait ReplacesWorkers
         $pool = $this->pool(maxGrowth: 4 << 20);
         $task = static function (int $bytes): int {
             usleep(3000); // so that each task is a batch, after which the pool checks the worker's memory
-            return Deed::keep($bytes);
+            return WorkerTasks::keep($bytes);
         };
         $workers = iterator_to_array($pool->map(array_fill(0, Scale::of(120), 3 << 20), $task));
 
@@ -190,10 +190,10 @@ trait ReplacesWorkers
     public function testAWorkerWithNothingToDoEnds(): void
     {
         $pool = $this->pool(1, idleTimeout: 0.1);
-        $worker = $pool->submit(Deed::worker(...))->await();
+        $worker = $pool->submit(WorkerTasks::worker(...))->await();
         Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it is gone');
 
-        self::assertNotSame($worker, $pool->submit(Deed::worker(...))->await());
+        self::assertNotSame($worker, $pool->submit(WorkerTasks::worker(...))->await());
     }
 
     public function testAPoolGrowsWhileTasksWait(): void
@@ -222,7 +222,7 @@ trait ReplacesWorkers
             $futures[] = $pool->submit(static function () use ($gate, $i): int {
                 $gate->pass("{$i}");
 
-                return Deed::worker();
+                return WorkerTasks::worker();
             });
         }
         $gate->awaitTasks(3);

@@ -8,7 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
-use Spindle\Tests\Conformance\Worker\Task\Failing;
+use Spindle\Tests\Conformance\Worker\Task\FailingTasks;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Streams;
 use Spindle\Worker\TaskFailedException;
@@ -47,7 +47,7 @@ trait RunsTasks
             ->then(static function (int $value) use (&$heard): void {
                 $heard[] = $value;
             })
-            ->add([Failing::class, 'withField'])
+            ->add([FailingTasks::class, 'withField'])
             ->catch(static function (\Throwable $failure) use (&$heard): void {
                 $heard[] = $failure::class;
             })
@@ -96,7 +96,7 @@ trait RunsTasks
     {
         $caught = null;
         $tasks = new Tasks($this->executor());
-        $tasks->add([Failing::class, 'withField'])
+        $tasks->add([FailingTasks::class, 'withField'])
             ->then(static fn() => self::fail('It has no result'))
             ->catch(static function (\Throwable $failure) use (&$caught): void {
                 $caught = $failure;
@@ -113,7 +113,7 @@ trait RunsTasks
         $done = 0;
         $tasks = new Tasks($this->executor());
         for ($i = 0; $i < 50; ++$i) {
-            $task = static fn(): int => Failing::at($i, 20);
+            $task = static fn(): int => FailingTasks::at($i, 20);
             $tasks->add($task)->then(static function () use (&$done): void {
                 ++$done;
             });
@@ -129,7 +129,7 @@ trait RunsTasks
     {
         $tasks = new Tasks($this->executor());
         for ($i = 0; $i < 3; ++$i) {
-            $tasks->add([Failing::class, 'withField']);
+            $tasks->add([FailingTasks::class, 'withField']);
         }
         $failed = self::thrown(TaskFailedException::class, static fn() => $tasks->wait());
 
@@ -175,7 +175,7 @@ trait RunsTasks
         $done = 0;
         $tasks = new Tasks($this->executor());
         $tasks->add(Number::answer(...))->then(static fn() => throw new \DomainException('of then()'));
-        $tasks->add([Failing::class, 'withField'])->catch(static fn() => throw new \LengthException('of catch()'));
+        $tasks->add([FailingTasks::class, 'withField'])->catch(static fn() => throw new \LengthException('of catch()'));
         $tasks->add(Number::answer(...))->then(static function () use (&$done): void {
             ++$done;
         });
@@ -196,7 +196,7 @@ trait RunsTasks
             $tasks->add(new Number($round))->then(static function (int $value) use (&$heard): void {
                 $heard[] = $value;
             });
-            $tasks->add([Failing::class, 'withField']);
+            $tasks->add([FailingTasks::class, 'withField']);
             self::thrown(TaskFailedException::class, static fn() => $tasks->wait());
             self::assertCount(1, $tasks->failures());
         }

@@ -9,9 +9,9 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
-use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Tests\Eventually;
 use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\TaskFailedException;
@@ -45,11 +45,11 @@ trait SurvivesCrashes
     public function testAFatalErrorIsToldWithItsPlace(): void
     {
         $pool = $this->pool(1, memoryLimit: '32M', onOutput: static function (): void {});
-        $crashed = self::failure(WorkerCrashedException::class, $pool->submit(Deed::exhaust(...)));
+        $crashed = self::failure(WorkerCrashedException::class, $pool->submit(WorkerTasks::exhaust(...)));
 
         self::assertNotNull($crashed->error);
         self::assertStringContainsString('Allowed memory size of 33554432 bytes exhausted', $crashed->error);
-        self::assertStringContainsString('/Deed.php:', $crashed->error);
+        self::assertStringContainsString('/WorkerTasks.php:', $crashed->error);
         self::assertGreaterThan(20 << 20, $crashed->memoryPeak);
     }
 
@@ -59,7 +59,7 @@ trait SurvivesCrashes
 
         self::assertNull(self::failure(WorkerCrashedException::class, $pool->submit(static fn() => exit(3)))->error);
         self::assertNull(
-            self::failure(WorkerCrashedException::class, $pool->submit(static fn() => Deed::dieOf(9)))->error,
+            self::failure(WorkerCrashedException::class, $pool->submit(static fn() => WorkerTasks::dieOf(9)))->error,
         );
     }
 
@@ -92,8 +92,8 @@ trait SurvivesCrashes
     public static function waysToDie(): iterable
     {
         yield 'exit' => [static fn() => exit(1)];
-        yield 'KILL' => [static fn() => Deed::dieOf(9)];
-        yield 'memory' => [static fn(): int => Deed::exhaust()];
+        yield 'KILL' => [static fn() => WorkerTasks::dieOf(9)];
+        yield 'memory' => [static fn(): int => WorkerTasks::exhaust()];
     }
 
     /** @param \Closure(): mixed $death */
@@ -187,10 +187,10 @@ trait SurvivesCrashes
     public function testAWorkerThatCrashedIsReplaced(): void
     {
         $pool = $this->pool(1);
-        $before = $pool->submit(Deed::worker(...))->await();
+        $before = $pool->submit(WorkerTasks::worker(...))->await();
         self::failure(WorkerCrashedException::class, $pool->submit(static fn() => exit(0)));
 
-        self::assertNotSame($before, $pool->submit(Deed::worker(...))->await());
+        self::assertNotSame($before, $pool->submit(WorkerTasks::worker(...))->await());
     }
 
     public function testACrashOfAGeneratorComesAfterItsItems(): void
@@ -300,7 +300,7 @@ trait SurvivesCrashes
         yield 'exit(3)' => [static fn() => exit(3), 3, null, 'called exit(3)'];
         yield 'exit with a text' => [static fn() => exit('bye'), 0, null, 'called exit(0)'];
         yield 'memory' => [
-            static fn(): int => Deed::exhaust(),
+            static fn(): int => WorkerTasks::exhaust(),
             255,
             null,
             'Allowed memory size of 33554432 bytes exhausted',
@@ -311,8 +311,8 @@ trait SurvivesCrashes
             null,
             "'break' not in the 'loop' or 'switch' context",
         ];
-        yield 'KILL' => [static fn() => Deed::dieOf(9), null, 9, 'by signal 9 (KILL'];
-        yield 'SEGV' => [static fn() => Deed::dieOf(11), null, 11, 'by signal 11 (SEGV)'];
+        yield 'KILL' => [static fn() => WorkerTasks::dieOf(9), null, 9, 'by signal 9 (KILL'];
+        yield 'SEGV' => [static fn() => WorkerTasks::dieOf(11), null, 11, 'by signal 11 (SEGV)'];
     }
 
     /**
@@ -325,7 +325,7 @@ trait SurvivesCrashes
     private function readerOf(WorkerPool $pool, Gate $gate, array &$taken): Future
     {
         $items = self::items($pool, static function () use ($gate): \Generator {
-            yield Deed::worker();
+            yield WorkerTasks::worker();
             yield $gate->pass();
         });
         $reader = Async::run(static function () use ($items, &$taken): null {

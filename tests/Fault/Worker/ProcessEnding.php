@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Worker;
 
 /** Ways in which a task ends its process, or only throws an error. */
-enum Ending: string
+enum ProcessEnding: string
 {
     case Error = 'an error';
     case ExitWith0 = 'exit(0)';

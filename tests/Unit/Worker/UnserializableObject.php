@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Worker;
 
 /** An object that refuses to be serialized. */
-final class Refusing
+final class UnserializableObject
 {
     public mixed $held = null;
 

@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Tests\Conformance\Worker\Task\Torn;
+use Spindle\Tests\Conformance\Worker\Task\UnreadableObject;
 use Spindle\Tests\Streams;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\UnserializableException;
@@ -18,7 +18,7 @@ use Spindle\Worker\UnserializableException;
  *
  * @phpstan-require-extends ExecutorTestCase
  */
-trait RefusesWhatStays
+trait RefusesUnserializable
 {
     /**
      * @return iterable<string, array{\Closure(): callable, string, string}> creates the task; path and description of
@@ -114,7 +114,7 @@ trait RefusesWhatStays
             "['f']",
             'SplFileInfo',
         ];
-        yield 'what refuses' => [static fn(): mixed => [new Torn(false)], '[0]', 'I stay'];
+        yield 'what refuses' => [static fn(): mixed => [new UnreadableObject(false)], '[0]', 'I stay'];
     }
 
     /** @param \Closure(): mixed $value */
@@ -207,7 +207,9 @@ trait RefusesWhatStays
     public function testAnArgumentThatDoesNotOpenFailsItsTask(): void
     {
         $executor = $this->executor();
-        $results = new Collected($executor->map(['a' => 1, 'b' => new Torn(true)], static fn(mixed $value): int => 1));
+        $results = new Collected(
+            $executor->map(['a' => 1, 'b' => new UnreadableObject(true)], static fn(mixed $value): int => 1),
+        );
 
         self::assertSame(['a'], $results->keys);
         self::assertInstanceOf(TaskFailedException::class, $results->thrown);
@@ -219,7 +221,10 @@ trait RefusesWhatStays
     public function testAResultThatDoesNotOpenFailsItsTask(): void
     {
         $executor = $this->executor();
-        $failed = self::failure(TaskFailedException::class, $executor->submit(static fn(): Torn => new Torn(true)));
+        $failed = self::failure(
+            TaskFailedException::class,
+            $executor->submit(static fn(): UnreadableObject => new UnreadableObject(true)),
+        );
 
         self::assertSame('I am not welcome', $failed->thrown->message);
         self::assertUsable($executor);

@@ -10,7 +10,7 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\PortableCommand;
 
 /** Runs commands in its own pool, as an agent does. */
-final class Beside implements CommandCarrier
+final class AgentPool implements CommandCarrier
 {
     private readonly CommandPool $pool;
 

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Worker\Task;
 
 /** Throws when it is destroyed, but only in the process that created it. */
-final class Brittle
+final class ThrowingDestructor
 {
     private int $maker;
 

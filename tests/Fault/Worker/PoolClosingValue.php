@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Worker;
 
 /** A value that closes or kills a pool while it is serialized. */
-final class Closing
+final class PoolClosingValue
 {
     /** @var (\Closure(): void)|null */
     public static ?\Closure $close = null;

@@ -5,28 +5,28 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Worker;
 
 /** A task, argument and result that ends its process at a chosen moment, but only in a worker. */
-final class Fragile
+final class CrashingTask
 {
     private readonly int $owner;
 
-    public function __construct(private readonly Moment $moment, private readonly Ending $ending)
+    public function __construct(private readonly TaskPhase $moment, private readonly ProcessEnding $ending)
     {
         $this->owner = (int) getmypid();
     }
 
-    /** @return array{Moment, Ending, int} */
+    /** @return array{TaskPhase, ProcessEnding, int} */
     public function __serialize(): array
     {
-        $this->reach(Moment::Serializing);
+        $this->reach(TaskPhase::Serializing);
 
         return [$this->moment, $this->ending, $this->owner];
     }
 
-    /** @param array{Moment, Ending, int} $data */
+    /** @param array{TaskPhase, ProcessEnding, int} $data */
     public function __unserialize(array $data): void
     {
         [$this->moment, $this->ending, $this->owner] = $data;
-        $this->reach(Moment::Unserializing);
+        $this->reach(TaskPhase::Unserializing);
     }
 
     public function __invoke(): self
@@ -37,12 +37,12 @@ final class Fragile
     /** Calls it as the argument of a task. */
     public static function through(self $fragile): self
     {
-        $fragile->reach(Moment::Running);
+        $fragile->reach(TaskPhase::Running);
 
         return $fragile;
     }
 
-    private function reach(Moment $moment): void
+    private function reach(TaskPhase $moment): void
     {
         if ($moment === $this->moment && getmypid() !== $this->owner) {
             $this->ending->happens();

@@ -8,9 +8,9 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
-use Spindle\Tests\Conformance\Worker\Task\Brittle;
-use Spindle\Tests\Conformance\Worker\Task\Deed;
 use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\Task\ThrowingDestructor;
+use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerCrashedException;
@@ -23,7 +23,7 @@ use function Amp\Future\await;
  *
  * @phpstan-require-extends PoolTestCase
  */
-trait SparesNeighbours
+trait IsolatesTasks
 {
     public function testACancelledTaskThatHasToBeKilledTakesNoTinyOnesBeforeItWithIt(): void
     {
@@ -35,7 +35,7 @@ trait SparesNeighbours
         $stubborn = $pool->submit(static function () use ($gate): never {
             TaskContext::current()->cancellation();
             $gate->say('stubborn');
-            Deed::hang();
+            WorkerTasks::hang();
         }, $cancellation->getCancellation());
         $gate->awaitTasks(1);
         $cancellation->cancel();
@@ -66,9 +66,10 @@ trait SparesNeighbours
     public function testWhatThrowsWhenItIsLetGoEndsNoWorker(): void
     {
         $pool = $this->pool(1, onOutput: static function (): void {});
+        $task = static fn(): array => [WorkerTasks::worker(), new ThrowingDestructor()];
         $workers = [];
         for ($i = 0; $i < 3; ++$i) {
-            [$workers[]] = $pool->submit(static fn(): array => [Deed::worker(), new Brittle()])->await();
+            [$workers[]] = $pool->submit($task)->await();
         }
 
         self::assertCount(1, array_unique($workers));
@@ -105,7 +106,10 @@ trait SparesNeighbours
     {
         $this->needsAProcessForEachWorker('a signal ends all of them');
         $pool = $this->pool(1);
-        $crash = self::failure(WorkerCrashedException::class, $pool->submit(static fn() => Deed::dieOf(\SIGTERM)));
+        $crash = self::failure(
+            WorkerCrashedException::class,
+            $pool->submit(static fn() => WorkerTasks::dieOf(\SIGTERM)),
+        );
 
         self::assertSame(\SIGTERM, $crash->signal);
     }
@@ -117,7 +121,7 @@ trait SparesNeighbours
         for ($i = 0; $i < 4; ++$i) {
             foreach ($pool->map(
                 [str_repeat('x', 8 << 20)],
-                static fn(string $large): array => [Deed::worker(), $large],
+                static fn(string $large): array => [WorkerTasks::worker(), $large],
             ) as [$worker, $large]) {
                 $workers[] = $worker;
                 self::assertSame(8 << 20, \strlen($large));

@@ -12,7 +12,7 @@ use Spindle\Tests\Conformance\Worker\Task\Number;
  *
  * @phpstan-require-extends ExecutorTestCase
  */
-trait IsLeft
+trait IsAbandoned
 {
     public function testWhatHasNotStartedWhenALoopIsLeftNeverDoes(): void
     {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Worker\Task;
 
 /** An object that refuses to be serialized, or to be unserialized. */
-final class Torn
+final class UnreadableObject
 {
     public function __construct(private readonly bool $leaves) {}
 

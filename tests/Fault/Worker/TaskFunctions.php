@@ -8,7 +8,7 @@ use Spindle\Tests\Text;
 use Spindle\Worker\TaskContext;
 
 /** Functions that the tasks of these tests call. */
-final class Deeds
+final class TaskFunctions
 {
     /** @var list<mixed> values that are kept until the process ends */
     public static array $kept = [];
@@ -29,7 +29,7 @@ final class Deeds
         return (int) basename((string) readlink('/proc/thread-self'));
     }
 
-    public static function end(Ending $ending): never
+    public static function end(ProcessEnding $ending): never
     {
         $ending->happens();
     }
@@ -62,7 +62,7 @@ final class Deeds
     }
 
     /** Returns a large result. SIGUSR1 causes the ending, whatever the worker is doing then. */
-    public static function large(int $bytes, string $file, Ending $atSignal): string
+    public static function large(int $bytes, string $file, ProcessEnding $atSignal): string
     {
         pcntl_signal(\SIGUSR1, static fn() => $atSignal->happens());
 

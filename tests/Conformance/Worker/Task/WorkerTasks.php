@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Worker\Task;
 use Spindle\Worker\TaskContext;
 
 /** Tasks that change their worker, or return information about it. */
-final class Deed
+final class WorkerTasks
 {
     public static int $count = 0;
 

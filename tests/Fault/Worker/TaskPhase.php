@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Worker;
 
 /** Phases of a task in a worker. */
-enum Moment: string
+enum TaskPhase: string
 {
     case Unserializing = 'unserializing the task';
     case Running = 'running it';

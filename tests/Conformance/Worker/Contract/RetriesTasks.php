@@ -8,7 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
-use Spindle\Tests\Conformance\Worker\Task\Deed;
+use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
 use Spindle\Worker\TaskContext;
@@ -24,7 +24,7 @@ use Spindle\Worker\WorkerCrashedException;
  *
  * @phpstan-require-extends PoolTestCase
  */
-trait TriesAgain
+trait RetriesTasks
 {
     public function testATaskThatThrowsIsTriedAgain(): void
     {
@@ -121,7 +121,7 @@ trait TriesAgain
         $runs = $this->path('runs');
         $pool = $this->pool(1, self::atOnce(10));
         $crashed = self::failure(WorkerCrashedException::class, $pool->submit(static function () use ($runs): never {
-            Deed::note($runs);
+            WorkerTasks::note($runs);
             exit(5);
         }));
 
@@ -133,7 +133,7 @@ trait TriesAgain
     public function testATimeoutIsTriedAgain(): void
     {
         $task = static fn(): int
-            => TaskContext::current()->attempt === 1 ? Deed::hang() : TaskContext::current()->attempt;
+            => TaskContext::current()->attempt === 1 ? WorkerTasks::hang() : TaskContext::current()->attempt;
 
         self::assertSame(2, $this->pool(1, self::atOnce(1), timeout: 0.2)->submit($task)->await());
     }
@@ -144,7 +144,7 @@ trait TriesAgain
 
         self::assertSame(
             1,
-            self::failure(TaskTimeoutException::class, $pool->submit(static fn() => Deed::hang()))->attempts,
+            self::failure(TaskTimeoutException::class, $pool->submit(static fn() => WorkerTasks::hang()))->attempts,
         );
     }
 
@@ -197,7 +197,7 @@ trait TriesAgain
         self::failure(
             UnserializableException::class,
             $this->pool(1, self::atOnce(3))->submit(static function () use ($runs): \Closure {
-                Deed::note($runs);
+                WorkerTasks::note($runs);
 
                 return abs(...);
             }),
@@ -211,7 +211,7 @@ trait TriesAgain
         $runs = $this->path('runs');
         $pool = $this->pool(1, self::atOnce(3));
         $items = new Collected(self::items($pool, static function () use ($runs): \Generator {
-            Deed::note($runs);
+            WorkerTasks::note($runs);
             yield 1;
             throw new \DomainException('torn');
         }));
@@ -235,7 +235,7 @@ trait TriesAgain
     private static function failing(string $runs): \Closure
     {
         return static function () use ($runs): never {
-            Deed::note($runs);
+            WorkerTasks::note($runs);
             throw new \DomainException('always');
         };
     }

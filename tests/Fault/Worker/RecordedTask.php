@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Worker;
 
 /** A task that records its start in a file to which all workers append. The record survives the death of the worker. */
-final class Numbered
+final class RecordedTask
 {
     private const PID_BITS = 24;
 
@@ -39,7 +39,7 @@ final class Numbered
             $starts = fopen($this->file, 'a');
             \assert($starts !== false);
             self::$starts = $starts;
-            self::$worker = Deeds::pid();
+            self::$worker = TaskFunctions::pid();
         }
         fwrite(self::$starts, pack('V', $this->number));
         if ($this->microseconds > 0) {

@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Revolt\EventLoop;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
-use Spindle\Tests\Conformance\Worker\Task\Failing;
+use Spindle\Tests\Conformance\Worker\Task\FailingTasks;
 use Spindle\Tests\Conformance\Worker\Task\FieldException;
 use Spindle\Tests\Conformance\Worker\Task\HoldingException;
 use Spindle\Tests\Conformance\Worker\Task\Number;
@@ -21,20 +21,20 @@ use function Amp\delay;
  *
  * @phpstan-require-extends ExecutorTestCase
  */
-trait TellsFailures
+trait ReportsFailures
 {
     public function testAFailureHasAllOfItsExceptionAsData(): void
     {
         $failed = self::failure(
             TaskFailedException::class,
-            $this->executor()->submit(static fn() => Failing::withSecret('hush')),
+            $this->executor()->submit(static fn() => FailingTasks::withSecret('hush')),
         );
         $thrown = $failed->thrown;
 
         self::assertSame(\DomainException::class, $thrown->class);
         self::assertSame('no such user', $thrown->message);
         self::assertSame(7, $thrown->code);
-        self::assertStringEndsWith('/Failing.php', $thrown->file);
+        self::assertStringEndsWith('/FailingTasks.php', $thrown->file);
         self::assertGreaterThan(10, $thrown->line);
         self::assertTrue($thrown->isA(\LogicException::class));
         self::assertFalse($thrown->isA(\RuntimeException::class));
@@ -59,11 +59,11 @@ trait TellsFailures
     {
         $failed = self::failure(
             TaskFailedException::class,
-            $this->executor()->submit(static fn() => Failing::withSecret('hush')),
+            $this->executor()->submit(static fn() => FailingTasks::withSecret('hush')),
         );
 
         self::assertStringContainsString('The task threw DomainException: no such user in ', $failed->getMessage());
-        self::assertStringContainsString("/Failing.php:{$failed->thrown->line}", $failed->getMessage());
+        self::assertStringContainsString("/FailingTasks.php:{$failed->thrown->line}", $failed->getMessage());
     }
 
     public function testTheTraceHasCallsAndNoArguments(): void
@@ -71,12 +71,12 @@ trait TellsFailures
         $secret = 'hush hush';
         $failed = self::failure(
             TaskFailedException::class,
-            $this->executor()->submit(static fn() => Failing::withSecret($secret)),
+            $this->executor()->submit(static fn() => FailingTasks::withSecret($secret)),
         );
 
         self::assertSame('withSecret', $failed->thrown->trace[0]['function'] ?? null);
-        self::assertSame(Failing::class, $failed->thrown->trace[0]['class'] ?? null);
-        self::assertStringContainsString('Failing::withSecret()', $failed->thrown->traceAsString());
+        self::assertSame(FailingTasks::class, $failed->thrown->trace[0]['class'] ?? null);
+        self::assertStringContainsString('FailingTasks::withSecret()', $failed->thrown->traceAsString());
         self::assertStringNotContainsString('hush hush', serialize($failed->thrown));
     }
 
@@ -84,12 +84,12 @@ trait TellsFailures
     {
         $failed = self::failure(
             TaskFailedException::class,
-            $this->executor()->submit(static fn(): int => Failing::at(3, 3)),
+            $this->executor()->submit(static fn(): int => FailingTasks::at(3, 3)),
         );
 
         self::assertInstanceOf(\DomainException::class, $failed->getPrevious());
         self::assertSame('bad 3', $failed->getPrevious()->getMessage());
-        self::assertStringEndsWith('/Failing.php', $failed->getPrevious()->getFile());
+        self::assertStringEndsWith('/FailingTasks.php', $failed->getPrevious()->getFile());
         self::assertSame($failed->thrown->line, $failed->getPrevious()->getLine());
     }
 
@@ -97,7 +97,7 @@ trait TellsFailures
     {
         $failed = self::failure(
             TaskFailedException::class,
-            $this->executor()->submit([Failing::class, 'withObjectThatStays']),
+            $this->executor()->submit([FailingTasks::class, 'withObjectThatStays']),
         );
 
         self::assertNull($failed->getPrevious());
@@ -121,7 +121,10 @@ trait TellsFailures
 
     public function testAnExceptionWithAConstructorOfItsOwnComesWhole(): void
     {
-        $failed = self::failure(TaskFailedException::class, $this->executor()->submit([Failing::class, 'withField']));
+        $failed = self::failure(
+            TaskFailedException::class,
+            $this->executor()->submit([FailingTasks::class, 'withField']),
+        );
         $original = $failed->getPrevious();
 
         self::assertInstanceOf(FieldException::class, $original);
@@ -130,7 +133,10 @@ trait TellsFailures
 
     public function testACodeMayBeAString(): void
     {
-        $failed = self::failure(TaskFailedException::class, $this->executor()->submit([Failing::class, 'withField']));
+        $failed = self::failure(
+            TaskFailedException::class,
+            $this->executor()->submit([FailingTasks::class, 'withField']),
+        );
 
         self::assertSame('HY000', $failed->thrown->code);
     }
@@ -138,9 +144,9 @@ trait TellsFailures
     /** @return iterable<string, array{callable(): mixed, class-string<\Error>}> */
     public static function errors(): iterable
     {
-        yield 'a wrong type' => [[Failing::class, 'withWrongType'], \TypeError::class];
-        yield 'an undefined function' => [[Failing::class, 'withUndefinedFunction'], \Error::class];
-        yield 'code that is none' => [[Failing::class, 'withBadCode'], \ParseError::class];
+        yield 'a wrong type' => [[FailingTasks::class, 'withWrongType'], \TypeError::class];
+        yield 'an undefined function' => [[FailingTasks::class, 'withUndefinedFunction'], \Error::class];
+        yield 'code that is none' => [[FailingTasks::class, 'withBadCode'], \ParseError::class];
         yield 'a division by zero' => [static fn(): int => intdiv(1, 0), \DivisionByZeroError::class];
     }
 
@@ -164,7 +170,7 @@ trait TellsFailures
         $executor = $this->executor();
         $futures = [];
         for ($i = 0; $i < 200; ++$i) {
-            $futures[] = $executor->submit(static fn(): int => Failing::at($i % 3, 1));
+            $futures[] = $executor->submit(static fn(): int => FailingTasks::at($i % 3, 1));
         }
         foreach ($futures as $i => $future) {
             if ($i % 3 === 1) {
@@ -179,7 +185,7 @@ trait TellsFailures
     {
         $executor = $this->executor();
         $input = ['a' => 0, 'b' => 1, 'c' => 2, 'd' => 3];
-        $results = new Collected($executor->map($input, static fn(int $i): int => Failing::at($i, 2)));
+        $results = new Collected($executor->map($input, static fn(int $i): int => FailingTasks::at($i, 2)));
 
         self::assertSame(['a', 'b'], $results->keys);
         self::assertInstanceOf(TaskFailedException::class, $results->thrown);
@@ -210,7 +216,7 @@ trait TellsFailures
         $executor = $this->executor();
         $results = new Collected($executor->mapUnordered(
             ['a' => 0, 'b' => 1, 'c' => 2],
-            static fn(int $i): int => Failing::at($i, 1),
+            static fn(int $i): int => FailingTasks::at($i, 1),
         ));
 
         self::assertInstanceOf(TaskFailedException::class, $results->thrown);
@@ -247,7 +253,7 @@ trait TellsFailures
         $input = static function () use ($key): \Generator {
             yield $key => 1;
         };
-        $results = new Collected($this->executor()->map($input(), static fn(int $i): int => Failing::at($i, 1)));
+        $results = new Collected($this->executor()->map($input(), static fn(int $i): int => FailingTasks::at($i, 1)));
 
         self::assertInstanceOf(TaskFailedException::class, $results->thrown);
         self::assertSame($key, $results->thrown->key);
@@ -262,7 +268,7 @@ trait TellsFailures
         });
         try {
             $executor = $this->executor();
-            $executor->submit(static fn(): int => Failing::at(1, 1));
+            $executor->submit(static fn(): int => FailingTasks::at(1, 1));
             EventLoop::run();
             gc_collect_cycles();
             self::assertUsable($executor); // runs the loop again
@@ -307,7 +313,7 @@ trait TellsFailures
     public function testANumberIsNotLostBehindAFailure(): void
     {
         $executor = $this->executor();
-        $failing = $executor->submit(static fn(): int => Failing::at(1, 1));
+        $failing = $executor->submit(static fn(): int => FailingTasks::at(1, 1));
         $good = $executor->submit(new Number(5));
 
         self::assertSame(5, $good->await());

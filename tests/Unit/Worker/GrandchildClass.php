@@ -4,4 +4,4 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Worker;
 
-final class Grandchild extends Filial {}
+final class GrandchildClass extends ChildClass {}

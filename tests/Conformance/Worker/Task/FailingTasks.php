@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Worker\Task;
 
 /** Tasks that fail. */
-final class Failing
+final class FailingTasks
 {
     /** @param string $secret value that must not appear in the trace */
     public static function withSecret(string $secret): never

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Worker;
 
-class Filial extends Parental
+class ChildClass extends ParentClass
 {
     public static function forwardingToParent(): \Closure
     {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Worker;
 
 /** Returns the called class in different ways. */
-class Parental
+class ParentClass
 {
     final public function __construct() {}
 
@@ -46,7 +46,7 @@ class Parental
 
     public static function notForwarding(): \Closure
     {
-        return static fn(): array => [self::plain(), Parental::called()];
+        return static fn(): array => [self::plain(), ParentClass::called()];
     }
 
     public function forwardingFromMethod(): \Closure
