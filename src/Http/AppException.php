@@ -9,8 +9,10 @@ use Spindle\SpindleException;
 /** A file that should return an application could not be used. */
 final class AppException extends \RuntimeException implements SpindleException
 {
-    private const EXPECTED_RETURN = 'it has to return a Psr\Http\Server\RequestHandlerInterface (such as a Spindle\Http\Application), a closure that takes a request and returns a response,'
-        . ' a Psr\Container\ContainerInterface that has a RequestHandlerInterface, or a closure without parameters that returns one of these';
+    private const EXPECTED_RETURN = 'it has to return a Psr\Http\Server\RequestHandlerInterface'
+        . ' (such as a Spindle\Http\Application), a Psr\Container\ContainerInterface that has one, or a closure.'
+        . ' The closure has a request as its parameter and returns a response,'
+        . ' or it has no parameters and returns one of these';
 
     private function __construct(public readonly string $app, string $message, ?\Throwable $previous = null)
     {
@@ -20,7 +22,7 @@ final class AppException extends \RuntimeException implements SpindleException
     /** @internal */
     public static function missing(string $app): self
     {
-        return new self($app, "{$app} is not a file that can be read");
+        return new self($app, "{$app} is not a readable file");
     }
 
     /** @internal */
@@ -28,7 +30,7 @@ final class AppException extends \RuntimeException implements SpindleException
     {
         return new self(
             $app,
-            "{$error->getFile()} does not parse: {$error->getMessage()} on line {$error->getLine()}",
+            "{$error->getFile()} could not be parsed: {$error->getMessage()} on line {$error->getLine()}",
             $error,
         );
     }
@@ -79,7 +81,7 @@ final class AppException extends \RuntimeException implements SpindleException
      */
     public static function moved(string $app, string $release, string $why): self
     {
-        return new self($app, "The application is in {$release} now, and {$why}: restart the server");
+        return new self($app, "The application has moved to {$release}, but {$why}. Restart the server");
     }
 
     /** @internal For an error reported by a process that should have served the application. */

@@ -29,13 +29,13 @@ final class ClientLeftException extends \RuntimeException implements SpindleExce
     /** @internal */
     public static function tooSlow(): self
     {
-        return new self('The client did not take the answer in time');
+        return new self('The connection was closed, because the client was too slow');
     }
 
     /** @internal */
     public static function crowdedOut(): self
     {
-        return new self('The connection was closed to make room for others, as the client was too slow');
+        return new self('The connection was closed to make room for others, because the client was too slow');
     }
 
     /** @internal */

@@ -25,7 +25,7 @@ final class HttpException extends \RuntimeException implements SpindleException
         ?\Throwable $previous = null,
     ) {
         if ($status < 400 || $status > 599) {
-            throw new \ValueError("An exception answers with a status from 400 to 599, not {$status}");
+            throw new \ValueError("The status of an HttpException must be from 400 to 599, not {$status}");
         }
         Fields::of($headers);
         parent::__construct($message, 0, $previous);

@@ -123,7 +123,7 @@ final class HttpServer
     public function start(string ...$addresses): array
     {
         if ($this->stopping !== null) {
-            throw new \LogicException('A server that was stopped does not start again: make another');
+            throw new \LogicException('A stopped server can not be started again. Create another HttpServer');
         }
         $sockets = Listeners::open(array_values($addresses), $this->options);
         $this->accept($sockets, false);
@@ -330,7 +330,7 @@ final class HttpServer
     private function logUncaught(\Throwable $failure): void
     {
         $this->service->logger->error(
-            'Nothing caught {class}: ' . HandlerFailure::message($failure),
+            'Uncaught {class}: ' . HandlerFailure::message($failure),
             ['class' => $failure::class, 'exception' => $failure],
         );
     }
@@ -363,7 +363,7 @@ final class HttpServer
             $this->service->logger->warning(
                 "{$unanswered} "
                     . ($unanswered === 1 ? 'request was' : 'requests were')
-                    . " not answered within {$timeout} s, and given up as the server stops",
+                    . " not answered within {$timeout} s, and were dropped because the server stops",
             );
         }
         foreach ($awaited as $connection) {

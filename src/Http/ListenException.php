@@ -19,7 +19,7 @@ final class ListenException extends \RuntimeException implements SpindleExceptio
     {
         return new self(
             $address,
-            "\"{$address}\" is no address to listen on: give host:port, [IPv6]:port, tls://host:port or unix:///path",
+            "\"{$address}\" is not an address to listen on. Use host:port, [IPv6]:port, tls://host:port or unix:///path",
         );
     }
 
@@ -27,7 +27,7 @@ final class ListenException extends \RuntimeException implements SpindleExceptio
     public static function because(string $address, string $reason): self
     {
         $advice = str_contains($reason, 'already in use')
-            ? ': another program listens there; end it, or choose another port'
+            ? '. Another program listens there: stop it, or choose another port'
             : '';
 
         return new self($address, "The server can't listen on {$address}: {$reason}{$advice}");
@@ -38,7 +38,7 @@ final class ListenException extends \RuntimeException implements SpindleExceptio
     {
         return new self(
             $address,
-            "The server can't listen on {$address} without a certificate: give HttpServerOptions(certificate: ...)",
+            "The server can't listen on {$address} without a certificate. Set HttpServerOptions(certificate: ...)",
         );
     }
 }

@@ -197,7 +197,7 @@ final class Response implements ResponseInterface
     public static function events(iterable $events, array $headers = [], float $heartbeat = 15.0): self
     {
         if (!($heartbeat > 0.0)) {
-            throw new \ValueError("A heartbeat comes after more than 0 seconds, not {$heartbeat}");
+            throw new \ValueError("The heartbeat must be more than 0 seconds, not {$heartbeat}");
         }
 
         $response = self::of('text/event-stream', new EventStream($events, $heartbeat), 200, $headers);
@@ -317,10 +317,10 @@ final class Response implements ResponseInterface
     private static function checkStatus(int $status, string $reason): void
     {
         if ($status < 200 || $status > 599) {
-            throw new \InvalidArgumentException("A response has a status from 200 to 599, not {$status}");
+            throw new \InvalidArgumentException("The status of a response must be from 200 to 599, not {$status}");
         }
         if ($reason !== '' && preg_match('/^[\t\x20-\x7e\x80-\xff]*$/D', $reason) !== 1) {
-            throw new \InvalidArgumentException('A reason phrase has no control characters');
+            throw new \InvalidArgumentException('A reason phrase must not contain control characters');
         }
     }
 }

@@ -35,7 +35,7 @@ final readonly class ServerSentEvent implements \Stringable
             }
         }
         if ($retry !== null && $retry < 0) {
-            throw new \ValueError("A client can connect again after 0 milliseconds or more, not {$retry}");
+            throw new \ValueError("The reconnection time must be 0 milliseconds or more, not {$retry}");
         }
     }
 

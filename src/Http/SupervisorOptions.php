@@ -64,7 +64,7 @@ final readonly class SupervisorOptions
         }
         if ($memoryLimit !== null && !self::isLimit($memoryLimit)) {
             throw new \ValueError(
-                "The option memoryLimit must be a number of bytes from 32M on, with K, M or G after it if wanted, or -1, not {$memoryLimit}",
+                "The option memoryLimit must be a number of bytes, at least 32M, optionally with K, M or G, or -1, not {$memoryLimit}",
             );
         }
     }

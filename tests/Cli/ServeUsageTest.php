@@ -128,17 +128,17 @@ final class ServeUsageTest extends TestCase
     /** @return iterable<string, array{string, string}> content of app.php after its first line, and the message */
     public static function applications(): iterable
     {
-        $wanted = 'it has to return a Psr\Http\Server\RequestHandlerInterface (such as a Spindle\Http\Application),'
-            . ' a closure that takes a request and returns a response,'
-            . ' a Psr\Container\ContainerInterface that has a RequestHandlerInterface,'
-            . ' or a closure without parameters that returns one of these';
+        $wanted = 'it has to return a Psr\Http\Server\RequestHandlerInterface'
+            . ' (such as a Spindle\Http\Application), a Psr\Container\ContainerInterface that has one, or a closure.'
+            . ' The closure has a request as its parameter and returns a response,'
+            . ' or it has no parameters and returns one of these';
         yield 'it does not parse' => [
             "\$a = 1\nreturn 1;",
-            '%s/app.php does not parse: syntax error, unexpected token "return" on line 3',
+            '%s/app.php could not be parsed: syntax error, unexpected token "return" on line 3',
         ];
         yield 'another file does not parse' => [
             'file_put_contents(__DIR__ . "/other.php", "<?php return (;"); require __DIR__ . "/other.php";',
-            '%s/other.php does not parse: syntax error, unexpected token ";" on line 1',
+            '%s/other.php could not be parsed: syntax error, unexpected token ";" on line 1',
         ];
         yield 'it throws' => [
             "\nthrow new LogicException('no');",
@@ -199,8 +199,7 @@ final class ServeUsageTest extends TestCase
             254,
             '',
             $process,
-            "spindle: The server can't listen on {$address}: address already in use: another program listens there;"
-            . " end it, or choose another port\n",
+            "spindle: The server can't listen on {$address}: address already in use. Another program listens there: stop it, or choose another port\n",
         );
         self::assertFileDoesNotExist($this->path('ran'));
         self::assertFileDoesNotExist($this->path('socket'));
@@ -217,8 +216,7 @@ final class ServeUsageTest extends TestCase
 
             self::assertSame(254, $process->getExitCode());
             self::assertMatchesRegularExpression(
-                '/^spindle: .* takes the extension pcntl, which this PHP does not have:'
-                . " without it one process serves, which is neither reloaded nor replaced\n$/D",
+                "/^spindle: .* needs the extension pcntl, which this PHP does not have. Without it, one process serves, and it is neither reloaded nor replaced\n$/D",
                 $process->getErrorOutput(),
             );
         }

@@ -123,7 +123,7 @@ final class AccessLog implements MiddlewareInterface
         if ($this->warnings->isNew('')) {
             $exchange = $request->getAttribute(RequestExchange::class);
             $logger = $exchange instanceof RequestExchange ? $exchange->logger() : null;
-            $warning = "The access log can't be written, so that requests are missing in it: {$why}";
+            $warning = "Lines of the access log are lost, because it could not be written: {$why}";
             $logger === null ? error_log("Spindle: {$warning}") : $logger->warning($warning);
         }
     }

@@ -16,6 +16,6 @@ final class AccessLogException extends \RuntimeException implements SpindleExcep
     /** @internal */
     public static function cantOpen(string $path, string $why): self
     {
-        return new self("The access log '{$path}' can't be opened for appending: {$why}", $path);
+        return new self("The access log '{$path}' could not be opened for appending: {$why}", $path);
     }
 }

@@ -25,7 +25,7 @@ final readonly class BodyLimit implements MiddlewareInterface
     public function __construct(private int $bytes)
     {
         if ($bytes < 0) {
-            throw new \ValueError("The limit of a body is 0 bytes or more, not {$bytes}");
+            throw new \ValueError("The limit of a body must be 0 bytes or more, not {$bytes}");
         }
     }
 

@@ -62,7 +62,7 @@ final readonly class Cors implements MiddlewareInterface
         $origins = (array) $origins;
         self::check([...$methods, ...$headers, ...$exposedHeaders], $maxAge);
         if ($credentials && \in_array('*', [...$origins, ...$methods, ...$headers, ...$exposedHeaders], true)) {
-            throw new \ValueError('With credentials browsers take no "*": name the origins, methods and headers');
+            throw new \ValueError('With credentials, browsers do not accept "*". Name the origins, methods and headers');
         }
         $this->any = \in_array('*', $origins, true);
         $this->origins = self::table(array_diff($origins, ['*']));
@@ -121,7 +121,7 @@ final readonly class Cors implements MiddlewareInterface
             }
         }
         if ($maxAge !== null && $maxAge < 0) {
-            throw new \ValueError("The answer to a preflight can be remembered for 0 seconds or more, not {$maxAge}");
+            throw new \ValueError("The maximum age of a preflight response must be 0 seconds or more, not {$maxAge}");
         }
     }
 
@@ -138,7 +138,7 @@ final readonly class Cors implements MiddlewareInterface
         foreach ($origins as $origin) {
             $key = self::normalized($origin)
                 ?? throw new \ValueError(
-                    'An origin is a scheme, a host and perhaps a port, such as https://app.example, not '
+                    'An origin must be a scheme, a host and optionally a port, such as https://app.example, not '
                         . json_encode($origin, \JSON_INVALID_UTF8_SUBSTITUTE),
                 );
             $table[$key] = true;

@@ -89,7 +89,7 @@ final class Errors implements MiddlewareInterface
 
             return;
         }
-        $logger->error("{method} {target} was answered with {$status}, as its handler failed", [
+        $logger->error("{method} {target} was answered with {$status}, because its handler failed", [
             'exception' => $failure,
             'method' => $request->getMethod(),
             'target' => $request->getRequestTarget(),

@@ -59,13 +59,13 @@ final readonly class StaticFiles implements MiddlewareInterface
     ) {
         $real = realpath($root);
         if ($real === false || !is_dir($real)) {
-            throw new \ValueError("Files can not be served from {$root}: there is no such directory");
+            throw new \ValueError("Files can not be served from {$root}, because it is not a directory");
         }
         if (!str_starts_with($prefix, '/')) {
-            throw new \ValueError("The prefix of files begins with a slash, not {$prefix}");
+            throw new \ValueError("The prefix of files must begin with a slash, unlike {$prefix}");
         }
         if ($maxAge !== null && $maxAge < 0) {
-            throw new \ValueError("A file can be used for 0 seconds or more, not {$maxAge}");
+            throw new \ValueError("The maximum age of a file must be 0 seconds or more, not {$maxAge}");
         }
         $this->root = $real;
         $this->prefix = rtrim($prefix, '/') . '/';

@@ -59,7 +59,7 @@ final class Client
     {
         $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
         if ($pair === false) {
-            throw new \RuntimeException('There is no pair of sockets: are too many files open?');
+            throw new \RuntimeException('Could not create a pair of sockets. Are too many files open?');
         }
         foreach ($pair as $stream) {
             stream_set_blocking($stream, false);

@@ -113,7 +113,7 @@ final class LimitsTest extends TestCase
         self::assertLessThan(999, $this->trickle($client, str_repeat('x', 999)));
         $response = $client->response();
         self::assertSame(
-            [408, "The body came too slowly\n", 'close'],
+            [408, "The body arrived too slowly\n", 'close'],
             [$response->status, $response->body, $response->header('connection')],
         );
         self::assertTrue($client->isEnded());

@@ -27,7 +27,7 @@ final class ManyClientsTest extends TestCase
     use LeavesNothing;
     use StartsServers;
 
-    private const FULL = 'The event loop of stream_select() can not watch more than 1,024 descriptors';
+    private const FULL = 'No more than 900 connections can be open';
 
     /** A request that is unanswered until its client leaves. */
     private const BUSY = "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n";
@@ -109,7 +109,7 @@ final class ManyClientsTest extends TestCase
         self::assertSame('hello from /late', $late->response()->body);
         self::assertSame(
             [
-                'No connection can be taken for now, as too many files are open: raise the limit of descriptors (ulimit -n)',
+                'No connection can be accepted, because too many files are open. Raise the limit of descriptors (ulimit -n)',
             ],
             $server->log(),
         );

@@ -39,7 +39,7 @@ final class SupervisorBlameTest extends TestCase
         }, options: new Spindle\Http\HttpServerOptions(stopTimeout: 0.3));
         PHP;
 
-    private const STALLED = 'was killed, as its event loop had not turned for 0.5 s: a handler blocks it, or never returns';
+    private const STALLED = 'was killed, because its event loop was blocked for 0.5 s: a handler does not return';
 
     /** @return iterable<string, array{string, string}> the target, the logged position */
     public static function stalls(): iterable
@@ -48,10 +48,10 @@ final class SupervisorBlameTest extends TestCase
         yield 'a function that waits' => ['/sleep', '%s/app.php, line 5 while it handled GET /sleep'];
         yield 'a system call that would be continued' => ['/lock', '%s/app.php, line 6 while it handled GET /lock'];
         yield 'the body of an answer' => ['/stream', '%s/app.php, line 11 while it handled GET /stream'];
-        yield 'a fiber that the handler started' => ['/async', '%s/app.php, line 12 with GET /async under way'];
+        yield 'a fiber that the handler started' => ['/async', '%s/app.php, line 12 while these requests were open: GET /async'];
         yield 'a process that was stopped' => [
             '/stop',
-            'it did not say where: it was stopped, or waits in a function of PHP, as for a database, a lock or another process',
+            'its position is unknown: the process was stopped, or waits in a PHP function, for example for a lock or a database',
         ];
         yield 'a target that is long' => [
             '/loop?' . str_repeat('a', 5_000),
@@ -91,7 +91,7 @@ final class SupervisorBlameTest extends TestCase
             $this->client()->get($target)->rest();
 
             $this->awaitLogged(
-                "({$this->path('app.php')}, line {$line}) while it handled GET {$target}; that is its memory_limit, which --memory-limit sets; another takes its place",
+                "({$this->path('app.php')}, line {$line}) while it handled GET {$target}; --memory-limit sets this limit; another takes its place",
             );
             self::assertSame([500, 500], [$waiting[0]->response()->status, $waiting[1]->response()->status]);
             self::assertSame(200, $this->get()->status);
@@ -117,7 +117,7 @@ final class SupervisorBlameTest extends TestCase
         self::assertSame(0, $server->wait());
         self::assertTrue(
             $this->logged(
-                "or the process was stopped ({$this->path('app.php')}, line 4 while it handled GET /loop) before all was answered that had come",
+                "or the process was stopped ({$this->path('app.php')}, line 4 while it handled GET /loop) before all received requests were answered",
             ),
             $server->getErrorOutput(),
         );
@@ -129,7 +129,7 @@ final class SupervisorBlameTest extends TestCase
 
         self::assertSame(254, $server->wait());
         self::assertStringContainsString(
-            "did not come up within 0.3 s ({$this->path('app.php')}, line 2)",
+            "did not start within 0.3 s ({$this->path('app.php')}, line 2)",
             $server->getErrorOutput(),
         );
     }

@@ -181,7 +181,7 @@ final class SupervisorFaultsTest extends TestCase
         $this->serve(self::UNRULY, ['--processes', '1']);
         $worker = $this->get('/later')->body;
 
-        $this->awaitLogged('Nothing caught RuntimeException: nobody waits for this');
+        $this->awaitLogged('Uncaught RuntimeException: nobody waits for this');
         self::assertSame($worker, $this->get()->body);
     }
 
@@ -250,7 +250,7 @@ final class SupervisorFaultsTest extends TestCase
         Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
         posix_kill($worker, \SIGTERM);
 
-        $this->awaitLogged("worker 1 (pid {$worker}) was sent SIGTERM; another takes its place");
+        $this->awaitLogged("worker 1 (pid {$worker}) received SIGTERM; another takes its place");
         self::assertNotSame((string) $worker, $this->get()->body);
         self::assertTrue(Processes::isAlive($worker), 'the request of the first process is still handled');
         $this->file('go', '');
@@ -270,7 +270,7 @@ final class SupervisorFaultsTest extends TestCase
         $client = $this->client()->get('/wait');
         Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
         posix_kill($worker, \SIGTERM);
-        $this->awaitLogged("worker 1 (pid {$worker}) was sent SIGTERM; another takes its place");
+        $this->awaitLogged("worker 1 (pid {$worker}) received SIGTERM; another takes its place");
 
         Eventually::holds(
             fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 200,
@@ -304,7 +304,7 @@ final class SupervisorFaultsTest extends TestCase
         $this->client()->get('/loop');
 
         $this->awaitLogged(
-            "worker 1 (pid {$worker}) was killed, as its event loop had not turned for 0.4 s: a handler blocks it, or never returns ({$this->path('app.php')}, line 18 while it handled GET /loop); another takes its place",
+            "worker 1 (pid {$worker}) was killed, because its event loop was blocked for 0.4 s: a handler does not return ({$this->path('app.php')}, line 18 while it handled GET /loop); another takes its place",
         );
         self::assertSame(200, $this->get()->status);
     }
@@ -430,7 +430,7 @@ final class SupervisorFaultsTest extends TestCase
         self::assertSame(0, $server->wait());
         self::assertSame(
             1,
-            $this->timesLogged("the log can't be written, so that messages are missing in it: no space left"),
+            $this->timesLogged('log entries are lost, because the logger threw: no space left'),
         );
     }
 
@@ -493,7 +493,7 @@ final class SupervisorFaultsTest extends TestCase
 
         self::assertLessThan(3.0, $seconds, 'the stop timeout is 0.5 s');
         self::assertMatchesRegularExpression(
-            '/ warning worker \d \(pid \d+\) was killed, as it had not ended in time after it was told to: .* before all was answered that had come$/m',
+            '/ warning worker \d \(pid \d+\) was killed, because it did not end in time: .* before all received requests were answered$/m',
             $server->getErrorOutput(),
         );
     }
@@ -561,7 +561,7 @@ final class SupervisorFaultsTest extends TestCase
 
         self::assertSame(0, $server->wait());
         self::assertMatchesRegularExpression(
-            '/ warning worker 1 \(pid \d+\) was killed, as its event loop had not turned for 0.4 s: .* before all was answered that had come$/m',
+            '/ warning worker 1 \(pid \d+\) was killed, because its event loop was blocked for 0.4 s: .* before all received requests were answered$/m',
             $server->getErrorOutput(),
         );
     }

@@ -32,15 +32,15 @@ final class SupervisorReloadFaultsTest extends TestCase
     {
         yield 'it does not parse' => [
             "\$a = 1\nreturn 1;",
-            'did not come up: %s/app.php does not parse: syntax error, unexpected token "return" on line 3',
+            'did not start: %s/app.php could not be parsed: syntax error, unexpected token "return" on line 3',
         ];
         yield 'it throws' => [
             'throw new LogicException("no");',
-            'did not come up: %1$s/app.php threw LogicException: no (%1$s/app.php, line 2)',
+            'did not start: %1$s/app.php threw LogicException: no (%1$s/app.php, line 2)',
         ];
         yield 'it returns nothing' => [
             '',
-            'did not come up: %s/app.php returned 1, as a file without a return statement does: it has to return a Psr\Http\Server\RequestHandlerInterface',
+            'did not start: %s/app.php returned 1, as a file without a return statement does: it has to return a Psr\Http\Server\RequestHandlerInterface',
         ];
         yield 'it exits' => ['exit(0);', 'called exit()'];
         yield 'it can not be compiled' => [
@@ -48,10 +48,10 @@ final class SupervisorReloadFaultsTest extends TestCase
             "failed: 'break' not in the 'loop' or 'switch' context (%s/app.php, line 3)",
         ];
         yield 'it dies' => ['posix_kill(getmypid(), SIGKILL);', 'was killed by signal 9'];
-        yield 'it takes for ever' => ['for (;;);', 'did not come up within 0.5 s', ['--start-timeout', '0.5']];
+        yield 'it takes for ever' => ['for (;;);', 'did not start within 0.5 s', ['--start-timeout', '0.5']];
         yield 'it takes for ever, suspended' => [
             'Amp\delay(1000);',
-            'did not come up within 0.5 s',
+            'did not start within 0.5 s',
             ['--start-timeout', '0.5'],
         ];
     }
@@ -67,7 +67,7 @@ final class SupervisorReloadFaultsTest extends TestCase
 
         $this->app($code);
         $server->signal(\SIGHUP);
-        $this->awaitLogged('The reload failed, and what served before goes on: worker 1 (pid ');
+        $this->awaitLogged('The reload failed, and the old processes continue: worker 1 (pid ');
 
         self::assertStringContainsString(\sprintf(") {$why}", $this->path()), $server->getErrorOutput());
         Eventually::holds(fn(): bool => $this->workers() === $workers, 'the processes are those from before');
@@ -95,7 +95,7 @@ final class SupervisorReloadFaultsTest extends TestCase
         [$worker] = $this->workers();
         $map = $this->file('composer/autoload_classmap.php', "<?php\nreturn [;\n");
         $server->signal(\SIGHUP);
-        $this->awaitLogged('The reload failed, and what served before goes on: worker 1 (pid ');
+        $this->awaitLogged('The reload failed, and the old processes continue: worker 1 (pid ');
 
         self::assertStringContainsString(
             ") failed: ParseError: syntax error, unexpected token \";\", expecting \"]\" ({$map}, line 2)\n",
@@ -136,7 +136,7 @@ final class SupervisorReloadFaultsTest extends TestCase
         $this->awaitLogged(' Reloading');
         foreach (range(1, 3) as $time) {
             $server->signal(\SIGHUP);
-            $this->awaitLogged(' Reloading anew, in place of the reload under way', $time);
+            $this->awaitLogged(' Reloading again, instead of the reload in progress', $time);
         }
         Eventually::holds(fn(): bool => \count($this->workers()) === 3, 'one successor is left');
         unlink($this->path('wait'));
@@ -179,7 +179,7 @@ final class SupervisorReloadFaultsTest extends TestCase
         [$worker] = $this->workers();
         $this->app('throw new LogicException("no");');
         posix_kill($worker, \SIGKILL);
-        $this->awaitLogged('did not come up: ', 2);
+        $this->awaitLogged('did not start: ', 2);
         $waiting = $this->client()->get('/');
         $this->app(self::PID);
 

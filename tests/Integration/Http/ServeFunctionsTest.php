@@ -308,7 +308,7 @@ final class ServeFunctionsTest extends TestCase
         self::assertSame(500, $this->get('/?session_start()')->status);
         self::assertSame(200, $this->get('/?' . rawurlencode("print('printed')"))->status);
         $this->awaitLogged('failed: header() has no effect in spindle serve');
-        $this->awaitLogged('printed 7 bytes, which are no part of an answer: printed');
+        $this->awaitLogged('printed 7 bytes, which are not part of the response: printed');
     }
 
     public function testATimeLimitThatAHandlerSetsIsForgottenAndEndsNobody(): void

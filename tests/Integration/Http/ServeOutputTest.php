@@ -70,15 +70,15 @@ final class ServeOutputTest extends TestCase
     /** @return iterable<string, array{string, string}> the target, the log entry after its name */
     public static function prints(): iterable
     {
-        yield 'echo' => ['/echo', 'printed 6 bytes, which are no part of an answer: hello '];
-        yield 'php://output' => ['/output', 'printed 7 bytes, which are no part of an answer: written'];
+        yield 'echo' => ['/echo', 'printed 6 bytes, which are not part of the response: hello '];
+        yield 'php://output' => ['/output', 'printed 7 bytes, which are not part of the response: written'];
         yield 'var_dump()' => [
             '/dump',
-            'printed 32 bytes, which are no part of an answer: array(1) {\n  ["a"]=>\n  int(1)\n}\n',
+            'printed 32 bytes, which are not part of the response: array(1) {\n  ["a"]=>\n  int(1)\n}\n',
         ];
-        yield 'a warning that PHP displays' => ['/warning', 'which are no part of an answer: \nWarning: A warning in '];
-        yield 'a command' => ['/run', 'printed 6 bytes, which are no part of an answer: passed'];
-        yield 'before and after it waits' => ['/wait', 'printed 5 bytes, which are no part of an answer: after'];
+        yield 'a warning that PHP displays' => ['/warning', 'which are not part of the response: \nWarning: A warning in '];
+        yield 'a command' => ['/run', 'printed 6 bytes, which are not part of the response: passed'];
+        yield 'before and after it waits' => ['/wait', 'printed 5 bytes, which are not part of the response: after'];
     }
 
     public function testWhatAHandlerPrintsIsLoggedWithItsRequest(): void
@@ -91,10 +91,10 @@ final class ServeOutputTest extends TestCase
             $this->awaitLogged($entry);
         }
         self::assertSame('piece', $this->get('/stream')->body);
-        $this->awaitLogged('The handler of GET /stream printed 9 bytes, which are no part of an answer: streaming');
+        $this->awaitLogged('The handler of GET /stream printed 9 bytes, which are not part of the response: streaming');
         self::assertSame('answered', $this->get('/later')->body);
         $this->awaitLogged(
-            'Code that runs for no single request printed 5 bytes, which are no part of an answer: later',
+            'Code outside of a request printed 5 bytes, which are not part of the response: later',
         );
 
         self::assertSame($worker, $this->get('/pid')->body, 'the process is the same');
@@ -129,7 +129,7 @@ final class ServeOutputTest extends TestCase
 
         self::assertSame('answered', $this->get()->body);
         $this->awaitLogged(
-            'Code that runs for no single request printed 7 bytes, which are no part of an answer: loading',
+            'Code outside of a request printed 7 bytes, which are not part of the response: loading',
         );
     }
 
@@ -168,7 +168,7 @@ final class ServeOutputTest extends TestCase
 
         self::assertSame('1', $this->get('/contents')->body);
         $this->awaitLogged(
-            'The handler of GET /leave called ob_start() and not as often ob_get_clean() or ob_end_clean()',
+            'The handler of GET /leave left output buffers of ob_start() open',
         );
     }
 
@@ -176,7 +176,7 @@ final class ServeOutputTest extends TestCase
     {
         $this->serve("ob_start();\n" . self::PRINTING, ['--processes', '1']);
         $this->awaitLogged(
-            'Code that runs for no single request called ob_start() and not as often ob_get_clean() or ob_end_clean()',
+            'Code outside of a request left output buffers of ob_start() open',
         );
 
         self::assertSame('1', $this->get('/contents')->body);

@@ -155,10 +155,10 @@ final class ServeReloadTest extends TestCase
 
         $this->release('new');
         $server->signal(\SIGHUP);
-        $this->awaitLogged(' The reload failed, and what served before goes on: worker 1 ');
+        $this->awaitLogged(' The reload failed, and the old processes continue: worker 1 ');
         $folder = (string) realpath($this->path());
         self::assertStringContainsString(
-            "The application is in {$folder}/new now, and its libraries were loaded from {$folder}/old/vendor, which a reload does not change: restart the server\n",
+            "The application has moved to {$folder}/new, but its libraries were loaded from {$folder}/old/vendor, which a reload does not change. Restart the server\n",
             $server->getErrorOutput(),
         );
         self::assertSame('old', $this->get('/', "unix://{$this->path('socket')}")->body);
@@ -173,7 +173,7 @@ final class ServeReloadTest extends TestCase
         $this->serve?->signal(\SIGHUP);
 
         $this->awaitLogged(
-            ' The reload failed, and what served before goes on, but for 1 of 3 processes, which runs the new code: worker 2 ',
+            ' The reload failed, and the old processes continue, but for 1 of 3 processes, which runs the new code: worker 2 ',
         );
     }
 
@@ -191,7 +191,7 @@ final class ServeReloadTest extends TestCase
         $this->reload();
 
         $this->awaitLogged(
-            " [{$old}] warning 1 request was not answered within 0.4 s, and given up as the server stops\n",
+            " [{$old}] warning 1 request was not answered within 0.4 s, and were dropped because the server stops\n",
         );
         Eventually::holds(fn(): bool => !\in_array($old, $this->workers(), true), 'it has ended');
         self::assertSame(1, $this->timesLogged(' warning '));
@@ -211,7 +211,7 @@ final class ServeReloadTest extends TestCase
         $this->reload();
         posix_kill($old, \SIGTERM);
 
-        $this->awaitLogged(" warning worker 1 (pid {$old}) was sent SIGTERM before all was answered that had come\n");
+        $this->awaitLogged(" warning worker 1 (pid {$old}) received SIGTERM before all received requests were answered\n");
         self::assertStringContainsString('503 Service Unavailable', $client->rest());
     }
 

@@ -238,7 +238,7 @@ final class ServeStopTest extends TestCase
 
             array_map(fclose(...), $terminal);
             Eventually::holds(
-                static fn(): bool => $logged(' Hung up: the terminal is gone'),
+                static fn(): bool => $logged(' The terminal was closed'),
                 'it knows that it is to end',
                 20.0,
             );

@@ -157,11 +157,11 @@ final class ServeTest extends TestCase
         $load = new Load($this->address);
         $load->start(3, keep: true);
         $load->start(3, keep: false);
-        $this->awaitLogged(' is replaced: it has had ', 4);
+        $this->awaitLogged(' is replaced: it has handled ', 4);
         $load->stop();
 
         self::assertSame([[], []], [$load->failed, $load->lostOnKept]);
-        preg_match_all('/is replaced: it has had (\d+) requests/', (string) $this->serve?->getErrorOutput(), $matches);
+        preg_match_all('/is replaced: it has handled (\d+) requests/', (string) $this->serve?->getErrorOutput(), $matches);
         self::assertSame(
             [],
             array_filter($matches[1], static fn(string $count): bool => (int) $count < 90 || (int) $count > 100),
@@ -201,7 +201,7 @@ final class ServeTest extends TestCase
             [$this->timesLogged(' is replaced: '), $this->timesLogged(' warning '), \count($this->workers())],
         );
         self::assertStringContainsString(
-            'after 1 request: the limit of 1048576 bytes is below what the application needs by itself',
+            'after 1 request. The limit of 1048576 bytes is too low for this application',
             (string) $this->serve?->getErrorOutput(),
         );
 

@@ -51,7 +51,7 @@ final class SupervisorMetricsTest extends TestCase
     {
         $this->serve(self::COUNTED, ['--processes', '2', '--max-requests', '60', '--admin', '127.0.0.1:0']);
         $load = $this->load();
-        $this->awaitLogged(' is replaced: it has had ', 4);
+        $this->awaitLogged(' is replaced: it has handled ', 4);
         $load->stop();
         $this->awaitProcesses(3);
 

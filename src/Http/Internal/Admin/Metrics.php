@@ -36,13 +36,13 @@ final class Metrics
         $this->byStatus('spindle_http_requests_total', 'Requests that were answered.', $this->totals->answered);
         $this->byStatus(
             'spindle_http_requests_refused_total',
-            'Messages that were refused before a handler saw them.',
+            'Requests that the server refused before it called a handler.',
             $this->totals->refused,
         );
         $this->one(
             'spindle_http_requests_abandoned_total',
             'counter',
-            'Requests whose client left before the answer.',
+            'Requests whose client disconnected before the response.',
             $this->totals->abandoned,
         );
         $this->one(
@@ -56,7 +56,7 @@ final class Metrics
     private function durations(): void
     {
         $name = 'spindle_http_request_duration_seconds';
-        $this->text->metric($name, 'histogram', 'Time from the head of a request to its answer.');
+        $this->text->metric($name, 'histogram', 'Time from the head of a request to its response, in seconds.');
         $count = 0;
         foreach ($this->totals->durations as $bucket => $answers) {
             $count += $answers;
@@ -71,17 +71,17 @@ final class Metrics
 
     private function connections(): void
     {
-        $this->one('spindle_http_connections', 'gauge', 'Connections that are open.', $this->totals->connections);
+        $this->one('spindle_http_connections', 'gauge', 'Open connections.', $this->totals->connections);
         $this->one(
             'spindle_http_connections_accepted_total',
             'counter',
-            'Connections that were taken.',
+            'Accepted connections.',
             $this->totals->accepted,
         );
         $this->one(
             'spindle_http_connections_rejected_total',
             'counter',
-            'Connections that were closed at once, as their address had too many.',
+            'Connections that were closed at once because their address had too many.',
             $this->totals->rejected,
         );
         $this->one(
@@ -93,13 +93,13 @@ final class Metrics
         $this->one(
             'spindle_http_connections_max',
             'gauge',
-            'Connections that can be open at once.',
+            'Maximum number of open connections.',
             $this->totals->maxConnections,
         );
         $this->one(
             'spindle_http_tls_handshakes_failed_total',
             'counter',
-            'TLS handshakes that failed.',
+            'Failed TLS handshakes.',
             $this->totals->handshakesFailed,
         );
     }
@@ -107,9 +107,9 @@ final class Metrics
     private function routes(): void
     {
         $metrics = [
-            'spindle_http_route_requests_total' => 'Requests of a route that were answered.',
-            'spindle_http_route_duration_seconds_total' => 'Time from the head of a request of a route to its answer, of all together.',
-            'spindle_http_route_errors_total' => 'Requests of a route that were answered with a status of 500 or above.',
+            'spindle_http_route_requests_total' => 'Answered requests, by route.',
+            'spindle_http_route_duration_seconds_total' => 'Total time from the heads of requests to their responses, in seconds, by route.',
+            'spindle_http_route_errors_total' => 'Responses with a status of 500 or above, by route.',
         ];
         foreach (array_keys($metrics) as $index => $name) {
             $this->text->metric($name, 'counter', $metrics[$name]);
@@ -121,7 +121,7 @@ final class Metrics
 
     private function processes(): void
     {
-        $this->one('spindle_processes', 'gauge', 'Processes that serve.', \count($this->processes));
+        $this->one('spindle_processes', 'gauge', 'Processes that serve requests.', \count($this->processes));
         $this->one(
             'spindle_processes_full',
             'gauge',
@@ -129,13 +129,13 @@ final class Metrics
             $this->totals->full,
         );
         $metrics = [
-            'spindle_process_start_time_seconds' => ['Unix time of the start of a process.', 'started'],
-            'spindle_process_memory_bytes' => ['Memory that PHP uses in a process.', 'memory'],
+            'spindle_process_start_time_seconds' => ['Start time of a process, as Unix time in seconds.', 'started'],
+            'spindle_process_memory_bytes' => ['Memory that PHP uses in a process, in bytes.', 'memory'],
             'spindle_event_loop_lag_seconds' => [
-                'Time by which the event loop of a process was late at its last look.',
+                'Lag of the event loop of a process at the last measurement, in seconds.',
                 'lag',
             ],
-            'spindle_event_loop_lag_max_seconds' => ['The most of that in the last minute.', 'maxLag'],
+            'spindle_event_loop_lag_max_seconds' => ['Maximum lag of the event loop in the last minute, in seconds.', 'maxLag'],
         ];
         foreach ($metrics as $name => [$help, $property]) {
             $this->text->metric($name, 'gauge', $help);
@@ -158,7 +158,7 @@ final class Metrics
             $this->text->metric(
                 $name,
                 str_ends_with($name, '_total') ? 'counter' : 'gauge',
-                'A figure of what is registered under this name.',
+                'A value of the statistics that are registered under this name.',
             );
             foreach ($values as $pool => $value) {
                 $this->text->sample($name, $value, ['pool' => $pool]);

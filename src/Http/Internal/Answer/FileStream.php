@@ -54,7 +54,7 @@ final class FileStream implements StreamInterface
         };
         if ($this->file === null || $offset < 0 || fseek($this->file, $this->start + $offset) !== 0) {
             throw new \RuntimeException(
-                $this->file === null ? 'The file was closed' : "There is no byte {$offset} in this part of the file",
+                $this->file === null ? 'The file was closed' : "Offset {$offset} is outside of this part of the file",
             );
         }
         $this->position = $offset;

@@ -98,12 +98,12 @@ final readonly class OpenFile
         }
 
         return @fopen('/dev/null', 'r') === false
-            ? new \RuntimeException("Can not open {$path}: too many open files")
+            ? new \RuntimeException("Could not open {$path}: too many open files")
             : new HttpException(403, 'The file can not be read');
     }
 
     private static function notFound(): HttpException
     {
-        return new HttpException(404, 'There is no such file');
+        return new HttpException(404, 'The file does not exist');
     }
 }

@@ -69,7 +69,7 @@ final readonly class FormReader
         }
         self::checkEncoding($contentEncoding);
         if (!$body->isReadable()) {
-            throw self::tooLate('The body was closed before it was to be parsed');
+            throw self::tooLate('The body was closed before it was parsed');
         }
 
         return $parse($body);
@@ -101,7 +101,7 @@ final readonly class FormReader
     public static function checkEncoding(string $contentEncoding): void
     {
         if (!\in_array(strtolower(trim($contentEncoding, " \t")), ['', 'identity'], true)) {
-            $message = 'A body with a Content-Encoding is not parsed here: send it without one';
+            $message = 'A body with a Content-Encoding can not be parsed: send it without one';
             throw new HttpException(415, $message, ['Accept-Encoding' => 'identity']);
         }
     }
@@ -184,7 +184,7 @@ final readonly class FormReader
     private function checkMemory(int $bytes): void
     {
         if (!$this->memory->couldAllow($bytes)) {
-            throw Refusal::tooMuch('The body takes too much memory when it is parsed');
+            throw Refusal::tooMuch('Parsing the body would need too much memory');
         }
         if (!$this->memory->allows($bytes)) {
             throw Refusal::noMemory();
@@ -224,7 +224,7 @@ final readonly class FormReader
     private static function rewind(StreamInterface $body): void
     {
         if (!$body->isSeekable()) {
-            throw self::tooLate('The body was read before it was to be parsed, and can be read only once');
+            throw self::tooLate('The body was read before it was parsed, and can be read only once');
         }
         $body->rewind();
     }

@@ -46,7 +46,7 @@ final class MultipartParser
     public function __construct(string $boundary, private readonly MultipartSink $sink)
     {
         if (preg_match('@^[0-9A-Za-z\'()+_,\-./:=? ]{0,69}[0-9A-Za-z\'()+_,\-./:=?]$@D', $boundary) !== 1) {
-            throw Refusal::malformed('The Content-Type has no well-formed boundary');
+            throw Refusal::malformed('The Content-Type has no valid boundary');
         }
         $this->boundary = "\n--{$boundary}";
         $this->head = new PartHeadReader();
@@ -87,7 +87,7 @@ final class MultipartParser
             throw Refusal::malformed('The line before a boundary ends without CR');
         }
         if ($this->state === MultipartState::Epilogue) {
-            throw Refusal::malformed('A boundary follows the last');
+            throw Refusal::malformed('The form has a boundary after the last one');
         }
         if ($this->state === MultipartState::Data) {
             $this->sink->end();
@@ -115,7 +115,7 @@ final class MultipartParser
         }
         $this->ignored += \strlen($bytes);
         if ($this->ignored > self::MAX_IGNORED_BYTES) {
-            throw Refusal::tooMuch('There are more than ' . self::MAX_IGNORED_BYTES . ' bytes around the parts');
+            throw Refusal::tooMuch('The form has more than ' . self::MAX_IGNORED_BYTES . ' bytes around its parts');
         }
     }
 
@@ -126,7 +126,7 @@ final class MultipartParser
         if (preg_match(self::BOUNDARY_END_PATTERN, $bytes, $match) !== 1) {
             return preg_match(self::PARTIAL_BOUNDARY_END_PATTERN, $bytes) === 1
                 ? false
-                : throw Refusal::malformed('A boundary is followed by something else than the end of its line');
+                : throw Refusal::malformed('The line of a boundary has more than the boundary');
         }
         if ($match[0] === '--') {
             $this->content(MultipartState::Epilogue);

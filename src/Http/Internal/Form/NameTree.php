@@ -61,7 +61,7 @@ final class NameTree
     private function keys(string $name): array
     {
         if (str_contains($name, "\0")) {
-            throw Refusal::malformed('The name of a field has a NUL in it');
+            throw Refusal::malformed('The name of a field contains a NUL byte');
         }
         if (substr_count($name, '[') > $this->depth) {
             throw Refusal::tooMuch("The name of a field has more than {$this->depth} brackets");

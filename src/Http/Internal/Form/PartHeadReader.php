@@ -83,7 +83,7 @@ final class PartHeadReader
         $disposition = HeaderValue::parse($this->fields['content-disposition'] ?? '');
         $name = $disposition->parameters['name'] ?? null;
         if ($disposition?->value !== 'form-data' || $name === null) {
-            throw Refusal::malformed('A part has no well-formed Content-Disposition of form-data with a name');
+            throw Refusal::malformed('A part has no valid Content-Disposition of form-data with a name');
         }
         $type = rtrim(explode(';', $this->fields['content-type'] ?? '', 2)[0], " \t");
 

@@ -22,12 +22,12 @@ final class Refusal
 
     public static function noMemory(): HttpException
     {
-        return new HttpException(503, 'There is no memory for the body at present', ['Retry-After' => '1']);
+        return new HttpException(503, 'The server has no memory for the body at present', ['Retry-After' => '1']);
     }
 
     /** Returns the error for a full disk. Directory and reason are in the previous exception, for the log only. */
     public static function noSpace(UploadException $exception): HttpException
     {
-        return new HttpException(507, 'The uploaded file can not be kept', previous: $exception);
+        return new HttpException(507, 'The uploaded file could not be stored', previous: $exception);
     }
 }

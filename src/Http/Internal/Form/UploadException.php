@@ -17,18 +17,18 @@ final class UploadException extends \RuntimeException implements SpindleExceptio
     /** @param string $warning of the PHP function that failed, '' for none */
     public static function notKept(string $directory, string $warning): self
     {
-        return new self("Can't keep an uploaded file in {$directory}: " . self::reason($warning));
+        return new self("Could not store an uploaded file in {$directory}: " . self::reason($warning));
     }
 
     /** @param string $warning of the PHP function that failed, '' for none */
     public static function notMoved(string $path, string $warning): self
     {
-        return new self("Can't move the uploaded file to {$path}: " . self::reason($warning));
+        return new self("Could not move the uploaded file to {$path}: " . self::reason($warning));
     }
 
     public static function alreadyMoved(): self
     {
-        return new self('The uploaded file was moved before');
+        return new self('The uploaded file was already moved');
     }
 
     public static function closed(): self

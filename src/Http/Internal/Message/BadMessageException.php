@@ -32,21 +32,21 @@ final class BadMessageException extends \RuntimeException implements SpindleExce
 
     public static function expectation(): self
     {
-        return new self(417, 'Only "100-continue" can be expected');
+        return new self(417, 'The only supported expectation is "100-continue"');
     }
 
     public static function version(): self
     {
-        return new self(505, 'Only HTTP/1.1 and HTTP/1.0 are spoken here');
+        return new self(505, 'This server supports only HTTP/1.1 and HTTP/1.0');
     }
 
     public static function method(): self
     {
-        return new self(501, 'No tunnel is opened here');
+        return new self(501, 'This server does not support the method CONNECT');
     }
 
     public static function coding(): self
     {
-        return new self(501, 'The only Transfer-Encoding that is implemented is "chunked"');
+        return new self(501, 'The only supported Transfer-Encoding is "chunked"');
     }
 }

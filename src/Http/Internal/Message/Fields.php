@@ -72,7 +72,7 @@ final class Fields
         foreach (\is_array($values) ? $values : [$values] as $value) {
             if (!\is_string($value) && !\is_int($value) && !\is_float($value)) {
                 throw new \InvalidArgumentException(
-                    "The header {$name} takes a string or a list of strings, not " . get_debug_type($value),
+                    "The header {$name} must be a string or a list of strings, not " . get_debug_type($value),
                 );
             }
             $value = trim((string) $value, " \t");

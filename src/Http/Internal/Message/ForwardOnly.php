@@ -41,7 +41,7 @@ trait ForwardOnly
 
     public function seek(int $offset, int $whence = \SEEK_SET): void
     {
-        throw new \RuntimeException('This body is read once, from its beginning to its end');
+        throw new \RuntimeException('This body can be read only once, from its beginning to its end');
     }
 
     public function rewind(): void
@@ -56,7 +56,7 @@ trait ForwardOnly
 
     public function write(string $string): int
     {
-        throw new \RuntimeException('This body can only be read');
+        throw new \RuntimeException('This body is read-only');
     }
 
     public function isReadable(): bool

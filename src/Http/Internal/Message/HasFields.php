@@ -22,7 +22,7 @@ trait HasFields
     public function withProtocolVersion(string $version): static
     {
         if (preg_match('/^\d(?:\.\d)?$/D', $version) !== 1) {
-            throw new \InvalidArgumentException('A version of the protocol is a number such as 1.1');
+            throw new \InvalidArgumentException('A protocol version must be a number such as 1.1');
         }
         $copy = clone $this;
         $copy->version = $version;

@@ -125,7 +125,7 @@ final class HeadReader
             throw BadMessageException::method();
         }
         if (!self::isTarget($method, $target)) {
-            throw BadMessageException::malformed('The request target has none of the forms of HTTP');
+            throw BadMessageException::malformed('The request target is malformed');
         }
         [$this->method, $this->target, $this->version] = [$method, $target, $minor === '0' ? '1.0' : '1.1'];
     }
@@ -167,7 +167,7 @@ final class HeadReader
     private function host(string $value): void
     {
         if ($this->host !== null) {
-            throw BadMessageException::malformed('There are two Host fields');
+            throw BadMessageException::malformed('The request has two Host fields');
         }
         if ($value !== '' && !self::hasAuthority('@^' . self::AUTHORITY . '$@D', $value)) {
             throw BadMessageException::malformed('The Host field is malformed');
@@ -179,10 +179,10 @@ final class HeadReader
     private function length(string $value): void
     {
         if ($this->length !== null) {
-            throw BadMessageException::malformed('There are two Content-Length fields');
+            throw BadMessageException::malformed('The request has two Content-Length fields');
         }
         if (preg_match('/^\d{1,18}$/D', $value) !== 1) {
-            throw BadMessageException::malformed('The Content-Length is no number that a body can have');
+            throw BadMessageException::malformed('The Content-Length is not a valid number');
         }
         $this->length = (int) $value;
     }
@@ -202,7 +202,7 @@ final class HeadReader
         if (!$this->chunked && $this->version !== '1.0' && preg_match(self::UNKNOWN_CODINGS_PATTERN, $value) === 1) {
             throw BadMessageException::coding();
         }
-        throw BadMessageException::malformed('The Transfer-Encoding is not "chunked", once and at the end');
+        throw BadMessageException::malformed('The Transfer-Encoding must end with "chunked", and contain it once');
     }
 
     private function connection(string $value): void
@@ -228,13 +228,13 @@ final class HeadReader
     {
         $old = $this->version === '1.0';
         if ($this->host === null && !$old) {
-            throw BadMessageException::malformed('There is no Host field');
+            throw BadMessageException::malformed('The request has no Host field');
         }
         if ($this->chunked && $this->length !== null) {
-            throw BadMessageException::malformed('There are both a Content-Length and a Transfer-Encoding');
+            throw BadMessageException::malformed('The request has both a Content-Length and a Transfer-Encoding');
         }
         if ($this->chunked && $old) {
-            throw BadMessageException::malformed('HTTP/1.0 knows no Transfer-Encoding');
+            throw BadMessageException::malformed('HTTP/1.0 does not support Transfer-Encoding');
         }
 
         $head = new Head();

@@ -58,7 +58,7 @@ final readonly class MessageLimits
             throw BadMessageException::headTooLarge("The header fields are longer than {$this->head} bytes");
         }
         if ($fields > $this->fields) {
-            throw BadMessageException::headTooLarge("There are more than {$this->fields} header fields");
+            throw BadMessageException::headTooLarge("The request has more than {$this->fields} header fields");
         }
     }
 }

@@ -110,7 +110,7 @@ final class Request implements ServerRequestInterface
     public function withRequestTarget(string $requestTarget): static
     {
         if (preg_match('/[\x00-\x20\x7f]/', $requestTarget) === 1) {
-            throw new \InvalidArgumentException('A request target has neither blanks nor control characters');
+            throw new \InvalidArgumentException('A request target must not contain spaces or control characters');
         }
         $copy = clone $this;
         $copy->target = $requestTarget;
@@ -251,7 +251,7 @@ final class Request implements ServerRequestInterface
     {
         if (!\is_array($data) && !\is_object($data) && $data !== null) {
             throw new \InvalidArgumentException(
-                'A parsed body is an array, an object or null, not ' . get_debug_type($data),
+                'A parsed body must be an array, an object or null, not ' . get_debug_type($data),
             );
         }
         $copy = clone $this;
@@ -280,7 +280,7 @@ final class Request implements ServerRequestInterface
         array_walk_recursive($uploadedFiles, static function (mixed $file): void {
             if (!$file instanceof UploadedFileInterface) {
                 throw new \InvalidArgumentException(
-                    'Uploaded files are a tree of UploadedFileInterface, not of ' . get_debug_type($file),
+                    'Uploaded files must be a tree of UploadedFileInterface, not of ' . get_debug_type($file),
                 );
             }
         });
@@ -366,12 +366,12 @@ final class Request implements ServerRequestInterface
             }
             $uri = new Uri($target);
         } catch (\InvalidArgumentException $malformed) {
-            throw new HttpException(400, 'The request target is no URI', previous: $malformed);
+            throw new HttpException(400, 'The request target is not a valid URI', previous: $malformed);
         }
         if ($uri->getScheme() === 'https' && !$peer->secure && !$this->exchange->trustsPeer()) {
             throw new HttpException(
                 421,
-                'The request target is for an encrypted connection, and this one is not encrypted',
+                'The request target begins with https://, but the connection is not encrypted',
             );
         }
 

@@ -110,7 +110,7 @@ final class GzipStream implements StreamInterface
             return null;
         }
         if ($bytes === '' && !$this->ended && $this->inputBytes < $this->size) {
-            throw new \LengthException("The body has {$this->inputBytes} bytes, not the {$this->size} that it said");
+            throw new \LengthException("The body has {$this->inputBytes} bytes instead of the announced {$this->size}");
         }
 
         return $bytes;
@@ -133,6 +133,6 @@ final class GzipStream implements StreamInterface
     {
         $deflate = deflate_init(\ZLIB_ENCODING_GZIP, ['level' => $level]);
 
-        return $deflate === false ? throw new \RuntimeException('zlib has no memory to compress with') : $deflate;
+        return $deflate === false ? throw new \RuntimeException('zlib could not allocate memory') : $deflate;
     }
 }

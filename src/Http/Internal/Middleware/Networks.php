@@ -29,7 +29,7 @@ final readonly class Networks
         foreach (array_diff($networks, ['unix']) as $network) {
             [$mask, $base] = self::parse($network)
                 ?? throw new \ValueError(
-                    'It takes an IP address, a network such as 10.0.0.0/8, or "unix", not '
+                    'A proxy must be an IP address, a network such as 10.0.0.0/8, or "unix", not '
                         . json_encode($network, \JSON_INVALID_UTF8_SUBSTITUTE),
                 );
             $parsed[\strlen($mask)][] = [$mask, $base];

@@ -68,13 +68,13 @@ final class Child
     {
         return match (true) {
             $this->killAt === null => '',
-            $this->position === '' => ' (it did not say where: it was stopped, or waits in a function of PHP, as for a database, a lock or another process)',
+            $this->position === '' => ' (its position is unknown: the process was stopped, or waits in a PHP function, for example for a lock or a database)',
             default => " ({$this->position})",
         };
     }
 
     public function endDescription(): string
     {
-        return $this->startFailure === null ? "{$this} {$this->endReason}" : "{$this} did not come up: {$this->startFailure}";
+        return $this->startFailure === null ? "{$this} {$this->endReason}" : "{$this} did not start: {$this->startFailure}";
     }
 }

@@ -166,7 +166,7 @@ final class Children implements \IteratorAggregate
         try {
             $messages = $child->channel->receive();
         } catch (MalformedFrameException|\ValueError) {
-            $this->kill($child, 'was killed, as it wrote something to the supervisor that is no message');
+            $this->kill($child, 'was killed, because it sent the supervisor an invalid message');
             $messages = null;
         }
         if ($messages === null) {

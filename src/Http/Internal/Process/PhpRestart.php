@@ -25,14 +25,14 @@ final class PhpRestart
             return null;
         }
         if (\PHP_SAPI !== 'cli' || !\function_exists('pcntl_exec') || !\function_exists('pcntl_signal')) {
-            return 'PHP can restart itself only on the command line, and with the functions pcntl_exec() and pcntl_signal() of the extension pcntl';
+            return 'PHP can restart itself only on the command line, and needs pcntl_exec() and pcntl_signal() of the extension pcntl';
         }
         if (get_cfg_var(self::RESTARTED_SETTING) !== false) {
-            return 'PHP was restarted without them, but another setting of disable_functions has replaced the one for that';
+            return 'the restarted PHP still has these functions, because another disable_functions setting replaced that of Spindle';
         }
         $arguments = self::arguments(explode("\0", (string) @file_get_contents('/proc/self/cmdline'), -1));
         if ($arguments === null) {
-            return 'the command line of this process can not be read in /proc/self/cmdline, or is that of another program, as in a fork';
+            return '/proc/self/cmdline can not be read, or has the command line of another program';
         }
         $others = array_filter(
             self::IGNORABLE_SIGNALS,
@@ -44,7 +44,7 @@ final class PhpRestart
         }
         [, $warning] = Warnings::of(static fn(): bool => pcntl_exec(\PHP_BINARY, $arguments));
 
-        return 'PHP could not be started anew: ' . Warnings::clause($warning);
+        return 'PHP could not be restarted: ' . Warnings::clause($warning);
     }
 
     /**

@@ -65,7 +65,7 @@ final class ProcessLifetime
         $this->nextRequestAt = (int) hrtime(true) + self::RETRY_NANOSECONDS;
         $had = "{$this->requests} " . ($this->requests === 1 ? 'request' : 'requests');
         $this->requests >= $this->maxRequests
-            ? ($this->requestReplacement)("it has had {$had}", false)
+            ? ($this->requestReplacement)("it has handled {$had}", false)
             : ($this->requestReplacement)(
                 'it uses ' . memory_get_usage() . " bytes of memory after {$had}",
                 $this->requests <= self::MIN_USEFUL_REQUESTS,

@@ -121,7 +121,7 @@ final class ProcessManager
     private function handleSignal(int $signal): void
     {
         if ($signal === \SIGHUP && !$this->stopping && $this->terminal->isGone()) {
-            $this->logger->info('Hung up: the terminal is gone');
+            $this->logger->info('The terminal was closed');
             $this->stop();
         } elseif ($signal === \SIGHUP) {
             $this->reload('');
@@ -144,7 +144,7 @@ final class ProcessManager
             return;
         }
         $this->logger->info(
-            ($this->replacement->isReloading() ? 'Reloading anew, in place of the reload under way' : 'Reloading')
+            ($this->replacement->isReloading() ? 'Reloading again, instead of the reload in progress' : 'Reloading')
                 . $what,
         );
         $slot = $this->replacement->reload();
@@ -157,7 +157,7 @@ final class ProcessManager
     private function stop(): void
     {
         $this->stopping = true;
-        $this->logger->info('Stopping: what has come is answered');
+        $this->logger->info('Stopping: received requests are answered first');
         array_map(self::closeSockets(...), $this->applicationSlots());
         foreach ($this->children->runningApplication() as $child) {
             $this->endProcess($child, Message::Stop);
@@ -210,13 +210,13 @@ final class ProcessManager
         foreach ($this->children as $child) {
             if ($child->startDeadline <= $now) {
                 $child->startDeadline = \PHP_INT_MAX;
-                $this->killWithReport($child, "did not come up within {$this->options->startTimeout} s");
+                $this->killWithReport($child, "did not start within {$this->options->startTimeout} s");
             }
             if ($child->endDeadline <= $now) {
                 $child->endDeadline = \PHP_INT_MAX;
                 $this->killWithReport(
                     $child,
-                    'was killed, as it had not ended in time after it was told to: a handler blocks its event loop, or the process was stopped',
+                    'was killed, because it did not end in time: a handler blocks its event loop, or the process was stopped',
                 );
             }
             if ($child->replaceAt <= $now) {
@@ -256,7 +256,7 @@ final class ProcessManager
         } else {
             $this->killWithReport(
                 $child,
-                "was killed, as its event loop had not turned for {$this->options->stallTimeout} s: a handler blocks it, or never returns",
+                "was killed, because its event loop was blocked for {$this->options->stallTimeout} s: a handler does not return",
             );
         }
     }
@@ -301,7 +301,7 @@ final class ProcessManager
             return $child;
         } catch (ForkException $failure) {
             ++$slot->startFailures;
-            $failed($slot, "{$slot->role->name} can't be started: {$failure->getMessage()}");
+            $failed($slot, "{$slot->role->name} could not be started: {$failure->getMessage()}");
 
             return null;
         }
@@ -356,7 +356,7 @@ final class ProcessManager
             Message::AllAnswered => $child->answeredAll = true,
             Message::Statistics => $child->lastStatistics = $payload,
             Message::Position => $child->position = $payload,
-            default => throw new \ValueError("{$child} said {$message->name}"),
+            default => throw new \ValueError("{$child} sent {$message->name}"),
         };
     }
 
@@ -388,6 +388,7 @@ final class ProcessManager
     private function handleEnding(Child $child, string $why): void
     {
         $child->endReason = $why;
+        $child->replaceAt = \PHP_INT_MAX; // handleEnd() replaces the process
         $child->endDeadline = min(
             $child->endDeadline,
             (int) hrtime(true) + self::nanoseconds($child->stopTimeout + self::GRACE_SECONDS),
@@ -397,7 +398,7 @@ final class ProcessManager
     /** Schedules the replacement of a process that got SIGTERM and answers its last requests. */
     private function handleTermination(Child $child): void
     {
-        $this->handleEnding($child, 'was sent SIGTERM');
+        $this->handleEnding($child, 'received SIGTERM');
         $child->replaceAt = (int) hrtime(true) + self::TERMINATION_NANOSECONDS;
     }
 
@@ -405,7 +406,8 @@ final class ProcessManager
     {
         if ($tooSoon && $this->warnings->isNew('maxMemory')) {
             $this->logger->warning(
-                "{$child} is to be replaced almost from its start, as {$why}: the limit of {$this->options->maxMemory} bytes is below what the application needs by itself",
+                "{$child} is replaced soon after its start, because {$why}."
+                    . " The limit of {$this->options->maxMemory} bytes is too low for this application",
             );
         }
         $child->replacementReason = $why;
@@ -452,7 +454,7 @@ final class ProcessManager
             $this->starting && $child->startFailure !== null && throw AppException::reported($this->app, $child->startFailure);
             $this->vacateSlot($child);
         } elseif ($child->readyAt !== null && $child->endReason !== '' && !$child->answeredAll) {
-            $this->logger->warning("{$child} {$child->endReason} before all was answered that had come");
+            $this->logger->warning("{$child} {$child->endReason} before all received requests were answered");
         }
         $this->replace($slot);
     }
@@ -482,7 +484,7 @@ final class ProcessManager
             . ($renewed === 1 ? 'runs' : 'run')
             . ' the new code';
         $this->logger->error(
-            ($renewed === null ? "{$slot->role->name} could not be replaced, and goes on: " : "The reload failed, and what served before goes on{$but}: ")
+            ($renewed === null ? "{$slot->role->name} could not be replaced, and continues: " : "The reload failed, and the old processes continue{$but}: ")
                 . $why,
         );
         if ($slot->current === null) {

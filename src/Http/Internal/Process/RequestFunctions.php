@@ -17,24 +17,24 @@ use Spindle\Http\UnsupportedFunctionException;
  */
 final class RequestFunctions
 {
-    private const NO_EFFECT_REASON = 'has no effect in spindle serve, as one process answers many requests at once';
+    private const NO_EFFECT_REASON = 'has no effect in spindle serve, because one process handles many requests at once';
     private const SHARED_SESSION_REASON = 'would share one session among all clients of a process of spindle serve';
-    private const COOKIE_ADVICE = 'return a response that sets the cookie, as $response->withAddedHeader(\'Set-Cookie\', \'name=value; Path=/; HttpOnly; SameSite=Lax\')';
+    private const COOKIE_ADVICE = 'return a response that sets the cookie, for example $response->withAddedHeader(\'Set-Cookie\', \'name=value; Path=/; HttpOnly; SameSite=Lax\')';
 
     /** For each function: its missing effect, and what to do instead. */
     private const THROWING_FUNCTIONS = [
         'header' => [
             self::NO_EFFECT_REASON,
-            'return a response that has the header, as $response->withHeader(\'Name\', \'value\')',
+            'return a response that has the header, for example $response->withHeader(\'Name\', \'value\')',
         ],
         'header_register_callback' => [self::NO_EFFECT_REASON, 'change the response in a PSR-15 middleware'],
         'http_response_code' => [
             self::NO_EFFECT_REASON,
-            'return a response that has the status, as $response->withStatus(404)',
+            'return a response that has the status, for example $response->withStatus(404)',
         ],
         'session_start' => [
             self::SHARED_SESSION_REASON,
-            'use a PSR-15 middleware for sessions, which finds the session by a cookie of the request and keeps it in a request attribute',
+            'use a PSR-15 middleware for sessions',
         ],
         'setcookie' => [self::NO_EFFECT_REASON, self::COOKIE_ADVICE],
         'setrawcookie' => [self::NO_EFFECT_REASON, self::COOKIE_ADVICE],

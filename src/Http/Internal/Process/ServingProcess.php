@@ -158,7 +158,7 @@ final class ServingProcess
             Message::Question => $this->answerQuestion($number, $payload),
             Message::HandOver => $this->stopServing(static fn() => $server->handOver(self::seconds($payload))),
             Message::Stop => $this->stopServing($server->stop(...)),
-            default => throw new \UnexpectedValueException("The supervisor said {$message->name}"),
+            default => throw new \UnexpectedValueException("The supervisor sent {$message->name}"),
         };
     }
 
@@ -203,7 +203,7 @@ final class ServingProcess
             $this->link->send(Message::PreliminaryAnswer, $number, $this->health($this->server->lateChecks()));
             $this->link->send(Message::Answer, $number, $this->health($this->server->check()));
         } else {
-            throw new \UnexpectedValueException("The supervisor asks for {$question}");
+            throw new \UnexpectedValueException("The supervisor sent an unknown question: {$question}");
         }
     }
 
@@ -237,7 +237,7 @@ final class ServingProcess
     private function logUncaught(\Throwable $failure): void
     {
         $this->logger->error(
-            'Nothing caught {class}: ' . HandlerFailure::message($failure),
+            'Uncaught {class}: ' . HandlerFailure::message($failure),
             ['class' => $failure::class, 'exception' => $failure],
         );
     }
@@ -253,7 +253,7 @@ final class ServingProcess
         $request = $this->server?->requestName()->clauseAtEnd() ?? '';
         if ($error !== null) {
             $advice = str_starts_with($error['message'], self::OUT_OF_MEMORY_PREFIX)
-                ? '; that is its memory_limit, which --memory-limit sets'
+                ? '; --memory-limit sets this limit'
                 : '';
             $this->send(
                 Message::Ending,

@@ -66,7 +66,7 @@ final class StrayOutput
         if ($open > 0) {
             while (ob_get_level() > $own && @ob_end_clean()); // a buffer that can't be removed stays
             $this->log(
-                '{printer} called ob_start() and not as often ob_get_clean() or ob_end_clean(): buffers that were open are closed, and what they held is dropped',
+                '{printer} left output buffers of ob_start() open. They were closed, and their contents were dropped',
                 [
                     'printer' => self::printer(RequestName::current()),
                 ],
@@ -84,7 +84,7 @@ final class StrayOutput
         $this->reporting = true;
         try {
             foreach ($printed as $name => [$bytes, $text]) {
-                $this->log('{printer} printed {bytes}, which are no part of an answer: {text}', [
+                $this->log('{printer} printed {bytes}, which are not part of the response: {text}', [
                     'printer' => self::printer($name),
                     'bytes' => $bytes === 1 ? '1 byte' : "{$bytes} bytes",
                     'text' => $text . ($bytes > \strlen($text) ? '...' : ''),
@@ -105,7 +105,7 @@ final class StrayOutput
     {
         $this->report();
         if ($this->droppedEntries > 0) {
-            $this->logger->warning("{$this->droppedEntries} more entries about what was printed were left out before");
+            $this->logger->warning("{$this->droppedEntries} more entries about printed output were left out");
         }
     }
 
@@ -165,6 +165,6 @@ final class StrayOutput
 
     private static function printer(string $name): string
     {
-        return $name === '' ? 'Code that runs for no single request' : "The handler of {$name}";
+        return $name === '' ? 'Code outside of a request' : "The handler of {$name}";
     }
 }

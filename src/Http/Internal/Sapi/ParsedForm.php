@@ -35,7 +35,7 @@ final class ParsedForm
     public static function of(array $fields, array $files, Head $head, string $warning): Form
     {
         if (preg_match(self::LIMIT_WARNING_PATTERN, $warning) === 1) {
-            throw Refusal::tooMuch('The form has more parts than are taken');
+            throw Refusal::tooMuch('The form has more parts than PHP allows');
         }
         if (
             str_contains($warning, self::GARBLED_PART_WARNING)

@@ -24,7 +24,7 @@ final class Acceptor
     private const NO_DESCRIPTOR_PAUSE_SECONDS = 0.5;
     private const ROOM_CHECK_SECONDS = 0.05;
 
-    private const NO_DESCRIPTOR_WARNING = 'No connection can be taken for now, as too many files are open: raise the limit of descriptors (ulimit -n)';
+    private const NO_DESCRIPTOR_WARNING = 'No connection can be accepted, because too many files are open. Raise the limit of descriptors (ulimit -n)';
 
     private string $watcher;
 
@@ -137,10 +137,10 @@ final class Acceptor
         }
         if ($connections === ConnectionLimits::MAX_SELECT_CONNECTIONS && EventLoop::getDriver()->getHandle() === null) {
             $this->service->warnOnce(
-                'The event loop of stream_select() can not watch more than 1,024 descriptors, so no more than '
-                    . ConnectionLimits::MAX_SELECT_CONNECTIONS
-                    . ' connections are open at once: the one that has been idle longest is closed for another, and where none is idle, further ones wait.'
-                    . ' One of the extensions ev, event and uv lifts the limit, and so do more processes',
+                'No more than ' . ConnectionLimits::MAX_SELECT_CONNECTIONS . ' connections can be open,'
+                    . ' because stream_select() can not watch more than 1,024 descriptors.'
+                    . ' For a new one, the connection that has been idle longest is closed.'
+                    . ' Install one of the extensions ev, event and uv, or start more processes',
             );
         }
 
@@ -180,7 +180,7 @@ final class Acceptor
                 return true;
             }
             $this->pause(
-                'A connection was closed, as its descriptor is above those that the event loop can watch: one of the extensions ev, event and uv lifts the limit, and so do more processes',
+                'A connection was closed, because the event loop can not watch a descriptor with its number. Install one of the extensions ev, event and uv, or start more processes',
             );
 
             return false;

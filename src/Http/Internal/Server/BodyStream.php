@@ -150,11 +150,11 @@ final class BodyStream implements StreamInterface, BodyLimited
     /** Suspends until the bytes before that position have arrived. */
     public function seek(int $offset, int $whence = \SEEK_SET): void
     {
-        $this->isSeekable() || throw new \RuntimeException('This body is read once, from its beginning to its end');
+        $this->isSeekable() || throw new \RuntimeException('This body can be read only once, from its beginning to its end');
         $position = $offset + match ($whence) {
             \SEEK_SET => 0,
             \SEEK_CUR => $this->tell(),
-            \SEEK_END => $this->getSize() ?? throw new \RuntimeException('The length of this body is not known'),
+            \SEEK_END => $this->getSize() ?? throw new \RuntimeException('The length of this body is unknown'),
             default => throw new \RuntimeException(
                 "A position is relative to SEEK_SET, SEEK_CUR or SEEK_END, not to {$whence}",
             ),
@@ -163,7 +163,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         while ($this->tell() < $position && !$this->eof()) {
             $this->read($position - $this->tell());
         }
-        $this->tell() === $position || throw new \RuntimeException("The body has no position {$position}");
+        $this->tell() === $position || throw new \RuntimeException("The body ends before position {$position}");
     }
 
     public function isReadable(): bool

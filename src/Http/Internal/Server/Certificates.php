@@ -20,7 +20,7 @@ final class Certificates
     public static function context(HttpServerOptions $options, string $address): array
     {
         if (!\extension_loaded('openssl')) {
-            throw ListenException::because($address, 'TLS takes the extension openssl');
+            throw ListenException::because($address, 'TLS needs the extension openssl');
         }
         if ($options->certificate === null) {
             throw ListenException::withoutCertificate($address);
@@ -55,7 +55,7 @@ final class Certificates
         if (!openssl_x509_check_private_key($chain, $private)) {
             throw ListenException::because(
                 $address,
-                "{$certificate} is no PEM certificate, or {$key} is not its private key",
+                "{$certificate} is not a PEM certificate, or {$key} is not its private key",
             );
         }
     }

@@ -318,7 +318,7 @@ final class Connection
         match ($this->phase) {
             Phase::Head => $this->parser->isIdle()
                 ? $this->close()
-                : $this->refuse(408, 'The head of the request took too long'),
+                : $this->refuse(408, 'The head of the request did not arrive in time'),
             Phase::Handler => $this->handlerTimeout(),
             Phase::Body => $this->checkRate(),
             Phase::Write => $this->checkProgress(),
@@ -407,7 +407,7 @@ final class Connection
             $body->close();
         } catch (\Throwable $failure) {
             $this->service->logger->warning(
-                "The body of an answer could not be closed: {$failure->getMessage()}",
+                "A response body could not be closed: {$failure->getMessage()}",
                 ['exception' => $failure],
             );
         }
@@ -440,7 +440,7 @@ final class Connection
         if ($done === false) {
             ++$this->service->counters->handshakesFailed;
             $fault = $this->transport->certificateFault();
-            $fault === null ? null : $this->service->warnOnce("Nobody can connect by TLS for now: {$fault}");
+            $fault === null ? null : $this->service->warnOnce("TLS connections fail because of the certificate: {$fault}");
             $this->close();
         } elseif ($done === true) {
             $now = hrtime(true);
@@ -601,7 +601,7 @@ final class Connection
                 ++$service->counters->abandoned;
                 $this->closeAfterResponse = true;
             } else {
-                $this->answer($response ?? throw new \TypeError('A handler returns a response, not null'), $exchange);
+                $this->answer($response ?? throw new \TypeError('The handler returned null instead of a response'), $exchange);
             }
         } catch (\Throwable $failure) {
             $this->answerFailed($failure, $exchange);
@@ -769,7 +769,7 @@ final class Connection
         if ($this->closed || $exchange !== $this->exchange) {
             throw $this->closed || $exchange->wasCancelled()
                 ? ClientLeftException::bodyIncomplete()
-                : new \LogicException('The request was answered already, and its body is gone');
+                : new \LogicException('The body is not available any more, because the request was answered');
         }
     }
 
@@ -782,7 +782,7 @@ final class Connection
     private function awaitBody(ServerExchange $exchange): void
     {
         if ($this->reader !== null) {
-            throw new \LogicException('The body is being read by another fiber');
+            throw new \LogicException('Another fiber is reading the body');
         }
         [$phase, $left] = [$this->phase, $this->deadline - (int) hrtime(true)];
         if ($this->continuePending && !$this->responseStarted && !$this->peerEnded) {
@@ -942,7 +942,7 @@ final class Connection
             $this->closeAfterResponse = true;
             $reader = $this->reader;
             $this->reader = null;
-            $reader->throw(new HttpException(408, 'The body came too slowly'));
+            $reader->throw(new HttpException(408, 'The body arrived too slowly'));
         } else {
             $this->close(ClientLeftException::tooSlow());
         }

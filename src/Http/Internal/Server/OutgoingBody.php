@@ -35,7 +35,7 @@ final class OutgoingBody
     public function checkUnread(): void
     {
         if (!$this->seekable && $this->stream->eof() && $this->stream->getSize() !== 0) {
-            throw new \LogicException('The body of the answer was read or closed before, and can be read only once');
+            throw new \LogicException('The response body was read or closed before, and can be read only once');
         }
     }
 
@@ -76,7 +76,7 @@ final class OutgoingBody
             }
         }
         if ($length !== null && $sent < $length) {
-            throw new \LengthException("The body of the answer has {$sent} bytes, and {$length} were announced");
+            throw new \LengthException("The response body has {$sent} bytes instead of the announced {$length}");
         }
         if ($chunked) {
             yield "0\r\n\r\n";

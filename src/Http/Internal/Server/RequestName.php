@@ -75,7 +75,7 @@ final readonly class RequestName
         );
         $more = \count($exchanges) - \count($named);
 
-        return ' with ' . implode(', ', $named) . ($more === 0 ? '' : " and {$more} more") . ' under way';
+        return ' while these requests were open: ' . implode(', ', $named) . ($more === 0 ? '' : " and {$more} more");
     }
 
     /** @return list<ServerExchange> */

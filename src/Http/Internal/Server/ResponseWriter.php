@@ -269,7 +269,7 @@ final class ResponseWriter
     public static function checkStatus(int $status): void
     {
         if ($status < 200 || $status > 599) {
-            throw new \UnexpectedValueException("An answer has a status from 200 to 599, not {$status}");
+            throw new \UnexpectedValueException("The status of a response must be from 200 to 599, not {$status}");
         }
     }
 

@@ -37,7 +37,7 @@ final class SafeLogger extends AbstractLogger
         } catch (\Throwable $failure) {
             if ($this->failures->isNew('')) {
                 error_log(
-                    "Spindle: the log can't be written, so that messages are missing in it: {$failure->getMessage()}",
+                    "Spindle: log entries are lost, because the logger threw: {$failure->getMessage()}",
                 );
             }
         }

@@ -121,7 +121,7 @@ final class Service
         }
         ++$this->counters->rejected;
         $this->warnOnce(
-            'Connections are closed at once, as their address has as many as one address may have: trust it as a proxy'
+            'New connections are closed, because their address has the maximum number. If it is a proxy, trust it'
                 . ' (Middleware\TrustedProxies), or raise the option maxConnectionsPerAddress',
         );
 
@@ -250,7 +250,7 @@ final class Service
     public function outOfMemory(): HttpException
     {
         $this->warnOnce(
-            'Bodies are answered with 503, as those of other requests and all else use up seven eighths of PHP\'s memory_limit',
+            'Requests with bodies are answered with 503, because seven eighths of PHP\'s memory_limit are in use',
         );
         $this->connectionLimits->closeSlowConnections($this->connections);
 
@@ -265,7 +265,7 @@ final class Service
     private function tooManyFiles(): void
     {
         $this->warnOnce(
-            'Uploads are answered with 503, as the files of others have a third of the descriptors that connections may have: raise the limit of descriptors (ulimit -n), or start more processes',
+            'Uploads are answered with 503, because open files of uploads use a third of the descriptors. Raise the limit of descriptors (ulimit -n), or start more processes',
         );
         $this->connectionLimits->closeSlowConnections($this->connections);
     }

@@ -42,14 +42,14 @@ final class UnixSocketFile
         clearstatcache(true, $path);
         $folder = \dirname($path);
         if (!is_dir($folder)) {
-            throw ListenException::because($address, "{$folder} is not a folder that is there");
+            throw ListenException::because($address, "{$folder} is not an existing folder");
         }
         $type = @filetype($path);
         if ($type !== false && $type !== 'socket') {
-            throw ListenException::because($address, "{$path} is there already, and is not a socket but a {$type}");
+            throw ListenException::because($address, "{$path} already exists, and is not a socket but a {$type}");
         }
         if (!is_writable($folder)) {
-            throw ListenException::because($address, "nothing can be written to the folder {$folder}");
+            throw ListenException::because($address, "the folder {$folder} is not writable");
         }
         if ($type === 'socket') {
             self::removeStale($path, $address);
@@ -92,7 +92,7 @@ final class UnixSocketFile
         if ($code !== self::ECONNREFUSED && @filetype($path) !== false) {
             throw ListenException::because(
                 $address,
-                "{$path} is there already, and whether a server has it can't be told: " . lcfirst((string) $message),
+                "{$path} already exists, and its server could not be reached: " . lcfirst((string) $message),
             );
         }
         @unlink($path);

@@ -66,7 +66,7 @@ final class TestConversation
         do {
             // Interim responses (1xx) precede the final one.
             if (preg_match('@^HTTP/1\.1 (\d{3}) ([^\r\n]*+)\r\n((?:[^\r\n]++\r\n)*+)\r\n@', $bytes, $match) !== 1) {
-                throw new \UnexpectedValueException('The server closed the connection without an answer');
+                throw new \UnexpectedValueException('The server closed the connection without a response');
             }
             [$head, $status, $reason, $lines] = $match;
             $bytes = substr($bytes, \strlen($head));
@@ -103,7 +103,7 @@ final class TestConversation
         return $whole
             ? $body
             : throw new \UnexpectedValueException(
-                'The answer breaks off after ' . \strlen($body) . ' bytes of its body',
+                'The response ended after ' . \strlen($body) . ' bytes of its body',
             );
     }
 }

@@ -435,7 +435,7 @@ abstract class AppContract extends TestCase
     public function testABodyThatIsShorterThanWasAnnouncedIsNotTakenForWhole(): void
     {
         $this->expectException(\UnexpectedValueException::class);
-        $this->expectExceptionMessage('The answer breaks off after 12 bytes of its body');
+        $this->expectExceptionMessage('The response ended after 12 bytes of its body');
 
         $this->ask('GET', '/short');
     }

@@ -40,13 +40,13 @@ final class BuiltInServerTest extends AppContract
             $this->ask('GET', '/short');
             self::fail('It is taken for whole');
         } catch (\UnexpectedValueException $short) {
-            self::assertSame('The answer breaks off after 12 bytes of its body', $short->getMessage());
+            self::assertSame('The response ended after 12 bytes of its body', $short->getMessage());
         }
         Eventually::holds(
             static fn(): bool
                 => str_contains(
                     implode(Text::lines($log)),
-                    'The body of the answer has 12 bytes, and 100 were announced',
+                    'The response body has 12 bytes instead of the announced 100',
                 ),
             'the log has it',
         );

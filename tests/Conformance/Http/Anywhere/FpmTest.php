@@ -28,7 +28,7 @@ final class FpmTest extends AppContract
             self::fail('It is taken for whole');
         } catch (\UnexpectedValueException $broken) {
             self::assertMatchesRegularExpression(
-                '/^The answer breaks off after \d+ bytes of its body$/D',
+                '/^The response ended after \d+ bytes of its body$/D',
                 $broken->getMessage(),
             );
         }

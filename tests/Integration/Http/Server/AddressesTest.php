@@ -85,7 +85,7 @@ final class AddressesTest extends TestCase
         $path = $this->file('precious', 'data');
 
         self::assertSame(
-            "The server can't listen on unix://{$path}: {$path} is there already, and is not a socket but a file",
+            "The server can't listen on unix://{$path}: {$path} already exists, and is not a socket but a file",
             self::refusal("unix://{$path}")->getMessage(),
         );
         self::assertSame('data', file_get_contents($path));
@@ -114,7 +114,7 @@ final class AddressesTest extends TestCase
         self::assertNotFalse($other);
 
         self::assertStringEndsWith(
-            "{$path} is there already, and whether a server has it can't be told: protocol wrong type for socket",
+            "{$path} already exists, and its server could not be reached: protocol wrong type for socket",
             self::refusal("unix://{$path}")->getMessage(),
         );
         self::assertFileExists($path);
@@ -180,11 +180,11 @@ final class AddressesTest extends TestCase
         $file = $this->file('file', '');
 
         self::assertSame(
-            "The server can't listen on unix:///nowhere/x.sock: /nowhere is not a folder that is there",
+            "The server can't listen on unix:///nowhere/x.sock: /nowhere is not an existing folder",
             self::refusal('unix:///nowhere/x.sock')->getMessage(),
         );
         self::assertStringEndsWith(
-            "{$file} is not a folder that is there",
+            "{$file} is not an existing folder",
             self::refusal("unix://{$file}/x.sock")->getMessage(),
         );
     }
@@ -267,7 +267,7 @@ final class AddressesTest extends TestCase
         $refusal = self::refusal($address);
         self::assertSame($address, $refusal->address);
         self::assertSame(
-            "The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port",
+            "The server can't listen on {$address}: address already in use. Another program listens there: stop it, or choose another port",
             $refusal->getMessage(),
         );
     }
@@ -315,7 +315,7 @@ final class AddressesTest extends TestCase
     public function testAMalformedAddressIsSaidSo(string $address): void
     {
         self::assertSame(
-            "\"{$address}\" is no address to listen on: give host:port, [IPv6]:port, tls://host:port or unix:///path",
+            "\"{$address}\" is not an address to listen on. Use host:port, [IPv6]:port, tls://host:port or unix:///path",
             self::refusal($address)->getMessage(),
         );
     }
@@ -331,7 +331,7 @@ final class AddressesTest extends TestCase
     public function testTlsWithoutACertificateIsSaidSo(): void
     {
         self::assertStringContainsString(
-            'give HttpServerOptions(certificate: ...)',
+            'Set HttpServerOptions(certificate: ...)',
             self::refusal('tls://127.0.0.1:0')->getMessage(),
         );
     }

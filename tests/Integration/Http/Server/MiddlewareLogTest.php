@@ -38,7 +38,7 @@ final class MiddlewareLogTest extends TestCase
         });
 
         self::assertSame([], $lines);
-        self::assertSame(['{method} {target} was answered with 500, as its handler failed'], $this->log()->messages());
+        self::assertSame(['{method} {target} was answered with 500, because its handler failed'], $this->log()->messages());
         self::assertSame('/a?b', $this->log()->all[0]['context']['target']);
         self::assertSame(
             ['it fails'],
@@ -89,7 +89,7 @@ final class MiddlewareLogTest extends TestCase
 
         self::assertSame([], $lines);
         Eventually::holds(fn(): bool => \count($this->log()->all) === 1, 'it is reported');
-        self::assertStringContainsString("The access log can't be written", $this->log()->messages()[0]);
+        self::assertStringContainsString('Lines of the access log are lost', $this->log()->messages()[0]);
     }
 
     private static function failing(?LoggerInterface $logger = null): MiddlewareStack

@@ -757,7 +757,7 @@ final class RequestBodyTest extends TestCase
         $client->send('23456789');
 
         self::assertSame([
-            4, '45', 3, '3456789', '9', 'The body has no position -1', 'The body has no position 11', 'The body has no position 11',
+            4, '45', 3, '3456789', '9', 'The body ends before position -1', 'The body ends before position 11', 'The body ends before position 11',
             'A position is relative to SEEK_SET, SEEK_CUR or SEEK_END, not to 9',
         ], $client->response()->json());
     }
@@ -802,8 +802,8 @@ final class RequestBodyTest extends TestCase
 
         foreach ($this->ask('application/json', '{}') as $response) {
             self::assertSame([
-                true, false, false, 'The body was closed', 'The body was closed', 'This body is read once, from its beginning to its end',
-                'The body was closed before it was to be parsed: call getParsedBody() or getUploadedFiles() before getBody()',
+                true, false, false, 'The body was closed', 'The body was closed', 'This body can be read only once, from its beginning to its end',
+                'The body was closed before it was parsed: call getParsedBody() or getUploadedFiles() before getBody()',
             ], $response->json());
         }
     }

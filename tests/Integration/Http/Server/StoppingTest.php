@@ -233,7 +233,7 @@ final class StoppingTest extends TestCase
 
         self::assertSame(0, $server->statistics()->connections);
         self::assertSame(
-            [['1 request was not answered within 0.2 s, and given up as the server stops'], 1],
+            [['1 request was not answered within 0.2 s, and were dropped because the server stops'], 1],
             [$this->log()->messages(), $server->unanswered()],
         );
         $response = $client->response();
@@ -320,7 +320,7 @@ final class StoppingTest extends TestCase
         $this->server()->handOver(0.1);
 
         self::assertSame(
-            ['1 request was not answered within 0.3 s, and given up as the server stops'],
+            ['1 request was not answered within 0.3 s, and were dropped because the server stops'],
             $this->log()->messages(),
         );
         $this->gate->complete();

@@ -176,7 +176,7 @@ final class TlsTest extends TestCase
         $refusals = [
             'is not its private key' => new HttpServerOptions($certificate, $key),
             "can't be read" => new HttpServerOptions($this->path('missing.pem')),
-            'is no PEM certificate' => new HttpServerOptions($this->file('text.pem', 'no certificate')),
+            'is not a PEM certificate' => new HttpServerOptions($this->file('text.pem', 'no certificate')),
             'text.pem' => new HttpServerOptions(
                 $this->certificate('c.test'),
                 certificates: ['d.test' => $this->path('text.pem')],

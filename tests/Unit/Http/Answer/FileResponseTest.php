@@ -128,7 +128,7 @@ final class FileResponseTest extends TestCase
 
     public function testAMissingFileIsNotFound(): void
     {
-        $this->expectExceptionObject(new HttpException(404, 'There is no such file'));
+        $this->expectExceptionObject(new HttpException(404, 'The file does not exist'));
         Response::file($this->path('absent'), new ServerRequest('GET', '/'));
     }
 

@@ -64,7 +64,7 @@ final class AppLoaderTest extends TestCase
     /** @return iterable<string, array{string, string}> */
     public static function noApps(): iterable
     {
-        yield 'a mistake' => ["return\n  1 +;", 'app.php does not parse: syntax error, unexpected token ";" on line 2'];
+        yield 'a mistake' => ["return\n  1 +;", 'app.php could not be parsed: syntax error, unexpected token ";" on line 2'];
         yield 'an exception' => [
             "\n throw new DomainException('no database');",
             'app.php threw DomainException: no database (PATH, line 2)',
@@ -89,19 +89,19 @@ final class AppLoaderTest extends TestCase
         ];
         yield 'a factory that takes something' => [
             "return static fn(string \$env = 'prod') => " . self::HANDLER . ';',
-            'app.php returned a closure that takes string $env first, which no request is: it has to return',
+            'app.php returned a closure that has the first parameter string $env, which is not a request: it has to return',
         ];
         yield 'a factory that takes a container' => [
             'return static fn(Psr\Container\ContainerInterface&Countable $container) => ' . self::HANDLER . ';',
-            'app.php returned a closure that takes Psr\Container\ContainerInterface&Countable $container first, which no request is: it has to return',
+            'app.php returned a closure that has the first parameter Psr\Container\ContainerInterface&Countable $container, which is not a request: it has to return',
         ];
         yield 'a middleware' => [
             'return static fn(ServerRequestInterface $request, RequestHandlerInterface $next) => $next->handle($request);',
-            'app.php returned a closure that takes 2 arguments: it has to return',
+            'app.php returned a closure that needs 2 arguments: it has to return',
         ];
         yield 'a factory of a middleware' => [
             'return static fn() => static fn($request, $next) => $next->handle($request);',
-            'The factory in PATH returned a closure that takes 2 arguments: it has to return',
+            'The factory in PATH returned a closure that needs 2 arguments: it has to return',
         ];
         yield 'a container that throws' => ['return new class implements Psr\Container\ContainerInterface {
             public function get(string $id): mixed { return null; }
@@ -131,7 +131,7 @@ final class AppLoaderTest extends TestCase
     public function testAFileThatIsMissingIsSaidToBe(): void
     {
         $this->expectException(AppException::class);
-        $this->expectExceptionMessage('nowhere.php is not a file that can be read');
+        $this->expectExceptionMessage('nowhere.php is not a readable file');
 
         AppLoader::load('nowhere.php');
     }

@@ -237,7 +237,7 @@ final class FormReaderTest extends TestCase
     {
         self::assertRefused(
             400,
-            'The Content-Type has no well-formed boundary',
+            'The Content-Type has no valid boundary',
             $type,
             self::multipart([['a', null, '1']]),
         );
@@ -253,7 +253,7 @@ final class FormReaderTest extends TestCase
 
     public function testANulInANameIsRefused(): void
     {
-        self::assertRefused(400, 'The name of a field has a NUL in it', self::URLENCODED, 'a%00b=1');
+        self::assertRefused(400, 'The name of a field contains a NUL byte', self::URLENCODED, 'a%00b=1');
         self::assertSame(['a' => "\0"], self::read(self::URLENCODED, 'a=%00')->fields);
     }
 
@@ -440,8 +440,8 @@ final class FormReaderTest extends TestCase
             => "--b\r\nContent-Disposition: form-data; name=a{$parameters($count)}\r\n\r\n1\r\n--b--\r\n";
 
         self::assertSame(['a' => '1'], self::read(self::MULTIPART, $body(19))->fields);
-        self::assertRefused(400, 'no well-formed Content-Disposition', self::MULTIPART, $body(20));
-        self::assertRefused(400, 'no well-formed boundary', self::MULTIPART . $parameters(20), $body(1));
+        self::assertRefused(400, 'no valid Content-Disposition', self::MULTIPART, $body(20));
+        self::assertRefused(400, 'no valid boundary', self::MULTIPART . $parameters(20), $body(1));
     }
 
     #[TestWith([self::URLENCODED, 'gzip'])]
@@ -612,9 +612,9 @@ final class FormReaderTest extends TestCase
         $large = self::multipart([['f', 'x', str_repeat('1', self::LARGE)]]);
         $exception = self::refusal(self::MULTIPART, new Body([$large]), new FormReader(directory: '/nowhere/at/all'));
 
-        self::assertSame([507, 'The uploaded file can not be kept'], [$exception->status, $exception->getMessage()]);
+        self::assertSame([507, 'The uploaded file could not be stored'], [$exception->status, $exception->getMessage()]);
         self::assertSame(
-            "Can't keep an uploaded file in /nowhere/at/all: No such file or directory",
+            'Could not store an uploaded file in /nowhere/at/all: No such file or directory',
             $exception->getPrevious()?->getMessage(),
         );
     }
@@ -634,7 +634,7 @@ final class FormReaderTest extends TestCase
 
             self::assertSame(507, $exception->status);
             self::assertStringStartsWith(
-                "Can't keep an uploaded file in " . FullDisk::DIRECTORY,
+                'Could not store an uploaded file in ' . FullDisk::DIRECTORY,
                 (string) $exception->getPrevious()?->getMessage(),
             );
             self::assertSame([[], 0], [FullDisk::$names, FullDisk::$open]);

@@ -102,11 +102,11 @@ final class MultipartParserTest extends TestCase
         yield 'no last boundary' => ["--b\r\n{$part}\r\n", 'ends before its last boundary'];
         yield 'half a last boundary' => ["--b\r\n{$part}\r\n--b-", 'ends before its last boundary'];
         yield 'another boundary' => ["--c\r\n{$part}\r\n--c--", 'ends before its last boundary'];
-        yield 'a boundary that goes on' => ["--b\r\n{$part}\r\n--bc\r\n{$part}\r\n--b--", 'followed by something else'];
-        yield 'a boundary with a dash' => ["--b\r\n{$part}\r\n--b-\r\n--b--", 'followed by something else'];
-        yield 'a boundary before a bare CR' => ["--b\r{$part}\r\n--b--", 'followed by something else'];
-        yield 'a boundary before a bare LF' => ["--b\n{$part}\r\n--b--", 'followed by something else'];
-        yield 'too many blanks' => ['--b' . str_repeat(' ', 65) . "\r\n{$part}\r\n--b--", 'followed by something else'];
+        yield 'a boundary that goes on' => ["--b\r\n{$part}\r\n--bc\r\n{$part}\r\n--b--", 'has more than the boundary'];
+        yield 'a boundary with a dash' => ["--b\r\n{$part}\r\n--b-\r\n--b--", 'has more than the boundary'];
+        yield 'a boundary before a bare CR' => ["--b\r{$part}\r\n--b--", 'has more than the boundary'];
+        yield 'a boundary before a bare LF' => ["--b\n{$part}\r\n--b--", 'has more than the boundary'];
+        yield 'too many blanks' => ['--b' . str_repeat(' ', 65) . "\r\n{$part}\r\n--b--", 'has more than the boundary'];
         yield 'a boundary behind a bare LF' => ["--b\r\n{$part}\n--b--", 'before a boundary ends without CR'];
         yield 'a boundary behind a bare LF that is all data' => [
             "--b\r\n" . self::FIELD . "\r\n\n--b--",
@@ -114,12 +114,12 @@ final class MultipartParserTest extends TestCase
         ];
         yield 'a boundary behind the last' => [
             "--b\r\n{$part}\r\n--b--\r\n--b\r\n{$part}\r\n--b--",
-            'A boundary follows the last',
+            'The form has a boundary after the last one',
         ];
-        yield 'no header' => ["--b\r\n\r\n1\r\n--b--", 'no well-formed Content-Disposition'];
+        yield 'no header' => ["--b\r\n\r\n1\r\n--b--", 'no valid Content-Disposition'];
         yield 'no Content-Disposition' => [
             "--b\r\nContent-Type: text/plain\r\n\r\n1\r\n--b--",
-            'no well-formed Content-Disposition',
+            'no valid Content-Disposition',
         ];
         foreach ([
             'no name' => 'form-data', 'no name, but a file' => 'form-data; filename="a"', 'other than form-data' => 'attachment; name="a"',
@@ -129,7 +129,7 @@ final class MultipartParserTest extends TestCase
         ] as $what => $disposition) {
             yield $what => [
                 "--b\r\nContent-Disposition: {$disposition}\r\n\r\n1\r\n--b--",
-                'no well-formed Content-Disposition',
+                'no valid Content-Disposition',
             ];
         }
         yield 'a NUL in a name' => [
@@ -191,7 +191,7 @@ final class MultipartParserTest extends TestCase
     #[DataProvider('wrongBoundaries')]
     public function testABoundaryThatIsNoneIsRefused(string $boundary): void
     {
-        self::assertSame([[], '400 The Content-Type has no well-formed boundary'], RecordingSink::parse($boundary, []));
+        self::assertSame([[], '400 The Content-Type has no valid boundary'], RecordingSink::parse($boundary, []));
     }
 
     public function testEveryCharacterThatABoundaryMayHaveIsTaken(): void
@@ -221,15 +221,15 @@ final class MultipartParserTest extends TestCase
         ];
         yield 'blanks behind a boundary' => [
             '--b' . str_repeat(' ', 1 << 20),
-            '400 A boundary is followed by something else than the end of its line',
+            '400 The line of a boundary has more than the boundary',
         ];
         yield 'much before the first boundary' => [
             str_repeat('x', 1 << 20),
-            '413 There are more than 16384 bytes around the parts',
+            '413 The form has more than 16384 bytes around its parts',
         ];
         yield 'much behind the last boundary' => [
             "--b--\r\n" . str_repeat('x', 1 << 20),
-            '413 There are more than 16384 bytes around the parts',
+            '413 The form has more than 16384 bytes around its parts',
         ];
     }
 

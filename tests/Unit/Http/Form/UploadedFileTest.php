@@ -101,9 +101,9 @@ final class UploadedFileTest extends TestCase
         $file->getStream();
         $file->moveTo($this->path('target'));
 
-        self::assertSame('The uploaded file was moved before', self::refusal(static fn() => $file->getStream()));
+        self::assertSame('The uploaded file was already moved', self::refusal(static fn() => $file->getStream()));
         self::assertSame(
-            'The uploaded file was moved before',
+            'The uploaded file was already moved',
             self::refusal(fn() => $file->moveTo($this->path('again'))),
         );
         self::assertSame(['source', 'target'], Text::names($this->path()));
@@ -118,7 +118,7 @@ final class UploadedFileTest extends TestCase
         $look = EventLoop::repeat(0, function () use (&$seen, $file): void {
             $seen[] = file_exists($this->path('target'));
             self::assertSame(
-                'The uploaded file was moved before',
+                'The uploaded file was already moved',
                 self::refusal(fn() => $file->moveTo($this->path('again'))),
             );
         });
@@ -152,7 +152,7 @@ final class UploadedFileTest extends TestCase
         $missing = $this->path('missing/target');
 
         self::assertSame(
-            "Can't move the uploaded file to {$missing}: No such file or directory",
+            "Could not move the uploaded file to {$missing}: No such file or directory",
             self::refusal(static fn() => $file->moveTo($missing)),
         );
         self::assertStringContainsString(
@@ -171,7 +171,7 @@ final class UploadedFileTest extends TestCase
             $file = new UploadedFile(self::content(str_repeat('x', 200_000)), 200_000);
 
             self::assertStringStartsWith(
-                "Can't move the uploaded file to " . FullDisk::DIRECTORY . '/target',
+                'Could not move the uploaded file to ' . FullDisk::DIRECTORY . '/target',
                 self::refusal(static fn() => $file->moveTo(FullDisk::DIRECTORY . '/target')),
             );
             self::assertSame([[], 0], [FullDisk::$names, FullDisk::$open]);
@@ -186,7 +186,7 @@ final class UploadedFileTest extends TestCase
         $file = new UploadedFile(self::content('12'), 5);
 
         self::assertStringStartsWith(
-            "Can't move the uploaded file to",
+            'Could not move the uploaded file to',
             self::refusal(fn() => $file->moveTo($this->path('target'))),
         );
         self::assertSame([], Text::names($this->path()));

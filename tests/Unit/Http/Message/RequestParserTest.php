@@ -264,9 +264,9 @@ final class RequestParserTest extends TestCase
     {
         foreach ([
             "GET / HTTP/1.1\nHost: a\r\n\r\n" => 'A line ends without CR',
-            "GET / HTTP/1.1\r\n\r\n" => 'There is no Host field',
+            "GET / HTTP/1.1\r\n\r\n" => 'The request has no Host field',
             "GET /\r\n" => 'The request line is malformed',
-            "GET / HTTP/2.0\r\n" => 'Only HTTP/1.1 and HTTP/1.0 are spoken here',
+            "GET / HTTP/2.0\r\n" => 'This server supports only HTTP/1.1 and HTTP/1.0',
             self::CHUNKED . "x\r\n" => 'The size of a chunk is malformed',
             self::CHUNKED . "1\r\nxx\r\n" => 'The data of a chunk does not end where its size says',
         ] as $bytes => $message) {

@@ -110,7 +110,7 @@ final class RequestTest extends TestCase
     public function testAUriThatIsNoneIsABadRequest(): void
     {
         $this->expectException(HttpException::class);
-        $this->expectExceptionMessage('The request target is no URI');
+        $this->expectExceptionMessage('The request target is not a valid URI');
 
         self::request("GET / HTTP/1.1\r\nHost: a:99999\r\n\r\n")->getUri();
     }

@@ -187,7 +187,7 @@ final class CompressionTest extends TestCase
         $body = self::answer(new Response(200, ['Content-Type' => 'text/plain'], $source))->getBody();
 
         $this->expectException(\LengthException::class);
-        $this->expectExceptionMessage('The body has 0 bytes, not the 100000 that it said');
+        $this->expectExceptionMessage('The body has 0 bytes instead of the announced 100000');
         $body->getContents();
     }
 
@@ -217,7 +217,7 @@ final class CompressionTest extends TestCase
         );
 
         $this->expectException(\LengthException::class);
-        $this->expectExceptionMessage("The body has {$size} bytes, not the " . ($size + 500) . ' that it said');
+        $this->expectExceptionMessage("The body has {$size} bytes instead of the announced " . ($size + 500) . '');
         self::answer($response)->getBody()->getContents();
     }
 

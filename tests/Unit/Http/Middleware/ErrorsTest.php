@@ -108,7 +108,7 @@ final class ErrorsTest extends TestCase
             [$response->getStatusCode(), (string) $response->getBody()],
         );
         self::assertSame(
-            [['{method} {target} was answered with 507, as its handler failed', $cause]],
+            [['{method} {target} was answered with 507, because its handler failed', $cause]],
             array_map(
                 static fn(array $record): array => [$record['message'], $record['context']['exception'] ?? null],
                 $records->all,

@@ -395,17 +395,17 @@ final class StaticFilesTest extends TestCase
     {
         yield 'a root that is not there' => [
             static fn(string $root) => new StaticFiles("{$root}/absent"),
-            'there is no such directory',
+            'it is not a directory',
         ];
         yield 'a root that is a file' => [
             static fn(string $root) => new StaticFiles("{$root}/file.txt"),
-            'there is no such directory',
+            'it is not a directory',
         ];
         yield 'a prefix without a slash' => [
             static fn(string $root) => new StaticFiles($root, 'assets'),
-            'begins with a slash, not assets',
+            'begin with a slash, unlike assets',
         ];
-        yield 'an empty prefix' => [static fn(string $root) => new StaticFiles($root, ''), 'begins with a slash'];
+        yield 'an empty prefix' => [static fn(string $root) => new StaticFiles($root, ''), 'begin with a slash'];
         yield 'seconds before' => [static fn(string $root) => new StaticFiles($root, maxAge: -1), 'not -1'];
     }
 

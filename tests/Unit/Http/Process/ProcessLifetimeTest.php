@@ -31,7 +31,7 @@ final class ProcessLifetimeTest extends TestCase
                 self::assertSame('answer', (string) $handler(new ServerRequest('GET', '/'))->getBody());
                 ++$count;
             }
-            self::assertSame(["it has had {$count} requests"], $this->asked);
+            self::assertSame(["it has handled {$count} requests"], $this->asked);
             self::assertGreaterThanOrEqual(90, $count);
 
             $handler(new ServerRequest('GET', '/'));
@@ -48,7 +48,7 @@ final class ProcessLifetimeTest extends TestCase
             $this->ask(...),
         )(new ServerRequest('GET', '/'));
 
-        self::assertSame(['it has had 1 request'], $this->asked);
+        self::assertSame(['it has handled 1 request'], $this->asked);
     }
 
     public function testAProcessAsksWhenItUsesTooMuchMemory(): void

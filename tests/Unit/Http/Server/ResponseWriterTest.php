@@ -236,7 +236,7 @@ final class ResponseWriterTest extends TestCase
     public function testAnInterimStatusIsNoAnswer(): void
     {
         $this->expectException(\UnexpectedValueException::class);
-        $this->expectExceptionMessage('An answer has a status from 200 to 599, not 101');
+        $this->expectExceptionMessage('The status of a response must be from 200 to 599, not 101');
         self::write(new ForeignResponse(101));
     }
 
