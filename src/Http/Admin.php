@@ -83,7 +83,8 @@ final readonly class Admin implements RequestHandlerInterface
     {
         if (!$this->hosts->allow($request)) { // RFC 9110, 15.5.20
             return Response::text(
-                "Misdirected Request: this address serves requests for IP addresses, localhost and allowed names (--admin-host)\n",
+                'Misdirected Request: this address serves requests for IP addresses,'
+                    . " localhost and allowed names (--admin-host)\n",
                 421,
             );
         }

@@ -227,7 +227,9 @@ final class HttpServer
         $service = \WeakReference::create($this->service);
         $pid = getmypid(); // a process that a handler forks does not own the connections
         register_shutdown_function(
-            static fn() => getmypid() === $pid ? $service->get()?->answerWith500() : $service->get()?->detachConnections(),
+            static fn() => getmypid() === $pid
+                ? $service->get()?->answerWith500()
+                : $service->get()?->detachConnections(),
         );
         foreach ($sockets as $name => $socket) {
             $this->acceptors[$name] = new Acceptor($socket, $name, $this->service, $shared);
@@ -250,12 +252,16 @@ final class HttpServer
     public function handOver(float $idleGrace): void
     {
         $idleGrace = min($idleGrace, $this->options->idleTimeout, $this->options->stopTimeout);
-        $this->stopWithin(true, $idleGrace, $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout));
+        $this->stopWithin(
+            true,
+            $idleGrace,
+            $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout),
+        );
     }
 
     /**
-     * Returns after how many seconds {@see stop()} and {@see handOver()} return at the latest, unless a handler blocks the
-     * event loop.
+     * Returns the maximum seconds of {@see stop()} and {@see handOver()}. A handler that blocks the event loop can
+     * exceed them.
      *
      * @internal
      *
@@ -361,9 +367,9 @@ final class HttpServer
         if ($unanswered > 0) {
             $this->unanswered += $unanswered;
             $this->service->logger->warning(
-                "{$unanswered} "
-                    . ($unanswered === 1 ? 'request was' : 'requests were')
-                    . " not answered within {$timeout} s, and were dropped because the server stops",
+                'The server stopped with ' . $unanswered
+                    . ($unanswered === 1 ? ' unanswered request' : ' unanswered requests')
+                    . " after {$timeout} s",
             );
         }
         foreach ($awaited as $connection) {

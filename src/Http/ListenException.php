@@ -19,7 +19,8 @@ final class ListenException extends \RuntimeException implements SpindleExceptio
     {
         return new self(
             $address,
-            "\"{$address}\" is not an address to listen on. Use host:port, [IPv6]:port, tls://host:port or unix:///path",
+            "\"{$address}\" is not an address to listen on. Use host:port, [IPv6]:port,"
+                . ' tls://host:port or unix:///path',
         );
     }
 

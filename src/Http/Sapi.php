@@ -108,7 +108,8 @@ final class Sapi
         str_ends_with($line, ' ') ? http_response_code($status) : header($line, true, $status);
         foreach ($response->getHeaders() as $name => $values) {
             $key = strtolower((string) $name);
-            if (!isset(ResponseWriter::SERVER_FIELDS[$key]) || $key === 'upgrade' && ResponseWriter::isSent($key, $status)) {
+            $isUpgrade = $key === 'upgrade' && ResponseWriter::isSent($key, $status);
+            if (!isset(ResponseWriter::SERVER_FIELDS[$key]) || $isUpgrade) {
                 foreach ($values as $value) {
                     header("{$name}: {$value}", false);
                 }

@@ -64,7 +64,8 @@ final readonly class SupervisorOptions
         }
         if ($memoryLimit !== null && !self::isLimit($memoryLimit)) {
             throw new \ValueError(
-                "The option memoryLimit must be a number of bytes, at least 32M, optionally with K, M or G, or -1, not {$memoryLimit}",
+                'The option memoryLimit must be a number of bytes, at least 32M, optionally with K, M or G, or -1,'
+                    . " not {$memoryLimit}",
             );
         }
     }

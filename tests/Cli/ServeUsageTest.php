@@ -199,7 +199,8 @@ final class ServeUsageTest extends TestCase
             254,
             '',
             $process,
-            "spindle: The server can't listen on {$address}: address already in use. Another program listens there: stop it, or choose another port\n",
+            "spindle: The server can't listen on {$address}: address already in use."
+                . " Another program listens there: stop it, or choose another port\n",
         );
         self::assertFileDoesNotExist($this->path('ran'));
         self::assertFileDoesNotExist($this->path('socket'));
@@ -216,7 +217,8 @@ final class ServeUsageTest extends TestCase
 
             self::assertSame(254, $process->getExitCode());
             self::assertMatchesRegularExpression(
-                "/^spindle: .* needs the extension pcntl, which this PHP does not have. Without it, one process serves, and it is neither reloaded nor replaced\n$/D",
+                '/^spindle: .* needs the extension pcntl, which this PHP does not have.'
+                    . " Without it, one process serves, and it is neither reloaded nor replaced\n$/D",
                 $process->getErrorOutput(),
             );
         }

@@ -284,7 +284,8 @@ final class RawClient
         $fields = [];
         foreach ($lines as $line) {
             if (preg_match(
-                '~^([!#$%&\'*+\-.^_`|\x7e0-9A-Za-z]+): ([\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$~D',
+                '~^([!#$%&\'*+\-.^_`|\x7e0-9A-Za-z]+):'
+                    . ' ([\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$~D',
                 $line,
                 $match,
             ) !== 1) {

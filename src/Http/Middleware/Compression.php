@@ -36,8 +36,10 @@ final readonly class Compression implements MiddlewareInterface
 
     private const LEVEL = 5;
 
-    private const TYPE_PATTERN = '@^(?:text/(?!event-stream)[\w.+\-]++|[\w.\-]++/[\w.+\-]*\+(?:json|xml)|font/(?:otf|ttf)|image/(?:bmp|x-icon|vnd\.microsoft\.icon)'
-        . '|application/(?:json|xml|javascript|x-javascript|ecmascript|wasm|x-ndjson|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
+    private const TYPE_PATTERN = '@^(?:text/(?!event-stream)[\w.+\-]++'
+        . '|[\w.\-]++/[\w.+\-]*\+(?:json|xml)|font/(?:otf|ttf)|image/(?:bmp|x-icon|vnd\.microsoft\.icon)'
+        . '|application/(?:json|xml|javascript|x-javascript|ecmascript|wasm|x-ndjson'
+        . '|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
 
     /** Fields of a response that is already encoded, is a part, or has a checksum of its bytes. */
     private const EXCLUDING_FIELDS = [
@@ -97,7 +99,9 @@ final readonly class Compression implements MiddlewareInterface
     {
         $body = Body::of($response);
         $size = \is_string($body) ? \strlen($body) : Body::size($response);
-        $response = self::withWeakTag($response)->withHeader('Content-Encoding', 'gzip')->withoutHeader('Accept-Ranges');
+        $response = self::withWeakTag($response)
+            ->withHeader('Content-Encoding', 'gzip')
+            ->withoutHeader('Accept-Ranges');
         if ($isHead || $size === null || $size > self::MAX_SINGLE_PASS_BYTES) {
             return $response->withoutHeader('Content-Length')->withBody(new GzipStream(
                 \is_string($body) ? Stream::create($body) : $body,

@@ -62,7 +62,8 @@ final readonly class Cors implements MiddlewareInterface
         $origins = (array) $origins;
         self::check([...$methods, ...$headers, ...$exposedHeaders], $maxAge);
         if ($credentials && \in_array('*', [...$origins, ...$methods, ...$headers, ...$exposedHeaders], true)) {
-            throw new \ValueError('With credentials, browsers do not accept "*". Name the origins, methods and headers');
+            throw new \ValueError('With credentials, browsers do not accept "*".'
+                . ' Name the origins, methods and headers');
         }
         $this->any = \in_array('*', $origins, true);
         $this->origins = self::table(array_diff($origins, ['*']));

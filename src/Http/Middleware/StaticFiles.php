@@ -30,7 +30,8 @@ final readonly class StaticFiles implements MiddlewareInterface
     private const PERCENT_ENCODING_PATTERN = '@^(?:[^%]|%[0-9A-Fa-f]{2})*+$@D';
     private const NAME_PATTERN = '@^(?!\.)[^\x00-\x1f\x7f/\\\\]++$@Du';
     private const WELL_KNOWN = '.well-known';
-    private const SOURCE_CODE_PATTERN = '@\.(?:ph(?:p\d?|ps|t|tml|ar)|inc)(?:[._-]?(?:bak|backup|copy|dist|old|orig|rej|save?|swp|tmp|~?\d+~?)|[~#])*+$@Di';
+    private const SOURCE_CODE_PATTERN = '@\.(?:ph(?:p\d?|ps|t|tml|ar)|inc)'
+        . '(?:[._-]?(?:bak|backup|copy|dist|old|orig|rej|save?|swp|tmp|~?\d+~?)|[~#])*+$@Di';
 
     /** The directory with links resolved. */
     private string $root;

@@ -70,7 +70,10 @@ final readonly class TrustedProxies implements MiddlewareInterface
     private function search(string $known, ServerRequestInterface $request): array
     {
         $last = null;
-        foreach ($this->headers === ProxyHeaders::Forwarded ? ForwardedField::hops($request) : XForwardedFields::hops($request) as $hop) {
+        $hops = $this->headers === ProxyHeaders::Forwarded
+            ? ForwardedField::hops($request)
+            : XForwardedFields::hops($request);
+        foreach ($hops as $hop) {
             $last = $hop;
             $known = $hop->address === null ? $known : Networks::canonical($hop->address);
             if ($hop->address === null || !$this->trusted->contain($known)) {

@@ -47,7 +47,10 @@ final class FullDiskTest extends TestCase
             self::assertSame(507, self::upload($server, 2_000_000)->status);
         }
         Eventually::holds(
-            static fn(): bool => str_contains(implode($server->log()), "Could not store an uploaded file in {$directory}: "),
+            static fn(): bool => str_contains(
+                implode($server->log()),
+                "Could not store an uploaded file in {$directory}: ",
+            ),
             'the log says why',
         );
 

@@ -190,7 +190,8 @@ final class LeavingClientsTest extends TestCase
         });
         $client = $this->client()
             ->send(
-                "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\n",
+                "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\n"
+                    . "GET /careful HTTP/1.1\r\nHost: a\r\n\r\n",
             )
             ->end();
 
@@ -214,7 +215,8 @@ final class LeavingClientsTest extends TestCase
         });
         $client = $this->client()
             ->send(
-                "GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\n",
+                "GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"
+                    . "GET /careful HTTP/1.1\r\nHost: a\r\n\r\n",
             )
             ->end();
 
@@ -234,7 +236,8 @@ final class LeavingClientsTest extends TestCase
         });
         $client = $this->client()
             ->send(
-                "GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nPOST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 50\r\n\r\n",
+                "GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"
+                    . "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 50\r\n\r\n",
             )
             ->end();
 

@@ -109,7 +109,8 @@ final class ManyClientsTest extends TestCase
         self::assertSame('hello from /late', $late->response()->body);
         self::assertSame(
             [
-                'No connection can be accepted, because too many files are open. Raise the limit of descriptors (ulimit -n)',
+                'No connection can be accepted, because too many files are open.'
+                    . ' Raise the limit of descriptors (ulimit -n)',
             ],
             $server->log(),
         );

@@ -75,7 +75,8 @@ final class ManyUploadsTest extends TestCase
 
     private static function head(int $length): string
     {
-        return "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\nContent-Length: {$length}\r\n\r\n";
+        return "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\n"
+            . "Content-Length: {$length}\r\n\r\n";
     }
 
     private static function part(): string

@@ -20,18 +20,27 @@ final class SupervisorBlameTest extends TestCase
     use LeavesNothing;
     use RunsServe;
 
-    /** Each path has its own line: line 4 for /loop. */
+    /** Each path has its own line: line 8 for /loop. */
     private const APP = <<<'PHP'
-        return new Spindle\Http\Application(static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+        return new Spindle\Http\Application(static function ($request) {
+            $fillMemory = static function (): never {
+                ini_set('memory_limit', '64M');
+                for ($all = []; ;) { $all[] = str_repeat('x', 100_000); }
+            };
             switch ($request->getUri()->getPath()) {
                 case '/loop': touch(__DIR__ . '/began'); for (;;);
                 case '/sleep': touch(__DIR__ . '/began'); sleep(60); file_put_contents(__DIR__ . '/went-on', ''); break;
-                case '/lock': [$a, $b] = [fopen(__FILE__, 'r'), fopen(__FILE__, 'r')]; flock($a, LOCK_EX); flock($b, LOCK_EX); file_put_contents(__DIR__ . '/went-on', ''); break;
+                case '/lock':
+                    $files = [fopen(__FILE__, 'r'), fopen(__FILE__, 'r')];
+                    flock($files[0], LOCK_EX);
+                    flock($files[1], LOCK_EX); file_put_contents(__DIR__ . '/went-on', ''); break;
                 case '/stop': posix_kill(getmypid(), SIGSTOP); break;
-                case '/memory': ini_set('memory_limit', '64M'); $all = []; for (;;) { $all[] = str_repeat('x', 100_000); }
-                case '/memory-later': Amp\delay(0.05); ini_set('memory_limit', '64M'); $all = []; for (;;) { $all[] = str_repeat('x', 100_000); }
+                case '/memory': $fillMemory();
+                case '/memory-later': Amp\delay(0.05); $fillMemory();
                 case '/exit-later': Amp\delay(0.05); exit(3);
-                case '/stream': return Spindle\Http\Response::stream((static function () { yield 'a'; for (;;); })(), 'text/plain');
+                case '/stream':
+                    $body = static function () { yield 'a'; for (;;); };
+                    return Spindle\Http\Response::stream($body(), 'text/plain');
                 case '/async': Amp\async(static function () { Amp\delay(0.05); for (;;); })->await();
                 case '/wait': touch(__DIR__ . '/waits'); Amp\delay(20); break;
             }
@@ -44,18 +53,22 @@ final class SupervisorBlameTest extends TestCase
     /** @return iterable<string, array{string, string}> the target, the logged position */
     public static function stalls(): iterable
     {
-        yield 'PHP code' => ['/loop?a=1', '%s/app.php, line 4 while it handled GET /loop?a=1'];
-        yield 'a function that waits' => ['/sleep', '%s/app.php, line 5 while it handled GET /sleep'];
-        yield 'a system call that would be continued' => ['/lock', '%s/app.php, line 6 while it handled GET /lock'];
-        yield 'the body of an answer' => ['/stream', '%s/app.php, line 11 while it handled GET /stream'];
-        yield 'a fiber that the handler started' => ['/async', '%s/app.php, line 12 while these requests were open: GET /async'];
+        yield 'PHP code' => ['/loop?a=1', '%s/app.php, line 8 while it handled GET /loop?a=1'];
+        yield 'a function that waits' => ['/sleep', '%s/app.php, line 9 while it handled GET /sleep'];
+        yield 'a system call that would be continued' => ['/lock', '%s/app.php, line 13 while it handled GET /lock'];
+        yield 'the body of an answer' => ['/stream', '%s/app.php, line 19 while it handled GET /stream'];
+        yield 'a fiber that the handler started' => [
+            '/async',
+            '%s/app.php, line 21 while these requests were open: GET /async',
+        ];
         yield 'a process that was stopped' => [
             '/stop',
-            'its position is unknown: the process was stopped, or waits in a PHP function, for example for a lock or a database',
+            'its position is unknown: the process was stopped, or waits in a PHP function,'
+                . ' for example for a lock or a database',
         ];
         yield 'a target that is long' => [
             '/loop?' . str_repeat('a', 5_000),
-            '%s/app.php, line 4 while it handled GET /loop?' . str_repeat('a', 194) . '...',
+            '%s/app.php, line 8 while it handled GET /loop?' . str_repeat('a', 194) . '...',
         ];
     }
 
@@ -85,13 +98,14 @@ final class SupervisorBlameTest extends TestCase
     public function testWhatTakesAllMemoryIsNamedAmongOthers(): void
     {
         $this->serve(self::APP, ['--processes', '1']);
-        foreach (['/memory' => 8, '/memory-later' => 9] as $target => $line) {
+        foreach (['/memory', '/memory-later'] as $target) {
             $waiting = [$this->client()->get('/wait?1'), $this->client()->get('/wait?2')];
             Eventually::holds(fn(): bool => file_exists($this->path('waits')), 'others wait');
             $this->client()->get($target)->rest();
 
             $this->awaitLogged(
-                "({$this->path('app.php')}, line {$line}) while it handled GET {$target}; --memory-limit sets this limit; another takes its place",
+                "({$this->path('app.php')}, line 5) while it handled GET {$target};"
+                    . ' --memory-limit sets this limit; another takes its place',
             );
             self::assertSame([500, 500], [$waiting[0]->response()->status, $waiting[1]->response()->status]);
             self::assertSame(200, $this->get()->status);
@@ -117,7 +131,8 @@ final class SupervisorBlameTest extends TestCase
         self::assertSame(0, $server->wait());
         self::assertTrue(
             $this->logged(
-                "or the process was stopped ({$this->path('app.php')}, line 4 while it handled GET /loop) before all received requests were answered",
+                "or the process was stopped ({$this->path('app.php')}, line 8 while it handled GET /loop)"
+                    . ' before all received requests were answered',
             ),
             $server->getErrorOutput(),
         );

@@ -72,7 +72,7 @@ final class SupervisorFaultsTest extends TestCase
 
     /** Gives open requests half a second. */
     private const WITH_STOP_TIMEOUT = <<<'PHP'
-        return new Spindle\Http\Application(static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+        return new Spindle\Http\Application(static function ($request): Spindle\Http\Response {
             switch ($request->getUri()->getPath()) {
                 case '/loop':
                     touch(__DIR__ . '/looping');
@@ -219,7 +219,11 @@ final class SupervisorFaultsTest extends TestCase
         }, 'the fork is killed');
 
         Eventually::holds(
-            static fn(): bool => array_filter(array_keys(Processes::childrenOf($worker)), Processes::isAlive(...)) === [],
+            static function () use ($worker): bool {
+                $children = array_keys(Processes::childrenOf($worker));
+
+                return array_filter($children, Processes::isAlive(...)) === [];
+            },
             'the fork is gone',
         );
     }
@@ -228,7 +232,8 @@ final class SupervisorFaultsTest extends TestCase
     public function testAnAnswerWithoutALengthIsNotTakenForWholeWhenItsProcessIsKilled(): void
     {
         $this->serve(
-            'return static fn($request) => Spindle\Http\Response::stream((static function () { yield "begin"; Amp\delay(60); })());',
+            'return static fn($request) => Spindle\Http\Response::stream('
+                . '(static function () { yield "begin"; Amp\delay(60); })());',
             ['--processes', '1'],
         );
         $client = $this->client()->send("GET / HTTP/1.0\r\n\r\n");
@@ -304,7 +309,9 @@ final class SupervisorFaultsTest extends TestCase
         $this->client()->get('/loop');
 
         $this->awaitLogged(
-            "worker 1 (pid {$worker}) was killed, because its event loop was blocked for 0.4 s: a handler does not return ({$this->path('app.php')}, line 18 while it handled GET /loop); another takes its place",
+            "worker 1 (pid {$worker}) was killed, because its event loop was blocked for 0.4 s:"
+                . " a handler does not return ({$this->path('app.php')}, line 18 while it handled GET /loop);"
+                . ' another takes its place',
         );
         self::assertSame(200, $this->get()->status);
     }
@@ -312,7 +319,8 @@ final class SupervisorFaultsTest extends TestCase
     public function testAProcessThatIsIdleIsNotTakenForStalled(): void
     {
         $server = $this->serve(
-            'return static function ($request) { Amp\delay(0.5); return Spindle\Http\Response::text((string) getmypid()); };',
+            'return static function ($request) { Amp\delay(0.5);'
+                . ' return Spindle\Http\Response::text((string) getmypid()); };',
             ['--processes', '1', '--stall-timeout', '0.2'],
         );
         $worker = $this->get()->body;
@@ -418,7 +426,8 @@ final class SupervisorFaultsTest extends TestCase
                     fwrite(STDERR, "{\$message}\n");
                 }
             };
-            (new Spindle\Http\Supervisor('app.php', ['unix://socket'], new Spindle\Http\SupervisorOptions(processes: 1), \$log))->run();
+            \$options = new Spindle\Http\SupervisorOptions(processes: 1);
+            (new Spindle\Http\Supervisor('app.php', ['unix://socket'], \$options, \$log))->run();
             PHP);
         $this->serve = $server = new Process([\PHP_BINARY, $script], $this->path());
         $server->start();
@@ -493,7 +502,8 @@ final class SupervisorFaultsTest extends TestCase
 
         self::assertLessThan(3.0, $seconds, 'the stop timeout is 0.5 s');
         self::assertMatchesRegularExpression(
-            '/ warning worker \d \(pid \d+\) was killed, because it did not end in time: .* before all received requests were answered$/m',
+            '/ warning worker \d \(pid \d+\) was killed, because it did not end in time:'
+                . ' .* before all received requests were answered$/m',
             $server->getErrorOutput(),
         );
     }
@@ -561,7 +571,8 @@ final class SupervisorFaultsTest extends TestCase
 
         self::assertSame(0, $server->wait());
         self::assertMatchesRegularExpression(
-            '/ warning worker 1 \(pid \d+\) was killed, because its event loop was blocked for 0.4 s: .* before all received requests were answered$/m',
+            '/ warning worker 1 \(pid \d+\) was killed, because its event loop was blocked for 0.4 s:'
+                . ' .* before all received requests were answered$/m',
             $server->getErrorOutput(),
         );
     }

@@ -40,7 +40,8 @@ final class SupervisorReloadFaultsTest extends TestCase
         ];
         yield 'it returns nothing' => [
             '',
-            'did not start: %s/app.php returned 1, as a file without a return statement does: it has to return a Psr\Http\Server\RequestHandlerInterface',
+            'did not start: %s/app.php returned 1, as a file without a return statement does:'
+                . ' it has to return a Psr\Http\Server\RequestHandlerInterface',
         ];
         yield 'it exits' => ['exit(0);', 'called exit()'];
         yield 'it can not be compiled' => [

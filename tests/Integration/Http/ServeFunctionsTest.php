@@ -78,7 +78,8 @@ final class ServeFunctionsTest extends TestCase
             '[false,false,[],null,true,false]',
             $this->get(
                 '/?' . rawurlencode(
-                    "[http_response_code(), headers_sent(), preg_grep('/^X-Powered-By/', headers_list(), PREG_GREP_INVERT), header_remove('X-A'), set_time_limit(0), set_time_limit(1)]",
+                    "[http_response_code(), headers_sent(), preg_grep('/^X-Powered-By/', headers_list(),"
+                        . " PREG_GREP_INVERT), header_remove('X-A'), set_time_limit(0), set_time_limit(1)]",
                 ),
             )->body,
         );
@@ -143,7 +144,8 @@ final class ServeFunctionsTest extends TestCase
                     fwrite(STDERR, "{\$message}\\n");
                 }
             };
-            (new Spindle\\Http\\Supervisor('app.php', ['unix://socket'], new Spindle\\Http\\SupervisorOptions(processes: 1), \$log))->run();
+            \$options = new Spindle\\Http\\SupervisorOptions(processes: 1);
+            (new Spindle\\Http\\Supervisor('app.php', ['unix://socket'], \$options, \$log))->run();
             PHP);
         $this->serve = new Process([\PHP_BINARY, '-d', "session.save_path={$this->path()}", $script], $this->path());
         $this->serve->start();
@@ -184,7 +186,8 @@ final class ServeFunctionsTest extends TestCase
             return static function ($request): Spindle\Http\Response {
                 $isOfPhp = static fn(): bool => (new ReflectionFunction('header'))->isInternal();
                 $pool = new Spindle\Worker\WorkerPool(1);
-                $result = [$isOfPhp(), $pool->submit($isOfPhp)->await(), exec(PHP_BINARY . ' -r "echo (int) setcookie(1);"')];
+                $other = exec(PHP_BINARY . ' -r "echo (int) setcookie(1);"');
+                $result = [$isOfPhp(), $pool->submit($isOfPhp)->await(), $other];
                 $pool->close();
                 return Spindle\Http\Response::json($result);
             };
@@ -213,7 +216,8 @@ final class ServeFunctionsTest extends TestCase
             "[7,{$disabled},{$server->getPid()}]",
             $this->get(
                 '/?' . rawurlencode(
-                    "[(int) ini_get('precision'), function_exists('shell_exec'), function_exists('popen'), posix_getppid()]",
+                    "[(int) ini_get('precision'), function_exists('shell_exec'), function_exists('popen'),"
+                        . ' posix_getppid()]',
                 ),
             )->body,
         );
@@ -320,7 +324,8 @@ final class ServeFunctionsTest extends TestCase
             '"1000"',
             $this->get(
                 '/?' . rawurlencode(
-                    "ini_set('max_execution_time', 1000) ? ini_get('max_execution_time') : ini_get('max_execution_time')",
+                    "ini_set('max_execution_time', 1000) ? ini_get('max_execution_time') :"
+                        . " ini_get('max_execution_time')",
                 ),
             )->body,
         );

@@ -40,7 +40,12 @@ final class ServeOutputTest extends TestCase
                 case '/large': echo str_repeat('x', 20_000_000); break;
                 case '/later': Revolt\EventLoop::delay(0.001, static fn() => print('later')); break;
                 case '/wait': echo 'before '; Amp\delay(0.05); echo 'after'; break;
-                case '/stream': return Spindle\Http\Response::stream((static function () { echo 'streaming'; yield 'piece'; })(), 'text/plain');
+                case '/stream':
+                    $pieces = static function () {
+                        echo 'streaming';
+                        yield 'piece';
+                    };
+                    return Spindle\Http\Response::stream($pieces(), 'text/plain');
                 case '/leave': ob_start(); echo 'left'; ob_start(); break;
                 case '/close': while (ob_get_level() > 0) { ob_end_clean(); } break;
                 case '/contents': return Spindle\Http\Response::text(ob_get_level() . ob_get_contents());
@@ -58,7 +63,13 @@ final class ServeOutputTest extends TestCase
                 case '/nested':
                     ob_start();
                     echo 'outer';
-                    (new Fiber(static function (): void { try { Amp\delay(0.01); } catch (LogicException $e) { echo ' ', get_class($e); } }))->start();
+                    (new Fiber(static function (): void {
+                        try {
+                            Amp\delay(0.01);
+                        } catch (LogicException $e) {
+                            echo ' ', get_class($e);
+                        }
+                    }))->start();
                     return Spindle\Http\Response::text((string) ob_get_clean());
                 case '/pid': return Spindle\Http\Response::text((string) getmypid());
                 case '/memory': return Spindle\Http\Response::text((string) memory_get_usage());
@@ -76,7 +87,10 @@ final class ServeOutputTest extends TestCase
             '/dump',
             'printed 32 bytes, which are not part of the response: array(1) {\n  ["a"]=>\n  int(1)\n}\n',
         ];
-        yield 'a warning that PHP displays' => ['/warning', 'which are not part of the response: \nWarning: A warning in '];
+        yield 'a warning that PHP displays' => [
+            '/warning',
+            'which are not part of the response: \nWarning: A warning in ',
+        ];
         yield 'a command' => ['/run', 'printed 6 bytes, which are not part of the response: passed'];
         yield 'before and after it waits' => ['/wait', 'printed 5 bytes, which are not part of the response: after'];
     }
@@ -153,10 +167,14 @@ final class ServeOutputTest extends TestCase
         $server->signal(\SIGTERM);
         $server->wait();
 
-        self::assertSame(10, $this->timesLogged(' bytes, which are no part of an answer'), $server->getErrorOutput());
+        self::assertSame(
+            10,
+            $this->timesLogged(' bytes, which are not part of the response'),
+            $server->getErrorOutput(),
+        );
         self::assertSame(
             1,
-            $this->timesLogged('20 more entries about what was printed were left out'),
+            $this->timesLogged('20 more entries about printed output were left out'),
             $server->getErrorOutput(),
         );
     }

@@ -26,7 +26,7 @@ final class ServeReloadTest extends TestCase
     private const VERSIONED = <<<'PHP'
         $version = require __DIR__ . '/version.php';
 
-        return static function (Psr\Http\Message\ServerRequestInterface $request) use ($version): Spindle\Http\Response {
+        return static function ($request) use ($version): Spindle\Http\Response {
             if (crc32($request->getUri()->getQuery()) % 3 === 0) {
                 Amp\delay(0.02);
             }
@@ -78,7 +78,8 @@ final class ServeReloadTest extends TestCase
             mkdir($this->path($release));
             $this->file(
                 "{$release}/app.php",
-                "<?php return static fn(\$request) => Spindle\\Http\\Response::text('{$release} in ' . basename(getcwd()));",
+                "<?php return static fn(\$request) => Spindle\\Http\\Response::text('{$release} in ' ."
+                    . ' basename(getcwd()));',
             );
         }
         foreach ([$this->path('current'), '/nowhere'] as $named) {
@@ -158,7 +159,8 @@ final class ServeReloadTest extends TestCase
         $this->awaitLogged(' The reload failed, and the old processes continue: worker 1 ');
         $folder = (string) realpath($this->path());
         self::assertStringContainsString(
-            "The application has moved to {$folder}/new, but its libraries were loaded from {$folder}/old/vendor, which a reload does not change. Restart the server\n",
+            "The application has moved to {$folder}/new, but its libraries were loaded from {$folder}/old/vendor,"
+                . " which a reload does not change. Restart the server\n",
             $server->getErrorOutput(),
         );
         self::assertSame('old', $this->get('/', "unix://{$this->path('socket')}")->body);
@@ -168,12 +170,14 @@ final class ServeReloadTest extends TestCase
     {
         $this->serve('return static fn($request) => Spindle\Http\Response::text("old");', ['--processes', '3']);
         $this->app(
-            '@mkdir(__DIR__ . "/first") || throw new Exception("one is enough"); return static fn($request) => Spindle\Http\Response::text("new");',
+            '@mkdir(__DIR__ . "/first") || throw new Exception("one is enough");'
+                . ' return static fn($request) => Spindle\Http\Response::text("new");',
         );
         $this->serve?->signal(\SIGHUP);
 
         $this->awaitLogged(
-            ' The reload failed, and the old processes continue, but for 1 of 3 processes, which runs the new code: worker 2 ',
+            ' The reload failed, and the old processes continue, but for 1 of 3 processes,'
+                . ' which runs the new code: worker 2 ',
         );
     }
 
@@ -181,7 +185,12 @@ final class ServeReloadTest extends TestCase
     {
         $this->serve(<<<'PHP'
             return new Spindle\Http\Application(
-                static fn($request) => Spindle\Http\Response::stream((static function () { for (;;) { yield 'more'; Amp\delay(0.02); } })()),
+                static fn($request) => Spindle\Http\Response::stream((static function () {
+                    for (;;) {
+                        yield 'more';
+                        Amp\delay(0.02);
+                    }
+                })()),
                 options: new Spindle\Http\HttpServerOptions(handlerTimeout: 0.2, stopTimeout: 0.2),
             );
             PHP, ['--processes', '1']);
@@ -191,7 +200,7 @@ final class ServeReloadTest extends TestCase
         $this->reload();
 
         $this->awaitLogged(
-            " [{$old}] warning 1 request was not answered within 0.4 s, and were dropped because the server stops\n",
+            " [{$old}] warning The server stopped with 1 unanswered request after 0.4 s\n",
         );
         Eventually::holds(fn(): bool => !\in_array($old, $this->workers(), true), 'it has ended');
         self::assertSame(1, $this->timesLogged(' warning '));
@@ -201,7 +210,11 @@ final class ServeReloadTest extends TestCase
     {
         $this->serve(<<<'PHP'
             return new Spindle\Http\Application(
-                static function ($request) { touch(__DIR__ . '/handling'); Amp\delay(50); return Spindle\Http\Response::text(''); },
+                static function ($request) {
+                    touch(__DIR__ . '/handling');
+                    Amp\delay(50);
+                    return Spindle\Http\Response::text('');
+                },
                 options: new Spindle\Http\HttpServerOptions(stopTimeout: 0.2),
             );
             PHP, ['--processes', '1']);
@@ -211,7 +224,8 @@ final class ServeReloadTest extends TestCase
         $this->reload();
         posix_kill($old, \SIGTERM);
 
-        $this->awaitLogged(" warning worker 1 (pid {$old}) received SIGTERM before all received requests were answered\n");
+        $this->awaitLogged(" warning worker 1 (pid {$old}) received SIGTERM before all received requests"
+            . " were answered\n");
         self::assertStringContainsString('503 Service Unavailable', $client->rest());
     }
 

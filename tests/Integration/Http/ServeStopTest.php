@@ -211,7 +211,8 @@ final class ServeStopTest extends TestCase
         $log = $this->path('log');
         $logged = static fn(string $text): bool => str_contains((string) file_get_contents($log), $text);
         // PHP leaves its own side of the terminal open in child processes.
-        $script = 'for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ "$fd" -le 2 ] || eval "exec $fd>&-"; done; exec setsid --ctty "$@"';
+        $script = 'for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ "$fd" -le 2 ] || eval "exec $fd>&-"; done;'
+            . ' exec setsid --ctty "$@"';
         $command = [
             'bash',
             '-c',

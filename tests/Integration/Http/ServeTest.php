@@ -84,7 +84,8 @@ final class ServeTest extends TestCase
     public function testSoManyProcessesShareTheSocketAsWereAskedFor(): void
     {
         $server = $this->serve(
-            'return static function ($request) { Amp\delay(0.01); return Spindle\Http\Response::text((string) getmypid()); };',
+            'return static function ($request) { Amp\delay(0.01);'
+                . ' return Spindle\Http\Response::text((string) getmypid()); };',
             ['--processes', '3'],
         );
         self::assertCount(3, $workers = $this->workers());
@@ -161,7 +162,11 @@ final class ServeTest extends TestCase
         $load->stop();
 
         self::assertSame([[], []], [$load->failed, $load->lostOnKept]);
-        preg_match_all('/is replaced: it has handled (\d+) requests/', (string) $this->serve?->getErrorOutput(), $matches);
+        preg_match_all(
+            '/is replaced: it has handled (\d+) requests/',
+            (string) $this->serve?->getErrorOutput(),
+            $matches,
+        );
         self::assertSame(
             [],
             array_filter($matches[1], static fn(string $count): bool => (int) $count < 90 || (int) $count > 100),
@@ -171,7 +176,8 @@ final class ServeTest extends TestCase
     public function testAProcessIsReplacedWhenItUsesTooMuchMemory(): void
     {
         $this->serve(
-            'return static function ($request) { static $leak = ""; $leak .= str_repeat("x", 1 << 20); return Spindle\Http\Response::text((string) getmypid()); };',
+            'return static function ($request) { static $leak = ""; $leak .= str_repeat("x", 1 << 20);'
+                . ' return Spindle\Http\Response::text((string) getmypid()); };',
             ['--processes', '1', '--max-memory', '30M'],
         );
         $client = $this->client();
@@ -216,7 +222,8 @@ final class ServeTest extends TestCase
         mkdir($this->path('vendor'));
         $this->file('src/body.php', '<?php return "old";');
         $server = $this->serve(
-            '$body = require __DIR__ . "/src/body.php"; return static fn($request) => Spindle\Http\Response::text($body);',
+            '$body = require __DIR__ . "/src/body.php"; return static fn($request) =>'
+                . ' Spindle\Http\Response::text($body);',
             ['--watch'],
         );
         self::assertStringContainsString(' with 1 process', $server->getErrorOutput());
@@ -248,7 +255,8 @@ final class ServeTest extends TestCase
                 $time,
             );
             $server = $this->serve(
-                '$body = require __DIR__ . "/body.php"; return static fn($request) => Spindle\Http\Response::text($body);',
+                '$body = require __DIR__ . "/body.php"; return static fn($request) =>'
+                    . ' Spindle\Http\Response::text($body);',
                 ['--processes', '2'],
                 [
                     '-d',
@@ -277,7 +285,16 @@ final class ServeTest extends TestCase
 
     public function testTheAdminAddressSpeaksForAllProcesses(): void
     {
-        $app = 'return new Spindle\Http\Application(static fn($request) => Spindle\Http\Response::text((string) getmypid()), checks: ["database" => static function () { if (file_exists(__DIR__ . "/down")) { throw new RuntimeException("It is down"); } }]);';
+        $app = <<<'PHP'
+            return new Spindle\Http\Application(
+                static fn($request) => Spindle\Http\Response::text((string) getmypid()),
+                checks: ['database' => static function () {
+                    if (file_exists(__DIR__ . '/down')) {
+                        throw new RuntimeException('It is down');
+                    }
+                }],
+            );
+            PHP;
         $this->serve($app, ['--processes', '2', '--admin', '127.0.0.1:0']);
         for ($i = 0; $i < 10; ++$i) {
             $this->get();
@@ -304,7 +321,8 @@ final class ServeTest extends TestCase
     public function testTheAdminAddressAnswersUntilAllElseHasEnded(): void
     {
         $server = $this->serve(
-            'return static function ($request) { while (!file_exists(__DIR__ . "/go")) { Amp\delay(0.005); } return Spindle\Http\Response::text("done"); };',
+            'return static function ($request) { while (!file_exists(__DIR__ . "/go")) { Amp\delay(0.005);'
+                . ' } return Spindle\Http\Response::text("done"); };',
             ['--processes', '2', '--admin', '127.0.0.1:0', '--status'],
         );
         $client = $this->client()->get('/');
@@ -359,8 +377,17 @@ final class ServeTest extends TestCase
     public function testAnApplicationsOwnLimitsAndLoggerAreUsed(): void
     {
         $server = $this->serve(<<<'PHP'
-            $logger = new class () extends Psr\Log\AbstractLogger { public function log($level, $message, array $context = []): void { fwrite(STDERR, "own: {$message}\n"); } };
-            return new Spindle\Http\Application(static fn($request) => throw new LogicException('no'), options: new Spindle\Http\HttpServerOptions(maxTarget: 20), logger: $logger);
+            $logger = new class () extends Psr\Log\AbstractLogger {
+                public function log($level, $message, array $context = []): void
+                {
+                    fwrite(STDERR, "own: {$message}\n");
+                }
+            };
+            return new Spindle\Http\Application(
+                static fn($request) => throw new LogicException('no'),
+                options: new Spindle\Http\HttpServerOptions(maxTarget: 20),
+                logger: $logger,
+            );
             PHP, ['--processes', '1']);
 
         self::assertSame([414, 500], [$this->get('/' . str_repeat('a', 20))->status, $this->get()->status]);

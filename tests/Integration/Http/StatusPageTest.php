@@ -80,7 +80,9 @@ final class StatusPageTest extends TestCase implements Statistics
         );
         self::assertSame([[(string) $this->server?->getPid(), '37']], self::columns($page, 'processes', 0, 2));
         self::assertSame('jobs | 3 of 4 in use | waiting | 1,234 | spent | 1.5 s | done | 5', $page->evaluate(<<<'JS'
-            [...document.querySelectorAll('.pool :is(h3, .head .when, dt, dd:nth-of-type(even))')].map(node => node.textContent).join(' | ')
+            [...document.querySelectorAll('.pool :is(h3, .head .when, dt, dd:nth-of-type(even))')]
+                .map(node => node.textContent)
+                .join(' | ')
             JS));
         self::assertSame('75%', $page->evaluate("document.querySelector('.meter i').style.width"));
         self::assertSame([], $page->complaints);
@@ -109,7 +111,8 @@ final class StatusPageTest extends TestCase implements Statistics
         $page->evaluate(<<<'JS'
             (() => {
                 const { right, top, width } = document.querySelector('#chart-requests svg').getBoundingClientRect();
-                document.querySelector('#chart-requests .plot').dispatchEvent(new PointerEvent('pointermove', { clientX: right - width / 15, clientY: top + 5 }));
+                const move = { clientX: right - width / 15, clientY: top + 5 };
+                document.querySelector('#chart-requests .plot').dispatchEvent(new PointerEvent('pointermove', move));
             })()
             JS);
         self::assertMatchesRegularExpression(
@@ -190,7 +193,8 @@ final class StatusPageTest extends TestCase implements Statistics
         self::assertSame(
             'opened | 2',
             $page->evaluate(
-                "[...document.querySelectorAll('.pool :is(dt, dd:nth-of-type(even))')].map(node => node.textContent).join(' | ')",
+                "[...document.querySelectorAll('.pool :is(dt, dd:nth-of-type(even))')].map(node =>"
+                    . " node.textContent).join(' | ')",
             ),
         );
         self::assertSame([], $page->complaints);
@@ -309,7 +313,8 @@ final class StatusPageTest extends TestCase implements Statistics
         $numbers = json_encode(array_values($columns), \JSON_THROW_ON_ERROR);
         /** @var list<list<mixed>> $rows */
         $rows = $page->evaluate(
-            "[...document.querySelectorAll('#{$table} tbody tr')].map(row => {$numbers}.map(column => row.cells[column].textContent))",
+            "[...document.querySelectorAll('#{$table} tbody tr')].map(row => {$numbers}"
+                . '.map(column => row.cells[column].textContent))',
         );
 
         return $rows;
@@ -320,7 +325,9 @@ final class StatusPageTest extends TestCase implements Statistics
     {
         /** @var non-empty-list<int|float> $fromTop */
         $fromTop = $page->evaluate(<<<'JS'
-            [...document.querySelector('#chart-requests path.line').getAttribute('d').matchAll(/[ML][\d.]+ (-?[\d.]+)/g)].map(match => Number(match[1]))
+            [...document.querySelector('#chart-requests path.line').getAttribute('d')
+                .matchAll(/[ML][\d.]+ (-?[\d.]+)/g)]
+                .map(match => Number(match[1]))
             JS);
 
         return array_map(static fn(int|float $y): float => 100.0 - $y, $fromTop);

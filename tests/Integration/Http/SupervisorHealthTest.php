@@ -21,9 +21,18 @@ final class SupervisorHealthTest extends TestCase
     use LeavesNothing;
     use RunsServe;
 
-    private const STUCK = 'return static function ($request) { if ($request->getUri()->getPath() === "/loop") { touch(__DIR__ . "/looping" . getmypid()); for (;;); } return Spindle\Http\Response::text(""); };';
+    private const STUCK = 'return static function ($request) { if ($request->getUri()->getPath() === "/loop") {'
+        . ' touch(__DIR__ . "/looping" . getmypid()); for (;;); } return Spindle\Http\Response::text(""); };';
 
-    private const CHECKED = 'return new Spindle\Http\Application(static fn($request) => Spindle\Http\Response::text(""), checks: ["database" => static function () { file_put_contents(__DIR__ . "/checked", "x", FILE_APPEND); %s; }, "disk" => static fn() => null]);';
+    private const CHECKED = <<<'PHP'
+        return new Spindle\Http\Application(static fn($request) => Spindle\Http\Response::text(''), checks: [
+            'database' => static function () {
+                file_put_contents(__DIR__ . '/checked', 'x', FILE_APPEND);
+                %s;
+            },
+            'disk' => static fn() => null,
+        ]);
+        PHP;
 
     public function testACheckThatBlocksItsProcessIsLate(): void
     {

@@ -32,7 +32,7 @@ final class SupervisorMetricsTest extends TestCase
                 return ['requests_total' => $this->requests, 'in_use' => 1];
             }
         };
-        return new Spindle\Http\Application(static function (Psr\Http\Message\ServerRequestInterface $request) use ($pool): Spindle\Http\Response {
+        return new Spindle\Http\Application(static function ($request) use ($pool): Spindle\Http\Response {
             ++$pool->requests;
             $request->getAttribute(Spindle\Http\MatchedRoute::class)?->name('/{page}');
             $request->getUri()->getPath() === '/exit' && exit(0);
@@ -96,7 +96,9 @@ final class SupervisorMetricsTest extends TestCase
     public function testRoutesBeyondThoseThatAreToldApartDoNotFallEither(): void
     {
         $server = $this->serve(
-            'return static function ($request) { $request->getAttribute(Spindle\Http\MatchedRoute::class)?->name($request->getUri()->getPath()); return Spindle\Http\Response::text(""); };',
+            'return static function ($request) {'
+                . ' $request->getAttribute(Spindle\Http\MatchedRoute::class)?->name($request->getUri()->getPath());'
+                . ' return Spindle\Http\Response::text(""); };',
             ['--processes', '1', '--admin', '127.0.0.1:0'],
         );
         $before = [];
@@ -154,7 +156,8 @@ final class SupervisorMetricsTest extends TestCase
     public function testOneThatIsStuckStillCounts(): void
     {
         $this->serve(
-            'return static function ($request) { if ($request->getUri()->getPath() === "/loop") { touch(__DIR__ . "/looping"); for (;;); } return Spindle\Http\Response::text(""); };',
+            'return static function ($request) { if ($request->getUri()->getPath() === "/loop") {'
+                . ' touch(__DIR__ . "/looping"); for (;;); } return Spindle\Http\Response::text(""); };',
             ['--processes', '1', '--admin', '127.0.0.1:0'],
         );
         for ($i = 0; $i < 10; ++$i) {

@@ -60,7 +60,11 @@ final class Metrics
         $count = 0;
         foreach ($this->totals->durations as $bucket => $answers) {
             $count += $answers;
-            $this->text->sample("{$name}_bucket", $count, ['le' => HttpServerStatistics::DURATION_BOUNDS[$bucket] ?? '+Inf']);
+            $this->text->sample(
+                "{$name}_bucket",
+                $count,
+                ['le' => HttpServerStatistics::DURATION_BOUNDS[$bucket] ?? '+Inf'],
+            );
         }
         if ($this->totals->durations === []) {
             $this->text->sample("{$name}_bucket", 0, ['le' => '+Inf']);
@@ -108,7 +112,8 @@ final class Metrics
     {
         $metrics = [
             'spindle_http_route_requests_total' => 'Answered requests, by route.',
-            'spindle_http_route_duration_seconds_total' => 'Total time from the heads of requests to their responses, in seconds, by route.',
+            'spindle_http_route_duration_seconds_total'
+                => 'Total time from the heads of requests to their responses, in seconds, by route.',
             'spindle_http_route_errors_total' => 'Responses with a status of 500 or above, by route.',
         ];
         foreach (array_keys($metrics) as $index => $name) {
@@ -135,7 +140,10 @@ final class Metrics
                 'Lag of the event loop of a process at the last measurement, in seconds.',
                 'lag',
             ],
-            'spindle_event_loop_lag_max_seconds' => ['Maximum lag of the event loop in the last minute, in seconds.', 'maxLag'],
+            'spindle_event_loop_lag_max_seconds' => [
+                'Maximum lag of the event loop in the last minute, in seconds.',
+                'maxLag',
+            ],
         ];
         foreach ($metrics as $name => [$help, $property]) {
             $this->text->metric($name, 'gauge', $help);

@@ -27,7 +27,8 @@ final readonly class StatusPage
             },
             self::file('page.html'),
         );
-        $this->policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; connect-src 'self'; img-src data:"
+        $this->policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+            . " connect-src 'self'; img-src data:"
             . "; style-src{$hashes['style']}; script-src{$hashes['script']}";
     }
 

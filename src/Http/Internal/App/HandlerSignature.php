@@ -20,7 +20,8 @@ final readonly class HandlerSignature
         [$first] = $function->getParameters();
         $type = $first->getType();
         $this->problem = match (true) {
-            $type !== null && !self::acceptsRequest($type) => "has the first parameter {$type} \${$first->getName()}, which is not a request",
+            $type !== null && !self::acceptsRequest($type)
+                => "has the first parameter {$type} \${$first->getName()}, which is not a request",
             $required > 1 => "needs {$required} arguments",
             default => null,
         };

@@ -162,7 +162,9 @@ final readonly class FormReader
         $members = $this->limits->members;
         if (JsonMembers::exceed($text, $members)) {
             throw Refusal::tooMuch(
-                "The JSON has more than {$members} members in objects of more than " . JsonMembers::MAX_UNCOUNTED_MEMBERS . ' each',
+                "The JSON has more than {$members} members in objects of more than "
+                    . JsonMembers::MAX_UNCOUNTED_MEMBERS
+                    . ' each',
             );
         }
         if (\strlen($text) > self::MAX_SMALL_JSON_BYTES) {

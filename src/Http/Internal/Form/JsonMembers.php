@@ -42,8 +42,9 @@ final class JsonMembers
     }
 
     /**
-     * Returns whether the objects with more than {@see MAX_UNCOUNTED_MEMBERS} members have more than $limit members in total. The result
-     * for invalid JSON is arbitrary. Takes a few milliseconds per megabyte, and stops when the limit is exceeded.
+     * Returns whether the objects with more than {@see MAX_UNCOUNTED_MEMBERS} members have more than $limit members in
+     * total. The result for invalid JSON is arbitrary. The count takes a few milliseconds per megabyte, and ends when
+     * the limit is exceeded.
      */
     public static function exceed(string $json, int $limit): bool
     {

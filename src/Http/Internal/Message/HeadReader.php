@@ -26,7 +26,8 @@ final class HeadReader
     private const FIELD_PATTERN = '@^(' . self::TOKEN . '):[ \t]*+(' . self::VALUE . ')$@D';
 
     /** RFC 3986, 3.2.2 and 3.2.3, with an IPv6 address as the first group. */
-    private const AUTHORITY = '(?:(?:[A-Za-z0-9\-._\x7e!$&\'()*+,;=]|%[0-9A-Fa-f]{2})++|\[([0-9A-Fa-f:.]++)\])(?::\d{0,5}+)?+';
+    private const AUTHORITY = '(?:(?:[A-Za-z0-9\-._\x7e!$&\'()*+,;=]|%[0-9A-Fa-f]{2})++'
+        . '|\[([0-9A-Fa-f:.]++)\])(?::\d{0,5}+)?+';
 
     /** RFC 9112, 7: a transfer coding other than "chunked". */
     private const UNKNOWN_CODING = '(?!chunked(?:[ \t;,]|$))' . self::TOKEN

@@ -104,7 +104,10 @@ final class RequestParser
         if (
             $this->reader === null
             && preg_match(self::PLAIN_HEAD_PATTERN, $this->buffer, $match, 0, $this->offset) === 1
-            && (\strlen($match[0]) <= $this->alwaysAllowedBytes || $this->limits->allow($match[0], $match[3], $match[2]))
+            && (
+                \strlen($match[0]) <= $this->alwaysAllowedBytes
+                || $this->limits->allow($match[0], $match[3], $match[2])
+            )
         ) {
             $this->offset += \strlen($match[0]);
             $head = new Head();

@@ -11,14 +11,18 @@ use Spindle\Http\Response;
 /** The response to a failed request, in the format that the client prefers. */
 final readonly class ErrorPage
 {
-    public const JSON = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR;
+    public const JSON = \JSON_UNESCAPED_SLASHES
+        | \JSON_UNESCAPED_UNICODE
+        | \JSON_INVALID_UTF8_SUBSTITUTE
+        | \JSON_THROW_ON_ERROR;
 
     private const PROBLEM_TYPE = 'application/problem+json';
 
     /** Maximum stack frames of a trace. An endless recursion has a hundred thousand. */
     private const MAX_FRAMES = 100;
 
-    private const STYLE = 'body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:4em auto;padding:0 1em;color:#222;background:#fff}'
+    private const STYLE = 'body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:4em auto;'
+        . 'padding:0 1em;color:#222;background:#fff}'
         . 'h1{font-size:1.5em}pre{font-size:.8em;padding:1em;overflow:auto;background:#f4f4f4}';
 
     /**
@@ -71,7 +75,8 @@ final readonly class ErrorPage
     {
         $trace = self::trace($this->trace);
 
-        return '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>'
+        return '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+            . '<meta name="viewport" content="width=device-width"><title>'
             . self::escape($title)
             . '</title><style>' . self::STYLE . '</style></head><body><h1>' . self::escape($title) . '</h1>'
             . ($this->detail === '' ? '' : '<p>' . self::escape($this->detail) . '</p>')

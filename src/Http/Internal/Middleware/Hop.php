@@ -10,7 +10,9 @@ final readonly class Hop
     private const AUTHORITY_PATTERN = '@^([a-z0-9._\-]++|\[[0-9a-f:.]++\])(?::(\d{1,5}))?$@D';
 
     /** RFC 7239, 6; also IPv6 without brackets, as in X-Forwarded-For. */
-    private const NODE_PATTERN = '@^(?|([0-9.]++)(?::[\w.\-]++)?|\[([0-9A-Fa-f:.]++)\](?::[\w.\-]++)?|([0-9A-Fa-f:.]++))$@D';
+    private const NODE_PATTERN = '@^(?|([0-9.]++)(?::[\w.\-]++)?'
+        . '|\[([0-9A-Fa-f:.]++)\](?::[\w.\-]++)?'
+        . '|([0-9A-Fa-f:.]++))$@D';
 
     private const HIDDEN_NODE_PATTERN = '@^(?:unknown|_[\w.\-]++)(?::[\w.\-]++)?$@Di';
 

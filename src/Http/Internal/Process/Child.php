@@ -68,13 +68,16 @@ final class Child
     {
         return match (true) {
             $this->killAt === null => '',
-            $this->position === '' => ' (its position is unknown: the process was stopped, or waits in a PHP function, for example for a lock or a database)',
+            $this->position === '' => ' (its position is unknown: the process was stopped,'
+                . ' or waits in a PHP function, for example for a lock or a database)',
             default => " ({$this->position})",
         };
     }
 
     public function endDescription(): string
     {
-        return $this->startFailure === null ? "{$this} {$this->endReason}" : "{$this} did not start: {$this->startFailure}";
+        return $this->startFailure === null
+            ? "{$this} {$this->endReason}"
+            : "{$this} did not start: {$this->startFailure}";
     }
 }

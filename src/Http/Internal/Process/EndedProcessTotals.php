@@ -20,7 +20,11 @@ final class EndedProcessTotals
         $this->totals = new Totals(self::MAX_ROUTES);
     }
 
-    /** @param string $statistics of a running process, whose routes are reserved: {@see HttpServerStatistics::toJson()} */
+    /**
+     * Reserves the routes of a running process.
+     *
+     * @param string $statistics {@see HttpServerStatistics::toJson()}
+     */
     public function addRoutes(string $statistics): void
     {
         self::read($statistics, $this->totals->reserveRoutes(...));

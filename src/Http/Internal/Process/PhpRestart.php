@@ -25,10 +25,12 @@ final class PhpRestart
             return null;
         }
         if (\PHP_SAPI !== 'cli' || !\function_exists('pcntl_exec') || !\function_exists('pcntl_signal')) {
-            return 'PHP can restart itself only on the command line, and needs pcntl_exec() and pcntl_signal() of the extension pcntl';
+            return 'PHP can restart itself only on the command line, and needs pcntl_exec() and pcntl_signal() of'
+                . ' the extension pcntl';
         }
         if (get_cfg_var(self::RESTARTED_SETTING) !== false) {
-            return 'the restarted PHP still has these functions, because another disable_functions setting replaced that of Spindle';
+            return 'the restarted PHP still has these functions, because another disable_functions setting replaced'
+                . ' that of Spindle';
         }
         $arguments = self::arguments(explode("\0", (string) @file_get_contents('/proc/self/cmdline'), -1));
         if ($arguments === null) {

@@ -24,8 +24,8 @@ final class ProcessLifetime
     /**
      * @param int                          $maxRequests requests after which the process is replaced
      * @param int                          $maxMemory   bytes in use
-     * @param \Closure(string, bool): void $requestReplacement       called with the reason, and whether the limit is too low for any
-     *     process
+     * @param \Closure(string, bool): void $requestReplacement called with the reason, and whether the limit is too
+     *     low for any process
      */
     private function __construct(
         private readonly int $maxRequests,
@@ -42,8 +42,12 @@ final class ProcessLifetime
      *
      * @return \Closure(ServerRequestInterface): ResponseInterface
      */
-    public static function of(\Closure $handler, ?int $maxRequests, ?int $maxMemory, \Closure $requestReplacement): \Closure
-    {
+    public static function of(
+        \Closure $handler,
+        ?int $maxRequests,
+        ?int $maxMemory,
+        \Closure $requestReplacement,
+    ): \Closure {
         $maxRequests = $maxRequests === null ? \PHP_INT_MAX : $maxRequests - random_int(0, intdiv($maxRequests, 10));
         $lifetime = new self($maxRequests, $maxMemory ?? \PHP_INT_MAX, $requestReplacement);
 

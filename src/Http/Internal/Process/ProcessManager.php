@@ -216,7 +216,8 @@ final class ProcessManager
                 $child->endDeadline = \PHP_INT_MAX;
                 $this->killWithReport(
                     $child,
-                    'was killed, because it did not end in time: a handler blocks its event loop, or the process was stopped',
+                    'was killed, because it did not end in time: a handler blocks its event loop,'
+                        . ' or the process was stopped',
                 );
             }
             if ($child->replaceAt <= $now) {
@@ -256,7 +257,8 @@ final class ProcessManager
         } else {
             $this->killWithReport(
                 $child,
-                "was killed, because its event loop was blocked for {$this->options->stallTimeout} s: a handler does not return",
+                "was killed, because its event loop was blocked for {$this->options->stallTimeout} s:"
+                    . ' a handler does not return',
             );
         }
     }
@@ -418,7 +420,10 @@ final class ProcessManager
     private function replace(Slot $slot): void
     {
         $child = $slot->current;
-        if ($child !== null && $child->replacementReason !== '' && !$child->stopRequested && $this->children->ofSlot($slot) === [$child]) {
+        if ($child === null || $child->replacementReason === '' || $child->stopRequested) {
+            return;
+        }
+        if ($this->children->ofSlot($slot) === [$child]) {
             $this->logger->info("{$child} is replaced: {$child->replacementReason}");
             $child->replacementReason = '';
             $this->replacement->replace($slot);
@@ -451,7 +456,9 @@ final class ProcessManager
             $slot->successor = null;
             $this->replacementFailed($slot, $child->endDescription());
         } elseif ($child === $slot->current && !$this->stopping) {
-            $this->starting && $child->startFailure !== null && throw AppException::reported($this->app, $child->startFailure);
+            if ($this->starting && $child->startFailure !== null) {
+                throw AppException::reported($this->app, $child->startFailure);
+            }
             $this->vacateSlot($child);
         } elseif ($child->readyAt !== null && $child->endReason !== '' && !$child->answeredAll) {
             $this->logger->warning("{$child} {$child->endReason} before all received requests were answered");
@@ -484,7 +491,9 @@ final class ProcessManager
             . ($renewed === 1 ? 'runs' : 'run')
             . ' the new code';
         $this->logger->error(
-            ($renewed === null ? "{$slot->role->name} could not be replaced, and continues: " : "The reload failed, and the old processes continue{$but}: ")
+            ($renewed === null
+                ? "{$slot->role->name} could not be replaced, and continues: "
+                : "The reload failed, and the old processes continue{$but}: ")
                 . $why,
         );
         if ($slot->current === null) {

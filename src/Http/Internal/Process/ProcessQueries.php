@@ -11,8 +11,8 @@ final class ProcessQueries
     private const TIMEOUT_NANOSECONDS = 2_000_000_000;
 
     /**
-     * Nanoseconds for answers about health. Enough for {@see \Spindle\Http\Internal\Server\Checks::TIMEOUT_SECONDS} and the
-     * messages, and less than the usual timeout of one second:
+     * Nanoseconds for answers about health: more than {@see \Spindle\Http\Internal\Server\Checks::TIMEOUT_SECONDS},
+     * and less than the usual timeout of one second:
      * https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/#configure-probes.
      */
     private const HEALTH_TIMEOUT_NANOSECONDS = 850_000_000;
@@ -40,7 +40,10 @@ final class ProcessQueries
     public function begin(Child $asker, int $number, string $question, array $children): void
     {
         $pids = array_map(static fn(Child $child): int => $child->pid, $children);
-        $until = (int) hrtime(true) + ($question === ServingProcess::HEALTH ? self::HEALTH_TIMEOUT_NANOSECONDS : self::TIMEOUT_NANOSECONDS);
+        $until = (int) hrtime(true) + match ($question) {
+            ServingProcess::HEALTH => self::HEALTH_TIMEOUT_NANOSECONDS,
+            default => self::TIMEOUT_NANOSECONDS,
+        };
         $this->open[++$this->lastNumber] = [
             'asker' => $asker,
             'number' => $number,
@@ -80,7 +83,9 @@ final class ProcessQueries
             if ($query['asker'] === $child) {
                 unset($this->open[$question]);
             } elseif (isset($query['children'][$child->pid])) {
-                unset($this->open[$question]['children'][$child->pid], $this->open[$question]['answers'][$child->pid], $this->open[$question]['missing'][$child->pid]);
+                unset($this->open[$question]['children'][$child->pid]);
+                unset($this->open[$question]['answers'][$child->pid]);
+                unset($this->open[$question]['missing'][$child->pid]);
                 $this->closeIfComplete($question);
             }
         }

@@ -17,9 +17,11 @@ use Spindle\Http\UnsupportedFunctionException;
  */
 final class RequestFunctions
 {
-    private const NO_EFFECT_REASON = 'has no effect in spindle serve, because one process handles many requests at once';
+    private const NO_EFFECT_REASON = 'has no effect in spindle serve, because one process handles many'
+        . ' requests at once';
     private const SHARED_SESSION_REASON = 'would share one session among all clients of a process of spindle serve';
-    private const COOKIE_ADVICE = 'return a response that sets the cookie, for example $response->withAddedHeader(\'Set-Cookie\', \'name=value; Path=/; HttpOnly; SameSite=Lax\')';
+    private const COOKIE_ADVICE = 'return a response that sets the cookie, for example'
+        . ' $response->withAddedHeader(\'Set-Cookie\', \'name=value; Path=/; HttpOnly; SameSite=Lax\')';
 
     /** For each function: its missing effect, and what to do instead. */
     private const THROWING_FUNCTIONS = [

@@ -24,8 +24,8 @@ final class SupervisorLink
     private int $lastNumber = 0;
 
     /**
-     * @param \Closure(Message, int, string): void $onMessage called with each message of the supervisor, in a fiber that may
-     *     suspend
+     * @param \Closure(Message, int, string): void $onMessage called with each message of the supervisor, in a
+     *     fiber that may suspend
      * @param \Closure(): void                     $onSupervisorEnd called when the supervisor is gone
      */
     public function __construct(

@@ -18,7 +18,8 @@ use Spindle\Http\Internal\Message\Head;
 final class ParsedForm
 {
     /** PHP's warnings when it stops at one of its limits. */
-    private const LIMIT_WARNING_PATTERN = '/(?:file uploads has been|body parts limit|Input variables|nesting level) exceeded/';
+    private const LIMIT_WARNING_PATTERN = '/(?:file uploads has been|body parts limit'
+        . '|Input variables|nesting level) exceeded/';
 
     /** PHP's warning when it stops at a part without a name. */
     private const GARBLED_PART_WARNING = 'File Upload Mime headers garbled';

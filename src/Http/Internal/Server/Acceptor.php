@@ -24,7 +24,8 @@ final class Acceptor
     private const NO_DESCRIPTOR_PAUSE_SECONDS = 0.5;
     private const ROOM_CHECK_SECONDS = 0.05;
 
-    private const NO_DESCRIPTOR_WARNING = 'No connection can be accepted, because too many files are open. Raise the limit of descriptors (ulimit -n)';
+    private const NO_DESCRIPTOR_WARNING = 'No connection can be accepted, because too many files are open.'
+        . ' Raise the limit of descriptors (ulimit -n)';
 
     private string $watcher;
 
@@ -102,7 +103,8 @@ final class Acceptor
 
                 return;
             }
-            if (!$this->service->spareDescriptors->reserve() && (!$this->makeRoom() || !$this->service->spareDescriptors->reserve())) {
+            $spares = $this->service->spareDescriptors;
+            if (!$spares->reserve() && (!$this->makeRoom() || !$spares->reserve())) {
                 $this->waitForRoom();
                 $this->pause(self::NO_DESCRIPTOR_WARNING);
 
@@ -180,7 +182,8 @@ final class Acceptor
                 return true;
             }
             $this->pause(
-                'A connection was closed, because the event loop can not watch a descriptor with its number. Install one of the extensions ev, event and uv, or start more processes',
+                'A connection was closed, because the event loop can not watch a descriptor with its number.'
+                    . ' Install one of the extensions ev, event and uv, or start more processes',
             );
 
             return false;

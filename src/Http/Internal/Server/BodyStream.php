@@ -16,7 +16,8 @@ use Spindle\Internal\Warnings;
  * The body of a request as it arrives. Bytes that the handler does not read stay with the client.
  *
  * Received bytes are kept, so that the body can be read again, up to a size that depends on the media type: see
- * {@see \Spindle\Http\Internal\Form\FormReader::maxKeptBytes()}. A longer body is read once, from its beginning to its end.
+ * {@see \Spindle\Http\Internal\Form\FormReader::maxKeptBytes()}. A longer body is read once, from start to
+ * end.
  */
 final class BodyStream implements StreamInterface, BodyLimited
 {
@@ -150,7 +151,9 @@ final class BodyStream implements StreamInterface, BodyLimited
     /** Suspends until the bytes before that position have arrived. */
     public function seek(int $offset, int $whence = \SEEK_SET): void
     {
-        $this->isSeekable() || throw new \RuntimeException('This body can be read only once, from its beginning to its end');
+        if (!$this->isSeekable()) {
+            throw new \RuntimeException('This body can be read only once, from its beginning to its end');
+        }
         $position = $offset + match ($whence) {
             \SEEK_SET => 0,
             \SEEK_CUR => $this->tell(),

@@ -269,12 +269,13 @@ final class Connection
     {
         $waited = $time - $this->measuredAt;
         $isMeasured = $this->measuredAt >= $begun && $waited >= 0;
+        $minRate = ConnectionLimits::CROWDED_RATE_FACTOR * $this->service->options->minRate;
         if ($isMeasured && $waited < ConnectionLimits::MIN_SLOW_NANOSECONDS) {
             return false;
         }
         if (
             $isMeasured
-            && $bytes - $this->measured < ConnectionLimits::CROWDED_RATE_FACTOR * $this->service->options->minRate * $waited / 1e9
+            && $bytes - $this->measured < $minRate * $waited / 1e9
         ) {
             return true;
         }
@@ -371,7 +372,9 @@ final class Connection
     private function discard(): void
     {
         $until = $this->transport->receivedBytes + self::MAX_LINGER_BYTES;
-        while ($this->transport->receivedBytes < $until && ($this->transport->receive(self::BODY_READ_BYTES) ?? '') !== '');
+        do {
+            $bytes = $this->transport->receive(self::BODY_READ_BYTES) ?? '';
+        } while ($bytes !== '' && $this->transport->receivedBytes < $until);
     }
 
     /** Answers the current request as far as that is possible at once, because the process is about to end. */
@@ -440,7 +443,9 @@ final class Connection
         if ($done === false) {
             ++$this->service->counters->handshakesFailed;
             $fault = $this->transport->certificateFault();
-            $fault === null ? null : $this->service->warnOnce("TLS connections fail because of the certificate: {$fault}");
+            if ($fault !== null) {
+                $this->service->warnOnce("TLS connections fail because of the certificate: {$fault}");
+            }
             $this->close();
         } elseif ($done === true) {
             $now = hrtime(true);
@@ -514,7 +519,8 @@ final class Connection
             if ($this->transport->paused) {
                 $this->transport->resume();
             }
-            $this->deadline = ($this->phase === Phase::Handler ? $this->answeredAt : (int) hrtime(true)) + $this->service->idleNanoseconds;
+            $now = $this->phase === Phase::Handler ? $this->answeredAt : (int) hrtime(true);
+            $this->deadline = $now + $this->service->idleNanoseconds;
             $this->phase = Phase::Idle;
             if ($this->deadline < $this->service->nextDeadlineCheck) {
                 $this->service->scheduleDeadlineCheck($this->deadline);
@@ -601,7 +607,10 @@ final class Connection
                 ++$service->counters->abandoned;
                 $this->closeAfterResponse = true;
             } else {
-                $this->answer($response ?? throw new \TypeError('The handler returned null instead of a response'), $exchange);
+                $this->answer(
+                    $response ?? throw new \TypeError('The handler returned null instead of a response'),
+                    $exchange,
+                );
             }
         } catch (\Throwable $failure) {
             $this->answerFailed($failure, $exchange);
@@ -642,7 +651,11 @@ final class Connection
             $this->answerByStream($response, $body, $exchange, $keep, $now);
         }
         $this->closeAfterResponse = $this->closeAfterResponse || !$keep;
-        $service->counters->answered($response->getStatusCode(), $now - $exchange->startedAt, $exchange->route?->getName());
+        $service->counters->answered(
+            $response->getStatusCode(),
+            $now - $exchange->startedAt,
+            $exchange->route?->getName(),
+        );
     }
 
     /** Returns whether the rest of the body may be discarded, so that the connection can be kept. */
@@ -804,7 +817,9 @@ final class Connection
         } finally {
             $now = $this->uploadRate?->endWait() ?? (int) hrtime(true);
             if ($this->phase === Phase::Body && $exchange === $this->exchange) {
-                $this->responseStarted ? $this->enterPhase(Phase::Stream, 0) : $this->enterPhaseUntil($phase, $now + $left);
+                $this->responseStarted
+                    ? $this->enterPhase(Phase::Stream, 0)
+                    : $this->enterPhaseUntil($phase, $now + $left);
             }
         }
         $this->checkBody($exchange);
@@ -866,7 +881,11 @@ final class Connection
             "The handler of {method} {target} did not answer within {$seconds} s",
             ['method' => $exchange->head->method, 'target' => $exchange->head->target],
         );
-        $this->service->counters->answered(503, (int) hrtime(true) - $exchange->startedAt, $exchange->route?->getName());
+        $this->service->counters->answered(
+            503,
+            (int) hrtime(true) - $exchange->startedAt,
+            $exchange->route?->getName(),
+        );
         $this->respondAndLinger(503, 'The request took too long', $exchange->head->method);
         $exchange->cancel(ClientLeftException::handlerTimeout($seconds));
     }
@@ -928,7 +947,10 @@ final class Connection
             $this->transport,
             (int) ceil($this->service->options->minRate * $this->service->options->rateWindow),
         );
-        $this->enterPhaseUntil(Phase::Body, $this->uploadRate->startWait($this->requestCount) + $this->service->phaseTimeouts[Phase::Body->value]);
+        $this->enterPhaseUntil(
+            Phase::Body,
+            $this->uploadRate->startWait($this->requestCount) + $this->service->phaseTimeouts[Phase::Body->value],
+        );
     }
 
     private function checkRate(): void

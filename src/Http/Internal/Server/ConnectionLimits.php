@@ -39,7 +39,8 @@ final class ConnectionLimits
     public const MIN_UNFINISHED_NANOSECONDS = 500_000_000;
 
     /**
-     * The same for a connection with a request. Its client must also be slower than CROWDED_RATE_FACTOR times the option minRate.
+     * The same for a connection with a request. Its client must also be slower than CROWDED_RATE_FACTOR times the
+     * option minRate.
      */
     public const MIN_SLOW_NANOSECONDS = 3_000_000_000;
     public const CROWDED_RATE_FACTOR = 20;
@@ -116,7 +117,10 @@ final class ConnectionLimits
      */
     public function admits(Peer $peer, array $connections): bool
     {
-        $max = $this->options->maxConnectionsPerAddress ?? max(1, intdiv($this->maxConnections(), self::ADDRESS_SHARE_DIVISOR));
+        $max = $this->options->maxConnectionsPerAddress ?? max(
+            1,
+            intdiv($this->maxConnections(), self::ADDRESS_SHARE_DIVISOR),
+        );
 
         return ($this->networks[$peer->network] ?? 0) < $max
             || isset($this->proxies[$peer->address])

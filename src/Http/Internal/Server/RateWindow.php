@@ -63,7 +63,10 @@ final class RateWindow
     /** Returns whether the client has sent enough. Bytes taken of a response count, as it may echo the body. */
     public function isEnough(): bool
     {
-        return $this->transport->receivedBytes - $this->receivedBefore + $this->transport->sentBytes - $this->sentBefore >= $this->minBytes;
+        $received = $this->transport->receivedBytes - $this->receivedBefore;
+        $sent = $this->transport->sentBytes - $this->sentBefore;
+
+        return $received + $sent >= $this->minBytes;
     }
 
     public function waited(int $now): int

@@ -30,8 +30,13 @@ final class ResponseWriter
     ];
 
     /** Fields that the server adds or leaves out. */
-    public const SERVER_FIELDS = ['connection' => true, 'content-length' => true, 'date' => true] + self::CONNECTION_FIELDS;
+    public const SERVER_FIELDS = [
+        'connection' => true,
+        'content-length' => true,
+        'date' => true,
+    ] + self::CONNECTION_FIELDS;
 
+    /** Statuses whose responses have no body. */
     public const BODILESS_STATUSES = [204 => true, 205 => true, 304 => true];
 
     /** Maximum bytes of a stream that is sent in one piece. */
@@ -155,7 +160,11 @@ final class ResponseWriter
         [$head, $lines, $isRepeatable] = [$line, 1, true];
         foreach ($headers as $name => $values) {
             $isServerField = $this->names[$name] ?? $this->isServerField($name);
-            if ($isServerField && strcasecmp((string) $name, 'Content-Length') === 0 && $values === [(string) $length]) {
+            if (
+                $isServerField
+                && strcasecmp((string) $name, 'Content-Length') === 0
+                && $values === [(string) $length]
+            ) {
                 $isRepeatable = false;
                 continue;
             }
@@ -214,7 +223,8 @@ final class ResponseWriter
         $length = \strlen($message) + 1;
 
         return self::statusLine($status, Status::reason($status))
-            . "\r\n{$date}Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: {$length}\r\n\r\n"
+            . "\r\n{$date}Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"
+            . "Content-Length: {$length}\r\n\r\n"
             . ($method === 'HEAD' ? '' : "{$message}\n");
     }
 

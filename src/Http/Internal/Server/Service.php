@@ -265,7 +265,8 @@ final class Service
     private function tooManyFiles(): void
     {
         $this->warnOnce(
-            'Uploads are answered with 503, because open files of uploads use a third of the descriptors. Raise the limit of descriptors (ulimit -n), or start more processes',
+            'Uploads are answered with 503, because open files of uploads use a third of the descriptors.'
+                . ' Raise the limit of descriptors (ulimit -n), or start more processes',
         );
         $this->connectionLimits->closeSlowConnections($this->connections);
     }

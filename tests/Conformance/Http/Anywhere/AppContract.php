@@ -325,9 +325,11 @@ abstract class AppContract extends TestCase
     {
         $parts = [
             'Content-Disposition: form-data; name="title"' => 'A title',
-            "Content-Disposition: form-data; name=\"files[one][]\"; filename=\"../dir\\a.txt\"\r\nContent-Type: text/plain; charset=x" => "first\r\nfile",
+            "Content-Disposition: form-data; name=\"files[one][]\"; filename=\"../dir\\a.txt\"\r\n"
+                . 'Content-Type: text/plain; charset=x' => "first\r\nfile",
             'Content-Disposition: form-data; name="files[one][]"; filename=""' => '',
-            "Content-Disposition: form-data; name=\"big\"; filename=\"b.bin\"\r\nContent-Type: application/octet-stream" => str_repeat('b', 100_000),
+            "Content-Disposition: form-data; name=\"big\"; filename=\"b.bin\"\r\n"
+                . 'Content-Type: application/octet-stream' => str_repeat('b', 100_000),
         ];
         $body = '';
         foreach ($parts as $head => $content) {

@@ -62,11 +62,13 @@ final class Codings
         );
         yield 'a request smuggled behind the length is refused' => Vector::refused(
             400,
-            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /admin HTTP/1.1\r\nHost: a\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+                . "GET /admin HTTP/1.1\r\nHost: a\r\n\r\n",
         );
         yield 'a request smuggled in a chunk is refused' => Vector::refused(
             400,
-            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n26\r\nGET /admin HTTP/1.1\r\nHost: a\r\nX: 1234\r\n\r\n0\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+                . "26\r\nGET /admin HTTP/1.1\r\nHost: a\r\nX: 1234\r\n\r\n0\r\n\r\n",
         );
         yield 'a coding in HTTP/1.0 is refused' => Vector::refused(
             400,

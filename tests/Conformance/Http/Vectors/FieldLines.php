@@ -43,7 +43,8 @@ final class FieldLines
             'GET / "" kept',
         );
         yield 'an upgrade is not offered and asked for in vain' => Vector::accepted(
-            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAA\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+                . "Upgrade: h2c\r\nHTTP2-Settings: AAA\r\n\r\n",
             'GET / "" kept',
         );
         yield 'a blank before a colon is refused' => Vector::refused(400, "GET / HTTP/1.1\r\nHost: a\r\nX : b\r\n\r\n");
@@ -84,7 +85,8 @@ final class FieldLines
             400,
             "GET / HTTP/1.1\r\nHost: a\r\n\u{E9}: b\r\n\r\n",
         );
-        yield 'a head that ends in the middle of its fields is waited for' => Vector::incomplete("GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n");
+        $incomplete = "GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n";
+        yield 'a head that ends in the middle of its fields is waited for' => Vector::incomplete($incomplete);
         yield 'a head without the LF at its end is waited for' => Vector::incomplete("GET / HTTP/1.1\r\nHost: a\r\n\r");
     }
 }

@@ -170,7 +170,8 @@ final class AddressesTest extends TestCase
         self::assertSame(200, $this->client()->get('/')->response()->status);
 
         self::assertSame(
-            "The server can't listen on unix://{$longest}x: the path of a Unix socket has at most 107 bytes, and this one has 108",
+            "The server can't listen on unix://{$longest}x: the path of a Unix socket has at most 107 bytes,"
+                . ' and this one has 108',
             self::refusal("unix://{$longest}x")->getMessage(),
         );
     }
@@ -267,7 +268,8 @@ final class AddressesTest extends TestCase
         $refusal = self::refusal($address);
         self::assertSame($address, $refusal->address);
         self::assertSame(
-            "The server can't listen on {$address}: address already in use. Another program listens there: stop it, or choose another port",
+            "The server can't listen on {$address}: address already in use. Another program listens there:"
+                . ' stop it, or choose another port',
             $refusal->getMessage(),
         );
     }
@@ -315,7 +317,8 @@ final class AddressesTest extends TestCase
     public function testAMalformedAddressIsSaidSo(string $address): void
     {
         self::assertSame(
-            "\"{$address}\" is not an address to listen on. Use host:port, [IPv6]:port, tls://host:port or unix:///path",
+            "\"{$address}\" is not an address to listen on. Use host:port, [IPv6]:port,"
+                . ' tls://host:port or unix:///path',
             self::refusal($address)->getMessage(),
         );
     }

@@ -196,7 +196,10 @@ final class AnswerFramingTest extends TestCase
     public function testWhatIsAboutTheConnectionIsTheServersAlone(\Closure $of): void
     {
         $response = $this->answer($of([
-            'Transfer-Encoding' => 'gzip, chunked', 'Connection' => 'upgrade', 'Upgrade' => 'websocket', 'Keep-Alive' => 'timeout=1000',
+            'Transfer-Encoding' => 'gzip, chunked',
+            'Connection' => 'upgrade',
+            'Upgrade' => 'websocket',
+            'Keep-Alive' => 'timeout=1000',
             'Trailer' => 'X', 'TE' => 'trailers', 'Proxy-Connection' => 'close',
         ], 200));
 

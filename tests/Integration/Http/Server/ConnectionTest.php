@@ -235,7 +235,8 @@ final class ConnectionTest extends TestCase
         $client = $this->client();
 
         foreach (str_split(
-            "POST /a HTTP/1.1\r\nHost: a\r\nX: y\r\nContent-Length: 3\r\n\r\nabcPOST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n",
+            "POST /a HTTP/1.1\r\nHost: a\r\nX: y\r\nContent-Length: 3\r\n\r\nabc"
+                . "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n",
         ) as $byte) {
             $client->send($byte);
             delay(0);

@@ -164,7 +164,9 @@ final class HandlerTest extends TestCase
     public function testWhatIsNoResponseIsAnErrorOfTheHandler(): void
     {
         // @phpstan-ignore argument.type (which is the point)
-        $this->serve(static fn(ServerRequestInterface $request) => $request->getRequestTarget() === '/' ? 'no response' : null);
+        $this->serve(static function (ServerRequestInterface $request) {
+            return $request->getRequestTarget() === '/' ? 'no response' : null;
+        });
         $client = $this->client()->get('/')->get('/null')->get('/');
 
         self::assertSame(

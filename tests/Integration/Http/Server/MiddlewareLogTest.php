@@ -38,7 +38,10 @@ final class MiddlewareLogTest extends TestCase
         });
 
         self::assertSame([], $lines);
-        self::assertSame(['{method} {target} was answered with 500, because its handler failed'], $this->log()->messages());
+        self::assertSame(
+            ['{method} {target} was answered with 500, because its handler failed'],
+            $this->log()->messages(),
+        );
         self::assertSame('/a?b', $this->log()->all[0]['context']['target']);
         self::assertSame(
             ['it fails'],

@@ -150,7 +150,8 @@ final class RequestBodyTest extends TestCase
             );
         });
         $client = $this->client()->send(
-            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0;c\r\nSum: 12 \r\nX: a\r\nx: b\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0;c\r\nSum: 12 \r\n"
+                . "X: a\r\nx: b\r\n\r\n",
         );
 
         $trailers = ['Sum' => ['12'], 'X' => ['a', 'b']];
@@ -349,7 +350,8 @@ final class RequestBodyTest extends TestCase
     {
         $this->serve(self::echo(...));
         $client = $this->client()->send(
-            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno size\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno size\r\n"
+                . "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
         );
 
         $response = $client->response();
@@ -596,7 +598,8 @@ final class RequestBodyTest extends TestCase
             );
         });
         $body = "--mark\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nA picture\r\n--mark\r\n"
-            . "Content-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n{$content}\r\n--mark--\r\n";
+            . "Content-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n"
+            . "{$content}\r\n--mark--\r\n";
         $client = $this->client();
         $client->sendAside(
             "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\nContent-Length: "
@@ -757,7 +760,14 @@ final class RequestBodyTest extends TestCase
         $client->send('23456789');
 
         self::assertSame([
-            4, '45', 3, '3456789', '9', 'The body ends before position -1', 'The body ends before position 11', 'The body ends before position 11',
+            4,
+            '45',
+            3,
+            '3456789',
+            '9',
+            'The body ends before position -1',
+            'The body ends before position 11',
+            'The body ends before position 11',
             'A position is relative to SEEK_SET, SEEK_CUR or SEEK_END, not to 9',
         ], $client->response()->json());
     }
@@ -802,7 +812,12 @@ final class RequestBodyTest extends TestCase
 
         foreach ($this->ask('application/json', '{}') as $response) {
             self::assertSame([
-                true, false, false, 'The body was closed', 'The body was closed', 'This body can be read only once, from its beginning to its end',
+                true,
+                false,
+                false,
+                'The body was closed',
+                'The body was closed',
+                'This body can be read only once, from its beginning to its end',
                 'The body was closed before it was parsed: call getParsedBody() or getUploadedFiles() before getBody()',
             ], $response->json());
         }

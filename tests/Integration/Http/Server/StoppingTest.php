@@ -233,7 +233,7 @@ final class StoppingTest extends TestCase
 
         self::assertSame(0, $server->statistics()->connections);
         self::assertSame(
-            [['1 request was not answered within 0.2 s, and were dropped because the server stops'], 1],
+            [['The server stopped with 1 unanswered request after 0.2 s'], 1],
             [$this->log()->messages(), $server->unanswered()],
         );
         $response = $client->response();
@@ -320,7 +320,7 @@ final class StoppingTest extends TestCase
         $this->server()->handOver(0.1);
 
         self::assertSame(
-            ['1 request was not answered within 0.3 s, and were dropped because the server stops'],
+            ['The server stopped with 1 unanswered request after 0.3 s'],
             $this->log()->messages(),
         );
         $this->gate->complete();

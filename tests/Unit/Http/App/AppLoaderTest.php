@@ -15,7 +15,8 @@ final class AppLoaderTest extends TestCase
 {
     use OwnDirectory;
 
-    private const USES = 'use Psr\Http\Message\ServerRequestInterface; use Psr\Http\Server\RequestHandlerInterface; use Spindle\Http\{Application, Response};';
+    private const USES = 'use Psr\Http\Message\ServerRequestInterface; use Psr\Http\Server\RequestHandlerInterface;'
+        . ' use Spindle\Http\{Application, Response};';
 
     private const HANDLER = 'static fn(ServerRequestInterface $request) => Response::text("found")';
 
@@ -34,7 +35,8 @@ final class AppLoaderTest extends TestCase
             'return static fn(?Psr\Http\Message\MessageInterface $message) => Response::text("found");',
         ];
         yield 'a closure that takes a request or something else' => [
-            'return static fn(array|ServerRequestInterface|null $request = null, string $more = "") => Response::text("found");',
+            'return static fn(array|ServerRequestInterface|null $request = null,'
+                . ' string $more = "") => Response::text("found");',
         ];
         yield 'a closure that takes whatever comes' => ['return static fn(...$arguments) => Response::text("found");'];
         yield 'a closure that takes something without a type' => [
@@ -64,7 +66,10 @@ final class AppLoaderTest extends TestCase
     /** @return iterable<string, array{string, string}> */
     public static function noApps(): iterable
     {
-        yield 'a mistake' => ["return\n  1 +;", 'app.php could not be parsed: syntax error, unexpected token ";" on line 2'];
+        yield 'a mistake' => [
+            "return\n  1 +;",
+            'app.php could not be parsed: syntax error, unexpected token ";" on line 2',
+        ];
         yield 'an exception' => [
             "\n throw new DomainException('no database');",
             'app.php threw DomainException: no database (PATH, line 2)',
@@ -75,7 +80,8 @@ final class AppLoaderTest extends TestCase
         ];
         yield 'nothing' => [
             '$a = 1;',
-            'app.php returned 1, as a file without a return statement does: it has to return a Psr\Http\Server\RequestHandlerInterface',
+            'app.php returned 1, as a file without a return statement does: it has to return a'
+                . ' Psr\Http\Server\RequestHandlerInterface',
         ];
         yield 'a string' => ["return 'app';", "app.php returned string 'app': it has to return"];
         yield 'an object' => ['return new stdClass();', 'app.php returned stdClass: it has to return'];
@@ -89,14 +95,17 @@ final class AppLoaderTest extends TestCase
         ];
         yield 'a factory that takes something' => [
             "return static fn(string \$env = 'prod') => " . self::HANDLER . ';',
-            'app.php returned a closure that has the first parameter string $env, which is not a request: it has to return',
+            'app.php returned a closure that has the first parameter string $env, which is not a request:'
+                . ' it has to return',
         ];
         yield 'a factory that takes a container' => [
             'return static fn(Psr\Container\ContainerInterface&Countable $container) => ' . self::HANDLER . ';',
-            'app.php returned a closure that has the first parameter Psr\Container\ContainerInterface&Countable $container, which is not a request: it has to return',
+            'app.php returned a closure that has the first parameter Psr\Container\ContainerInterface&Countable'
+                . ' $container, which is not a request: it has to return',
         ];
         yield 'a middleware' => [
-            'return static fn(ServerRequestInterface $request, RequestHandlerInterface $next) => $next->handle($request);',
+            'return static fn(ServerRequestInterface $request, RequestHandlerInterface $next) =>'
+                . ' $next->handle($request);',
             'app.php returned a closure that needs 2 arguments: it has to return',
         ];
         yield 'a factory of a middleware' => [

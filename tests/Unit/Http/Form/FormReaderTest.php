@@ -612,7 +612,10 @@ final class FormReaderTest extends TestCase
         $large = self::multipart([['f', 'x', str_repeat('1', self::LARGE)]]);
         $exception = self::refusal(self::MULTIPART, new Body([$large]), new FormReader(directory: '/nowhere/at/all'));
 
-        self::assertSame([507, 'The uploaded file could not be stored'], [$exception->status, $exception->getMessage()]);
+        self::assertSame(
+            [507, 'The uploaded file could not be stored'],
+            [$exception->status, $exception->getMessage()],
+        );
         self::assertSame(
             'Could not store an uploaded file in /nowhere/at/all: No such file or directory',
             $exception->getPrevious()?->getMessage(),

@@ -19,7 +19,8 @@ final class MultipartParserTest extends TestCase
     public function testFieldsAndFilesAreToldInTheirOrder(): void
     {
         $body = "--b\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nTwo\r\nlines\r\n"
-            . "--b\r\nContent-Disposition: form-data; name=\"cover\"; filename=\"a cat.png\"\r\nContent-Type: image/png; x=y\r\n\r\n\x89PNG\0\r\n"
+            . "--b\r\nContent-Disposition: form-data; name=\"cover\"; filename=\"a cat.png\"\r\n"
+            . "Content-Type: image/png; x=y\r\n\r\n\x89PNG\0\r\n"
             . "--b\r\ncontent-DISPOSITION:form-data;name=empty\r\nX-Anything: 1\r\nX-Anything: 2\r\n\r\n\r\n--b--\r\n";
 
         self::assertSame([[
@@ -122,10 +123,18 @@ final class MultipartParserTest extends TestCase
             'no valid Content-Disposition',
         ];
         foreach ([
-            'no name' => 'form-data', 'no name, but a file' => 'form-data; filename="a"', 'other than form-data' => 'attachment; name="a"',
-            'two names' => 'form-data; name="a"; name="b"', 'an open quote' => 'form-data; name="a', 'a closing quote too few' => 'form-data; name="a\\"',
-            'a backslash before the last quote' => 'form-data; name="a\\\\"; filename="b"', 'single quotes' => 'form-data; name=\'a\'',
-            'blanks around =' => 'form-data; name = "a"', 'a blank behind =' => 'form-data; name= "a"', 'more behind a quote' => 'form-data; name="a"b', 'a comma' => 'form-data, name="a"',
+            'no name' => 'form-data',
+            'no name, but a file' => 'form-data; filename="a"',
+            'other than form-data' => 'attachment; name="a"',
+            'two names' => 'form-data; name="a"; name="b"',
+            'an open quote' => 'form-data; name="a',
+            'a closing quote too few' => 'form-data; name="a\\"',
+            'a backslash before the last quote' => 'form-data; name="a\\\\"; filename="b"',
+            'single quotes' => 'form-data; name=\'a\'',
+            'blanks around =' => 'form-data; name = "a"',
+            'a blank behind =' => 'form-data; name= "a"',
+            'more behind a quote' => 'form-data; name="a"b',
+            'a comma' => 'form-data, name="a"',
         ] as $what => $disposition) {
             yield $what => [
                 "--b\r\nContent-Disposition: {$disposition}\r\n\r\n1\r\n--b--",

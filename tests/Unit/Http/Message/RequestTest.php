@@ -125,8 +125,15 @@ final class RequestTest extends TestCase
 
         self::assertSame('https://a/a?b=c', (string) $request->getUri());
         self::assertSame(['2001:db8::1', 5000, '::1', 443, 'on', 'GET', '/a?b=c', 'b=c', 'HTTP/1.1'], [
-            $parameters['REMOTE_ADDR'], $parameters['REMOTE_PORT'], $parameters['SERVER_ADDR'], $parameters['SERVER_PORT'], $parameters['HTTPS'],
-            $parameters['REQUEST_METHOD'], $parameters['REQUEST_URI'], $parameters['QUERY_STRING'], $parameters['SERVER_PROTOCOL'],
+            $parameters['REMOTE_ADDR'],
+            $parameters['REMOTE_PORT'],
+            $parameters['SERVER_ADDR'],
+            $parameters['SERVER_PORT'],
+            $parameters['HTTPS'],
+            $parameters['REQUEST_METHOD'],
+            $parameters['REQUEST_URI'],
+            $parameters['QUERY_STRING'],
+            $parameters['SERVER_PROTOCOL'],
         ]);
     }
 
@@ -278,8 +285,15 @@ final class RequestTest extends TestCase
             ],
         );
         self::assertSame(['PUT', '/c?d=2', ['q' => 2], 'b:8', 'v', 'body', ['p' => 1], ['c' => 3], '1.0'], [
-            $other->getMethod(), $other->getRequestTarget(), $other->getQueryParams(), $other->getHeaderLine('Host'), $other->getAttribute('k'),
-            (string) $other->getBody(), $other->getParsedBody(), $other->getCookieParams(), $other->getProtocolVersion(),
+            $other->getMethod(),
+            $other->getRequestTarget(),
+            $other->getQueryParams(),
+            $other->getHeaderLine('Host'),
+            $other->getAttribute('k'),
+            (string) $other->getBody(),
+            $other->getParsedBody(),
+            $other->getCookieParams(),
+            $other->getProtocolVersion(),
         ]);
         self::assertSame('a', $request->withUri(new Uri('https://b/'), true)->getHeaderLine('Host'));
         self::assertNull($other->withoutAttribute('k')->getAttribute('k'));

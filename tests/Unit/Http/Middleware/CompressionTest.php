@@ -327,8 +327,21 @@ final class CompressionTest extends TestCase
     public static function types(): iterable
     {
         foreach ([
-            'text/plain', 'text/html; charset=utf-8', 'TEXT/CSS', 'text/csv;header=present', 'application/json', 'application/problem+json', 'application/vnd.a.b+json; v=1',
-            'application/javascript', 'application/xml', 'application/rss+xml', 'image/svg+xml', 'application/wasm', 'application/x-ndjson', 'font/ttf', 'image/x-icon',
+            'text/plain',
+            'text/html; charset=utf-8',
+            'TEXT/CSS',
+            'text/csv;header=present',
+            'application/json',
+            'application/problem+json',
+            'application/vnd.a.b+json; v=1',
+            'application/javascript',
+            'application/xml',
+            'application/rss+xml',
+            'image/svg+xml',
+            'application/wasm',
+            'application/x-ndjson',
+            'font/ttf',
+            'image/x-icon',
         ] as $type) {
             yield $type => [$type, true];
         }

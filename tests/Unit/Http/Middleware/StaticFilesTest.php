@@ -85,13 +85,31 @@ final class StaticFilesTest extends TestCase
     private static function strangePaths(): iterable
     {
         $ups = [
-            'dots' => '..', 'encoded dots' => '%2e%2e', 'an encoded dot' => '.%2E', 'doubly encoded dots' => '%252e%252e', 'one dot' => '.',
-            'an encoded single dot' => '%2e', 'three dots' => '...', 'overlong dots' => '%c0%ae%c0%ae', 'overlong dots of three bytes' => '%e0%80%ae%e0%80%ae',
-            'wide dots' => '%u002e%u002e', 'full-width dots' => '%ef%bc%8e%ef%bc%8e', 'dots and a blank' => '..%20', 'dots and NUL' => '..%00', 'dots and a semicolon' => '..;',
+            'dots' => '..',
+            'encoded dots' => '%2e%2e',
+            'an encoded dot' => '.%2E',
+            'doubly encoded dots' => '%252e%252e',
+            'one dot' => '.',
+            'an encoded single dot' => '%2e',
+            'three dots' => '...',
+            'overlong dots' => '%c0%ae%c0%ae',
+            'overlong dots of three bytes' => '%e0%80%ae%e0%80%ae',
+            'wide dots' => '%u002e%u002e',
+            'full-width dots' => '%ef%bc%8e%ef%bc%8e',
+            'dots and a blank' => '..%20',
+            'dots and NUL' => '..%00',
+            'dots and a semicolon' => '..;',
         ];
         $slashes = [
-            'a slash' => '/', 'an encoded slash' => '%2f', 'a doubly encoded slash' => '%252f', 'a backslash' => '\\', 'an encoded backslash' => '%5C',
-            'an overlong slash' => '%c0%af', 'another overlong slash' => '%c1%9c', 'a full-width slash' => '%ef%bc%8f', 'two slashes' => '//',
+            'a slash' => '/',
+            'an encoded slash' => '%2f',
+            'a doubly encoded slash' => '%252f',
+            'a backslash' => '\\',
+            'an encoded backslash' => '%5C',
+            'an overlong slash' => '%c0%af',
+            'another overlong slash' => '%c1%9c',
+            'a full-width slash' => '%ef%bc%8f',
+            'two slashes' => '//',
         ];
         foreach ($ups as $up => $dots) {
             foreach ($slashes as $by => $slash) {
@@ -442,9 +460,21 @@ final class StaticFilesTest extends TestCase
             mkdir($this->path($directory));
         }
         $files = [
-            'file.txt' => 'file', 'index.html' => 'start', 'css/main.css' => 'styles', 'docs/index.html' => 'docs', 'docs/more/index.html' => 'more',
-            'a b+c.txt' => 'blank', 'ä€.txt' => 'euro', '100%.txt' => 'percent', '%66ile.txt' => 'encoded twice', 'a..b' => 'dots', 'dots...' => 'dots, too',
-            '.well-known/security.txt' => 'contact', '.well-known/acme-challenge/token' => 'token', 'javascript:x/index.html' => '', '@evil.example/index.html' => '',
+            'file.txt' => 'file',
+            'index.html' => 'start',
+            'css/main.css' => 'styles',
+            'docs/index.html' => 'docs',
+            'docs/more/index.html' => 'more',
+            'a b+c.txt' => 'blank',
+            'ä€.txt' => 'euro',
+            '100%.txt' => 'percent',
+            '%66ile.txt' => 'encoded twice',
+            'a..b' => 'dots',
+            'dots...' => 'dots, too',
+            '.well-known/security.txt' => 'contact',
+            '.well-known/acme-challenge/token' => 'token',
+            'javascript:x/index.html' => '',
+            '@evil.example/index.html' => '',
             'index.php.html' => 'page', 'a.php.png' => 'picture',
         ];
         $secrets = [

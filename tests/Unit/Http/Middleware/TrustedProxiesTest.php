@@ -249,7 +249,8 @@ final class TrustedProxiesTest extends TestCase
         yield 'IPv6' => [['Forwarded' => 'for=1.2.3.4;host="[2001:db8::1]:81"'], 'http://[2001:db8::1]:81/p?q'];
         yield 'of the proxy that the client came to' => [
             [
-                'Forwarded' => 'for=6.6.6.6;host=evil.example;proto=http, for=203.0.113.9;host=a.example;proto=https, for=10.2.3.4;host=b.example;proto=http',
+                'Forwarded' => 'for=6.6.6.6;host=evil.example;proto=http,'
+                    . ' for=203.0.113.9;host=a.example;proto=https, for=10.2.3.4;host=b.example;proto=http',
             ],
             'https://a.example/p?q',
         ];

@@ -76,7 +76,8 @@ final class ReleaseTest extends TestCase
 
         $this->expectException(AppException::class);
         $this->expectExceptionMessage(
-            "The application has moved to {$this->root}/2, but its working directory can't be {$this->root}/2/var. Restart the server",
+            "The application has moved to {$this->root}/2, but its working directory can't be {$this->root}/2/var."
+                . ' Restart the server',
         );
         $release->follow();
     }
@@ -92,7 +93,8 @@ final class ReleaseTest extends TestCase
 
             $this->expectException(AppException::class);
             $this->expectExceptionMessage(
-                "The application has moved to {$this->root}/2, but its libraries were loaded from {$this->root}/1/vendor, which a reload does not change. Restart the server",
+                "The application has moved to {$this->root}/2, but its libraries were loaded from {$this->root}"
+                    . '/1/vendor, which a reload does not change. Restart the server',
             );
             $release->follow();
         } finally {

@@ -29,7 +29,8 @@ final class ParsedFormTest extends TestCase
     #[TestWith(['Maximum number of allowable file uploads has been exceeded'])]
     #[TestWith(
         [
-            'PHP Request Startup: Multipart body parts limit exceeded 1020. To increase the limit change max_multipart_body_parts in php.ini.',
+            'PHP Request Startup: Multipart body parts limit exceeded 1020. To increase the limit change'
+                . ' max_multipart_body_parts in php.ini.',
         ],
     )]
     #[TestWith(
@@ -37,7 +38,8 @@ final class ParsedFormTest extends TestCase
     )]
     #[TestWith(
         [
-            'PHP Request Startup: Input variable nesting level exceeded 64. To increase the limit change max_input_nesting_level in php.ini.',
+            'PHP Request Startup: Input variable nesting level exceeded 64. To increase the limit change'
+                . ' max_input_nesting_level in php.ini.',
         ],
     )]
     public function testWhatPhpHasCutIsTooMuch(string $warning): void

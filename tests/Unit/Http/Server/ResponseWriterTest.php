@@ -134,7 +134,10 @@ final class ResponseWriterTest extends TestCase
         $writer = new ResponseWriter();
         $lines = static function (ForeignResponse $response) use ($writer): array {
             $keep = true;
-            $head = explode("\r\n\r\n", $writer->complete($response, 'hello', new Head(), $keep, (int) hrtime(true)))[0];
+            $head = explode(
+                "\r\n\r\n",
+                $writer->complete($response, 'hello', new Head(), $keep, (int) hrtime(true)),
+            )[0];
 
             return array_values(array_filter(
                 explode("\r\n", $head),
