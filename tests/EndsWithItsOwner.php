@@ -61,7 +61,7 @@ trait EndsWithItsOwner
             self::fail('It was stopped');
         } catch (SpindleException $stopped) {
             self::assertSame(
-                "The log of the server can't be read: the " . self::called() . ' was stopped',
+                'The log of the server could not be read: the ' . self::called() . ' was stopped',
                 $stopped->getMessage(),
             );
         }
@@ -111,7 +111,7 @@ trait EndsWithItsOwner
         try {
             $server->restart();
         } catch (\LogicException $belongs) {
-            if ($belongs->getMessage() === 'The ' . self::called() . ' belongs to the process that this one was forked from') {
+            if ($belongs->getMessage() === 'The ' . self::called() . ' belongs to the parent process of this fork') {
                 unset($belongs, $server);
                 posix_kill((int) getmypid(), \SIGUSR1);
             }

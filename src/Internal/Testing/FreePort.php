@@ -29,7 +29,7 @@ final class FreePort
             }
         }
 
-        throw ServerException::cannotDo('No port on 127.0.0.1 can be listened on', error_get_last()['message'] ?? '');
+        throw ServerException::cannotDo('No free port was found on 127.0.0.1', error_get_last()['message'] ?? '');
     }
 
     /**

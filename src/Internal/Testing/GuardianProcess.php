@@ -60,7 +60,7 @@ final class GuardianProcess
             throw new \LogicException(
                 $this->process === null
                     ? "The {$server} was stopped"
-                    : "The {$server} belongs to the process that this one was forked from",
+                    : "The {$server} belongs to the parent process of this fork",
             );
         }
     }

@@ -35,7 +35,7 @@ final class PrivateDirectory
             error_clear_last();
             if (!@mkdir($path, 0o700)) {
                 throw ServerException::cannotDo(
-                    "The directory {$path} can't be made",
+                    "The directory {$path} could not be created",
                     error_get_last()['message'] ?? 'mkdir failed',
                 );
             }
@@ -58,7 +58,7 @@ final class PrivateDirectory
         return $written === \strlen($content)
             ? $path
             : throw ServerException::cannotDo(
-                "{$path} can't be written",
+                "{$path} could not be written",
                 error_get_last()['message'] ?? 'is the disk full?',
             );
     }
@@ -77,7 +77,10 @@ final class PrivateDirectory
             $name,
             $content !== false
                 ? $content
-                : throw ServerException::cannotDo("The file {$file} can't be read", error_get_last()['message'] ?? ''),
+                : throw ServerException::cannotDo(
+                    "The file {$file} could not be read",
+                    error_get_last()['message'] ?? '',
+                ),
         );
     }
 }

@@ -92,7 +92,7 @@ final class Program
         );
         if ($process === false) {
             throw ServerException::cannotDo(
-                "'{$command[0]}' can't be started",
+                "'{$command[0]}' could not be started",
                 error_get_last()['message'] ?? 'proc_open failed',
             );
         }

@@ -20,7 +20,7 @@ final class ServerException extends \RuntimeException
 
     public static function noLog(string $why): self
     {
-        return self::cannotDo('The log of the server can\'t be read', $why);
+        return self::cannotDo('The log of the server could not be read', $why);
     }
 
     public static function ended(string $name, string $log): self

@@ -18,13 +18,13 @@ final class TestServerSettings
     {
         foreach ($settings as $name => $value) {
             if (\in_array(strtolower($name), $reserved, true)) {
-                throw new \ValueError("A temporary {$server} chooses its own {$name}");
+                throw new \ValueError("A temporary {$server} chooses its own {$name}. Remove this setting");
             }
             if (preg_match('~[\r\n\0]~', "{$name}{$value}") === 1) {
                 throw new \ValueError(
                     'The setting '
                         . strtok($name, "\r\n\0")
-                        . " has a line break or a NUL byte, which {$file} can't hold",
+                        . " contains a line break or a NUL byte, which {$file} cannot hold",
                 );
             }
         }

@@ -87,7 +87,7 @@ final class TemporaryClusterTest extends TestCase
                 self::fail('It started');
             } catch (\ValueError $error) {
                 self::assertStringStartsWith(
-                    'The setting application_name has a line break or a NUL byte',
+                    'The setting application_name contains a line break or a NUL byte',
                     $error->getMessage(),
                 );
             }

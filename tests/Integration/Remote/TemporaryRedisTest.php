@@ -130,12 +130,12 @@ final class TemporaryRedisTest extends TestCase
                 TemporaryRedis::start([$name => 'x']);
                 self::fail("{$name} is taken");
             } catch (\ValueError $error) {
-                self::assertSame("A temporary Redis chooses its own {$name}", $error->getMessage());
+                self::assertSame("A temporary Redis chooses its own {$name}. Remove this setting", $error->getMessage());
             }
         }
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage(
-            "The setting maxmemory has a line break or a NUL byte, which redis.conf can't hold",
+            'The setting maxmemory contains a line break or a NUL byte, which redis.conf cannot hold',
         );
         TemporaryRedis::start(['maxmemory' => "10mb\nport 7"]);
     }
@@ -186,7 +186,7 @@ final class TemporaryRedisTest extends TestCase
         );
         self::assertSame('1', $redis->command('ECHO', '1'));
         $this->expectException(RedisException::class);
-        $this->expectExceptionMessage("The file {$this->path('none')} can't be read");
+        $this->expectExceptionMessage("The file {$this->path('none')} could not be read");
         TemporaryRedis::start([], new TemporaryRedisOptions(certificate: $certificate, key: $this->path('none')));
     }
 

@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
  * Controls jobs and sends frames to the pool. When the pool ends, the supervisor ends everything that it started
- * ({@see Endings}), then itself.
+ * ({@see JobTermination}), then itself.
  */
 final class JobScheduler
 {
@@ -28,7 +28,7 @@ final class JobScheduler
     private readonly Backend $backend;
     private int $concurrency = 0;
     private readonly WaitingJobs $waiting;
-    private readonly Endings $endings;
+    private readonly JobTermination $termination;
     private readonly FrameReader $frames;
 
     /** @var array<int, LauncherJob> jobs that were started and not reported, by id */
@@ -56,7 +56,8 @@ final class JobScheduler
     {
         $this->waiting = new WaitingJobs();
         $this->backend = $backend($this);
-        $this->endings = new Endings($this->backend, new Trees($this->backend, $token, $this->roots(...)));
+        $trees = new JobTrees($this->backend, $token, $this->roots(...));
+        $this->termination = new JobTermination($this->backend, $trees);
         $this->frames = new FrameReader($this->receive(...));
     }
 
@@ -76,14 +77,14 @@ final class JobScheduler
                 $starting ? 1 : $this->nextDeadline(),
                 \strlen($this->backlog) > self::MAX_BACKLOG_BYTES,
             );
-            foreach ($this->endings->enforceLimits(
+            foreach ($this->termination->enforceLimits(
                 $this->running,
                 \strlen($this->backlog) > self::MAX_BACKLOG_BYTES,
             ) as $job) {
                 $this->reportEnd($job);
             }
         }
-        $this->endings->endAll();
+        $this->termination->endAll();
     }
 
     public function received(string $bytes): void
@@ -144,14 +145,14 @@ final class JobScheduler
         if ($job->ending === 0) {
             $this->reportEnd($job);
         } else {
-            $this->endings->linger($job);
+            $this->termination->linger($job);
         }
     }
 
     /** Notes that a descendant of some job, adopted by this process, has ended. */
     public function orphanEnded(): void
     {
-        $this->endings->orphanEnded();
+        $this->termination->orphanEnded();
         $this->exhausted = false;
     }
 
@@ -207,7 +208,7 @@ final class JobScheduler
             $this->waiting->clear();
         }
         $this->concurrency = $settings['largest'] > $capacity ? 0 : $settings['concurrency'];
-        $this->endings->grace = $settings['grace'];
+        $this->termination->grace = $settings['grace'];
         $this->announcesStarts = $settings['announce'] === 1;
     }
 
@@ -241,7 +242,7 @@ final class JobScheduler
     private function cancel(int $id): void
     {
         if (isset($this->running[$id])) {
-            $this->endings->cancel($this->running[$id]);
+            $this->termination->cancel($this->running[$id]);
         } else {
             $this->withdraw($id);
         }
@@ -298,7 +299,7 @@ final class JobScheduler
             return $this->mayStart();
         }
         $this->running[$id] = $job;
-        $this->endings->started($job);
+        $this->termination->started($job);
         $this->inputTaken($job, 0); // requests the first piece
 
         return $this->mayStart();
@@ -330,7 +331,7 @@ final class JobScheduler
 
     private function nextDeadline(): int
     {
-        $next = $this->endings->nextDeadline();
+        $next = $this->termination->nextDeadline();
 
         return $next === 0 || ($this->flushAt !== 0 && $this->flushAt < $next) ? $this->flushAt : $next;
     }

@@ -19,7 +19,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  *
  * A job that is over is returned to the caller once, to be reported.
  */
-final class Endings
+final class JobTermination
 {
     /** Maximum grace of jobs when the pool itself is gone, in seconds. */
     private const MAX_LAST_GRACE_SECONDS = 0.5;
@@ -49,7 +49,7 @@ final class Endings
     private int $nextSearch = self::NEVER;
     private int $searchInterval = self::MIN_SEARCH_INTERVAL_NANOSECONDS;
 
-    public function __construct(private readonly Backend $backend, private readonly Trees $trees) {}
+    public function __construct(private readonly Backend $backend, private readonly JobTrees $trees) {}
 
     /** Starts the job's time limits. */
     public function started(LauncherJob $job): void

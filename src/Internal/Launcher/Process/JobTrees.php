@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /** The process trees of a launcher's jobs: finds live processes and ends them. */
-final class Trees
+final class JobTrees
 {
     private const MAX_SEARCH_INTERVAL_NANOSECONDS = 50_000_000;
     private const MIN_SEARCH_INTERVAL_NANOSECONDS = 1_000_000;
