@@ -165,7 +165,13 @@ final class QueueTest extends TestCase
         $statistics = self::broker()->statistics($queue);
         self::assertSame(
             [0, 1, 1, 2, 0],
-            [$statistics['waiting'], $statistics['running'], $statistics['delayed'], $statistics['dead'], $statistics['oldest_ms']],
+            [
+                $statistics['waiting'],
+                $statistics['running'],
+                $statistics['delayed'],
+                $statistics['dead'],
+                $statistics['oldest_ms'],
+            ],
         );
     }
 
@@ -211,7 +217,8 @@ final class QueueTest extends TestCase
         ];
         yield 'an address for a queue' => [
             ['show', 'redis://:pAssw0rd@host'],
-            "the name of the queue: 'redis://***@host' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores",
+            "the name of the queue: 'redis://***@host' is not allowed;"
+            . ' give 1 to 64 letters, digits, dots, hyphens and underscores',
         ];
         yield 'ids to show' => [['show', 'q', 'x'], "argument 'x': spindle queue show accepts a queue, but no ids"];
         yield 'nothing to retry' => [['retry', 'q'], 'spindle queue retry: give the ids of dead letters, or --all'];

@@ -223,7 +223,7 @@ final class WorkTest extends TestCase
         Redis::shared()->command('DEL', "spindle:{{$lost}}:agents");
         Redis::shared()->command('SET', "spindle:{{$lost}}:agents", 'no lease can be renewed');
         $hasEnded = static fn(): bool
-            => preg_match('/has ended, because the agent did not reach.*is not available/s', $process->getErrorOutput()) === 1;
+            => preg_match('/has ended, because the agent.*is not available/s', $process->getErrorOutput()) === 1;
         Eventually::holds($hasEnded, 'what it ran has ended, and another lease is asked for', 20.0);
         touch($open);
 
@@ -581,7 +581,8 @@ final class WorkTest extends TestCase
             254,
             '',
             $process,
-            "spindle: The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port\n",
+            "spindle: The server can't listen on {$address}: address already in use: another program listens there;"
+            . " end it, or choose another port\n",
         );
     }
 
@@ -592,8 +593,8 @@ final class WorkTest extends TestCase
     public static function mistakes(): iterable
     {
         $advice = 'Create one: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';
-        $password = 'option --broker: all users of this machine can read a password in a command line; change the password,'
-            . ' and give the address in SPINDLE_BROKER or in the file of --broker-file';
+        $password = 'option --broker: all users of this machine can read a password in a command line;'
+            . ' change the password, and give the address in SPINDLE_BROKER or in the file of --broker-file';
         $address = 'the address of a broker must be redis://:password@host:port/database, rediss:// for TLS,'
             . ' or unix://:password@/path/of/the/socket, with special characters of the password percent-encoded';
         yield 'no queue' => [[], 'option --queue: give the name of the queue to serve (--queue thumbnails)'];
@@ -603,7 +604,8 @@ final class WorkTest extends TestCase
         ];
         yield 'an address for a queue' => [
             ['--queue', 'redis://:' . self::SECRET . '@host'],
-            "option --queue: 'redis://***@host' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores",
+            "option --queue: 'redis://***@host' is not allowed;"
+            . ' give 1 to 64 letters, digits, dots, hyphens and underscores',
         ];
         yield 'no broker' => [
             ['--queue', 'q'],
@@ -640,8 +642,8 @@ final class WorkTest extends TestCase
         yield 'no file' => [['--queue', 'q', '--broker-file', 'none'], "option --broker-file: 'none' can't be read"];
         yield 'a file that others can read' => [
             ['--queue', 'q', '--broker-file', 'exposed'],
-            "option --broker-file: users other than the owner can access 'exposed' (mode 0644); change the password in it,"
-            . ' and set the mode to 0600',
+            "option --broker-file: users other than the owner can access 'exposed' (mode 0644);"
+            . ' change the password in it, and set the mode to 0600',
         ];
         yield 'a file without an address' => [
             ['--queue', 'q', '--broker-file', 'empty'],
@@ -649,7 +651,8 @@ final class WorkTest extends TestCase
         ];
         yield 'no key file' => [
             ['--queue', 'q'],
-            "No key file is given: set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes. {$advice}",
+            'No key file is given: set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes.'
+            . " {$advice}",
             ['SPINDLE_KEY_FILE' => ''],
         ];
         yield 'a key file that others can read' => [
@@ -677,11 +680,13 @@ final class WorkTest extends TestCase
         ];
         yield 'memory' => [
             ['--queue', 'q', '--memory-limit', 'much'],
-            "option --memory-limit: 'much' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit",
+            "option --memory-limit: 'much' is not allowed; give a number of bytes from 1 on,"
+            . ' or one with K, M or G after it, or -1 for no limit',
         ];
         yield 'an address for operators' => [
             ['--queue', 'q', '--admin', '8080'],
-            "option --admin: '8080' is not allowed; give host:port, [IPv6]:port, with a port from 0 to 65535, or unix:///path",
+            "option --admin: '8080' is not allowed; give host:port, [IPv6]:port, with a port from 0 to 65535,"
+            . ' or unix:///path',
         ];
         yield 'a format' => [
             ['--queue', 'q', '--log-format', 'xml'],
@@ -718,8 +723,8 @@ final class WorkTest extends TestCase
             255,
             '',
             $process,
-            'spindle: spindle work runs as root, so anyone with a key could run any code as root; run it as another user,'
-            . " or, in a container where root has no more rights, give --allow-root\n",
+            'spindle: spindle work runs as root, so anyone with a key could run any code as root;'
+            . " run it as another user, or, in a container where root has no more rights, give --allow-root\n",
         );
     }
 

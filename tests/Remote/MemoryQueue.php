@@ -208,7 +208,8 @@ final class MemoryQueue
         $now = $this->engine->now();
         if ($now - $this->lastBeat >= $lease) { // the engine was away
             foreach ($this->agents as $other) {
-                if ($other->end >= $this->lastBeat && $other->end <= $now && $other->name !== $owner && !$other->spared) {
+                $endedMeanwhile = $other->end >= $this->lastBeat && $other->end <= $now;
+                if ($endedMeanwhile && $other->name !== $owner && !$other->spared) {
                     $other->spared = true;
                     $other->end = $now + $lease / 2;
                     $this->ends->insert([$other->end, $other->name]);
@@ -273,7 +274,8 @@ final class MemoryQueue
             } else {
                 $this->end($job, $settlement, $kind, $retention);
                 foreach ($job->mailboxes as $mailbox) {
-                    $messages[$mailbox][$job->id] = \strlen($settlement->frame) > self::INLINE ? '' : $settlement->frame;
+                    $isInline = \strlen($settlement->frame) <= self::INLINE;
+                    $messages[$mailbox][$job->id] = $isInline ? $settlement->frame : '';
                 }
             }
             ++$this->totals[$kind === SettlementKind::Dead ? 'died_total' : $kind->counter()];

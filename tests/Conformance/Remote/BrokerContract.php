@@ -177,6 +177,14 @@ abstract class BrokerContract extends TestCase
         return $this->broker()->statistics($this->queue())[$name];
     }
 
+    /** @return list<int> */
+    protected function statistics(string ...$names): array
+    {
+        $statistics = $this->broker()->statistics($this->queue());
+
+        return array_map(static fn(string $name): int => $statistics[$name], array_values($names));
+    }
+
     /** Opens a mailbox, and waits until it is open. */
     protected function post(string $mailbox = 'client'): ReceivedMessages
     {

@@ -278,7 +278,7 @@ class RedisBrokerTest extends BrokerContract
         $claimed = self::ids($this->claim('a', 2000));
         self::assertCount(701, array_unique($claimed));
         self::assertCount(701, $claimed);
-        self::assertSame([0, 1], [$this->statistic('waiting'), $this->statistic('delayed')]);
+        self::assertSame([0, 1], $this->statistics('waiting', 'delayed'));
     }
 
     /** @return iterable<string, array{string, list<'urgent'|'ready'>}> */
@@ -368,7 +368,7 @@ class RedisBrokerTest extends BrokerContract
             ['blocked' => [0, false], 'keyed' => [1, true], 'one' => [1, true], 'two' => [1, true]],
             $claimed,
         );
-        self::assertSame([0, 0, 0], [$this->statistic('running'), $this->statistic('waiting'), $this->statistic('blocked')]);
+        self::assertSame([0, 0, 0], $this->statistics('running', 'waiting', 'blocked'));
     }
 
     /** @return iterable<string, array{list<string>, bool}> */
@@ -463,7 +463,7 @@ class RedisBrokerTest extends BrokerContract
             $this->broker()->withdraw($this->queue(), $ids);
         }
 
-        self::assertSame([0, 0], [$this->statistic('waiting'), $this->statistic('oldest_ms')]);
+        self::assertSame([0, 0], $this->statistics('waiting', 'oldest_ms'));
         $left = $this->shared()->command('XLEN', "spindle:{{$this->queue()}}:ready");
         self::assertGreaterThan(1000, $left);
         self::assertLessThan(2700, $left);
@@ -544,7 +544,7 @@ class RedisBrokerTest extends BrokerContract
             $this->end('a', $this->claimOne('a'));
         }
 
-        self::assertSame([0, 0], [$this->statistic('blocked'), $this->statistic('waiting')]);
+        self::assertSame([0, 0], $this->statistics('blocked', 'waiting'));
     }
 
     /** An auditor that was paused for too long must not repair anything. */
@@ -624,7 +624,7 @@ class RedisBrokerTest extends BrokerContract
         $this->broker()->renew($this->queue(), 'b', self::LONG, true, '{}');
 
         self::assertSame([], $this->left());
-        self::assertSame([0, 0], [$this->statistic('waiting'), $this->statistic('blocked')]);
+        self::assertSame([0, 0], $this->statistics('waiting', 'blocked'));
     }
 
     public function testAnEngineWithoutRoomTakesNothingInAndIsEmptiedAllTheSame(): void

@@ -115,7 +115,8 @@ final class AgentDeathsTest extends TestCase
         foreach (['one', 'two'] as $name) {
             $directories[$name] = $directory = $this->path($name);
             mkdir($directory);
-            $ids[] = $executor->dispatch(static fn(): int => CountedTasks::tick($directory, 1, 60.0), key: "key of {$name}");
+            $task = static fn(): int => CountedTasks::tick($directory, 1, 60.0);
+            $ids[] = $executor->dispatch($task, key: "key of {$name}");
         }
         foreach ($directories as $directory) {
             Eventually::holds(static fn(): bool => is_file("{$directory}/1.ran"), 'it runs', 10.0);
@@ -149,7 +150,11 @@ final class AgentDeathsTest extends TestCase
         self::assertSame([7 => 2], LoggedTasks::ended($log));
         self::assertSame(
             [1, 1, 1],
-            [$this->statistics()['submitted_total'], $this->statistics()['done_total'], $this->statistics()['lost_total']],
+            [
+                $this->statistics()['submitted_total'],
+                $this->statistics()['done_total'],
+                $this->statistics()['lost_total'],
+            ],
         );
         $proxy->stop();
     }

@@ -257,7 +257,8 @@ final class AgentFaultsTest extends TestCase
         self::assertIsString($another);
         $frame[60] = $frame[60] ^ "\1";
         $redis->command('HSET', $jobs, $ids['flipped'], $frame);
-        $redis->command('HSET', $jobs, $ids['unsigned'], substr($frame, 0, 42) . serialize(new UnserializableEffect($file)));
+        $unsigned = substr($frame, 0, 42) . serialize(new UnserializableEffect($file));
+        $redis->command('HSET', $jobs, $ids['unsigned'], $unsigned);
         $redis->command('HSET', $jobs, $ids['of another'], $another);
         $this->agent($this->queue());
         foreach ($ids as $how => $id) {

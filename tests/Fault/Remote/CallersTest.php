@@ -106,7 +106,7 @@ final class CallersTest extends TestCase
             Host::call(Callers::class . '::attach', [Redis::shared()->address(), $queue, $tasks]),
         );
         self::assertCount($tasks, LoggedTasks::ended($log));
-        self::assertSame($tasks, array_sum(LoggedTasks::ended($log)), 'each was run once, however often it was dispatched');
+        self::assertSame($tasks, array_sum(LoggedTasks::ended($log)), 'each task ran once');
         self::assertSame($tasks, $broker->statistics($queue)['submitted_total']);
     }
 

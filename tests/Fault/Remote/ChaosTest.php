@@ -138,7 +138,8 @@ final class ChaosTest extends TestCase
         $again = array_sum($ended) - \count($ended);
         fprintf(
             \STDERR,
-            "%d jobs in %.0f s, %d agents killed, the engine %d times, %d agents stopped, %s and %d workers killed: done %d, dead %d, runs %d, cut short %d, ended twice %d (%.2f %%), settled too late %d\n",
+            '%d jobs in %.0f s, %d agents killed, the engine %d times, %d agents stopped, %s and %d workers killed: '
+                . "done %d, dead %d, runs %d, cut short %d, ended twice %d (%.2f %%), settled too late %d\n",
             $jobs,
             microtime(true) - $begin,
             Scale::of(20),

@@ -86,7 +86,11 @@ final class EngineFaultsTest extends TestCase
         self::assertCount($count, array_unique(Text::lines($log)));
         self::assertCount($count, Text::lines($log));
         $statistics = $this->statistics();
-        self::assertSame([$count, $count, 0], [$statistics['submitted_total'], $statistics['done_total'], $statistics['dead']]);
+        self::assertSame([$count, $count, 0], [
+            $statistics['submitted_total'],
+            $statistics['done_total'],
+            $statistics['dead'],
+        ]);
     }
 
     public function testOfAnEngineThatIsStartedEmptyAllThatIsWaitedForIsToldAsLostAndWhatComesAfterIsServed(): void
@@ -212,7 +216,8 @@ final class EngineFaultsTest extends TestCase
         $redis = $this->engine(['appendfsync' => $fsync], new TemporaryRedisOptions(
             binary: $this->script(
                 'redis-server',
-                "trap '' XFSZ; ulimit -S -f \$(cat {$limit}); exec $(command -v redis-server || command -v valkey-server) \"\$@\"",
+                "trap '' XFSZ; ulimit -S -f \$(cat {$limit}); "
+                    . 'exec $(command -v redis-server || command -v valkey-server) "$@"',
             ),
         ));
         $executor = $this->executor(new RedisBroker($redis->address(), timeout: 1.0), patience: 0.5);

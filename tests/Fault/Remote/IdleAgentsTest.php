@@ -39,7 +39,8 @@ final class IdleAgentsTest extends TestCase
         [$long, $short] = [[], []];
         for ($i = 1; $i <= 200; ++$i) {
             if ($i === 120 || $i === 121) {
-                $long[] = async(self::outcome(...), $executor, static fn(): int => LoggedTasks::runUntil($log, $i, $open));
+                $task = static fn(): int => LoggedTasks::runUntil($log, $i, $open);
+                $long[] = async(self::outcome(...), $executor, $task);
             } else {
                 $short[] = async(
                     self::outcome(...),

@@ -31,7 +31,8 @@ final class MixedVersionsTest extends TestCase
     use RunsAgents;
 
     /** Name of a class that only some agents have. */
-    private const SHOP = 'namespace Spindle\Tests\Fault\Remote\Shop; final class Order { public function __construct(public int $number) {} ';
+    private const SHOP = 'namespace Spindle\Tests\Fault\Remote\Shop; '
+        . 'final class Order { public function __construct(public int $number) {} ';
 
     private string $queue = '';
 

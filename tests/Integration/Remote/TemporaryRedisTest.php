@@ -23,9 +23,6 @@ final class TemporaryRedisTest extends TestCase
     use EndsWithItsOwner;
     use LeavesNothing;
 
-    /** A fraction of the start time, in microseconds. */
-    private const STARTING = 4_000;
-
     public function testItAnswersOnItsPortAndItsUnixSocketAndOnlyWithThePassword(): void
     {
         $redis = TemporaryRedis::start();
@@ -145,7 +142,8 @@ final class TemporaryRedisTest extends TestCase
         // A server overwrites its command line, so the test reads the original one here.
         $server = $this->script(
             'redis-server',
-            "printf '%s\\n' \"\$@\" >{$this->path('seen')}; env >>{$this->path('seen')}; exec $(command -v redis-server || command -v valkey-server) \"\$@\"",
+            "printf '%s\\n' \"\$@\" >{$this->path('seen')}; env >>{$this->path('seen')}; "
+                . 'exec $(command -v redis-server || command -v valkey-server) "$@"',
         );
         $redis = TemporaryRedis::start([], new TemporaryRedisOptions(binary: $server));
         $seen = implode("\n", Text::lines($this->path('seen')));
@@ -316,7 +314,8 @@ final class TemporaryRedisTest extends TestCase
             } catch (RedisException $failure) {
                 self::assertStringStartsWith("No Redis server is installed: {$message}", $failure->getMessage());
                 self::assertStringContainsString(
-                    'On Debian, install the package redis-server, or name the program by TemporaryRedisOptions(binary: ...)',
+                    'On Debian, install the package redis-server, '
+                        . 'or name the program by TemporaryRedisOptions(binary: ...)',
                     $failure->getMessage(),
                 );
             }
@@ -335,7 +334,8 @@ final class TemporaryRedisTest extends TestCase
                     self::fail('It started');
                 } catch (RedisException $failure) {
                     self::assertSame(
-                        "The Redis server ended before it was ready; the end of its log:\nI am {$server} and read redis.conf",
+                        "The Redis server ended before it was ready; the end of its log:\n"
+                            . "I am {$server} and read redis.conf",
                         $failure->getMessage(),
                     );
                 }

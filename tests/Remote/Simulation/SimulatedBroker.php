@@ -107,7 +107,8 @@ final class SimulatedBroker implements Broker
         float $deadRetention = \INF,
     ): ?float {
         return $this->ask(
-            fn(): ?float => $this->broker->renew($queue, $owner, $lease, $isNew, $description, $maxDead, $deadRetention),
+            fn(): ?float
+                => $this->broker->renew($queue, $owner, $lease, $isNew, $description, $maxDead, $deadRetention),
         );
     }
 
@@ -121,7 +122,15 @@ final class SimulatedBroker implements Broker
         ?int $lastBegun = null,
     ): Claim {
         return $this->ask(
-            fn(): Claim => $this->broker->settle($queue, $owner, $settlements, $maxClaims, $retention, $firstNumber, $lastBegun),
+            fn(): Claim => $this->broker->settle(
+                $queue,
+                $owner,
+                $settlements,
+                $maxClaims,
+                $retention,
+                $firstNumber,
+                $lastBegun,
+            ),
         );
     }
 

@@ -48,7 +48,8 @@ final class KeysTest extends TestCase
     public function testAByteOrderMarkIsNoPartOfAKey(): void
     {
         $mark = "\xEF\xBB\xBF";
-        foreach ([self::ONE, "# a comment of more than thirty-two bytes\r\n" . self::ONE . "\r\n"] as $number => $text) {
+        $withComment = "# a comment of more than thirty-two bytes\r\n" . self::ONE . "\r\n";
+        foreach ([self::ONE, $withComment] as $number => $text) {
             $keys = Keys::fromFile($this->file("keys{$number}", $mark . $text, 0o600));
 
             self::assertSame('body', self::open(new Keys([self::ONE]), self::seal($keys)));
@@ -174,7 +175,8 @@ final class KeysTest extends TestCase
 
         $this->expectException(KeyFileException::class);
         $this->expectExceptionMessage(
-            'No key file is given: set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes. Create one:',
+            'No key file is given: set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes. '
+                . 'Create one:',
         );
         Keys::fromEnvironment();
     }

@@ -42,7 +42,7 @@ trait DelaysJobs
         $this->submit(new Job('job', 'frame', delay: 3e7));
 
         self::assertSame([], $this->claim($this->join('a')));
-        self::assertSame([1, 0], [$this->statistic('delayed'), $this->statistic('waiting')]);
+        self::assertSame([1, 0], $this->statistics('delayed', 'waiting'));
         self::assertEqualsWithDelta(3e7, $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'), 60.0);
     }
 

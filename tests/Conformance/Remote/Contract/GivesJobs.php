@@ -192,7 +192,12 @@ trait GivesJobs
         $this->giveBack('a', $this->claim('a', 1)[0], SettlementKind::Retry, 1, 2);
         $this->claim('a', 3);
         $this->claim($this->join('b'));
-        $held = $this->broker()->claimedJobs($this->queue(), 'a', ['one' => 1, 'two' => 1, 'four' => 1, 'unheard-of' => 1]);
+        $held = $this->broker()->claimedJobs($this->queue(), 'a', [
+            'one' => 1,
+            'two' => 1,
+            'four' => 1,
+            'unheard-of' => 1,
+        ]);
         $byId = array_combine(self::ids($held), $held);
         ksort($byId);
 

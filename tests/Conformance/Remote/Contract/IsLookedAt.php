@@ -64,7 +64,12 @@ trait IsLookedAt
         );
         self::assertSame(
             [8, 1, 1, 1],
-            [$statistics['submitted_total'], $statistics['done_total'], $statistics['died_total'], $statistics['retried_total']],
+            [
+                $statistics['submitted_total'],
+                $statistics['done_total'],
+                $statistics['died_total'],
+                $statistics['retried_total'],
+            ],
         );
     }
 
@@ -152,7 +157,7 @@ trait IsLookedAt
 
         self::assertSame(1, $this->broker()->revive($this->queue(), ['job', 'unheard-of', 'job']));
         self::assertNull($this->outcome('job'));
-        self::assertSame([0, 1, 1], [$this->statistic('dead'), $this->statistic('waiting'), $this->statistic('revived_total')]);
+        self::assertSame([0, 1, 1], $this->statistics('dead', 'waiting', 'revived_total'));
         $delivery = $this->claimOne('a');
         self::assertSame(
             [1, 0, 0, false, 'do job'],
@@ -198,7 +203,7 @@ trait IsLookedAt
         self::assertSame(1, $this->broker()->delete($this->queue(), ['one', 'runs', 'unheard-of']));
         self::assertSame(['two'], $this->listed(JobStatus::Dead));
         self::assertSame(0, $this->broker()->revive($this->queue(), ['one']));
-        self::assertSame([1, 1], [$this->statistic('dead'), $this->statistic('running')]);
+        self::assertSame([1, 1], $this->statistics('dead', 'running'));
     }
 
     public function testWhereNothingIsLostNothingIsRepaired(): void

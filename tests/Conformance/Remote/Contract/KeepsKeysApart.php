@@ -30,7 +30,7 @@ trait KeepsKeysApart
 
         self::assertSame(['one', 'other', 'none'], self::ids($this->claim('a')));
         self::assertSame([], $this->claim('b'));
-        self::assertSame([2, 0], [$this->statistic('blocked'), $this->statistic('waiting')]);
+        self::assertSame([2, 0], $this->statistics('blocked', 'waiting'));
     }
 
     public function testEachJobOfAKeyRunsInTheEnd(): void
@@ -48,7 +48,7 @@ trait KeepsKeysApart
         sort($ids);
 
         self::assertSame($ids, $seen);
-        self::assertSame([0, 0], [$this->statistic('blocked'), $this->statistic('waiting')]);
+        self::assertSame([0, 0], $this->statistics('blocked', 'waiting'));
     }
 
     public function testTheNextOfAKeyMayBeClaimedWhenTheOneBeforeHasItsOutcome(): void
@@ -145,7 +145,7 @@ trait KeepsKeysApart
         $delivery = $this->claimOne($this->join('a'));
 
         self::assertSame(['two'], $this->broker()->withdraw($this->queue(), ['two']));
-        self::assertSame([1, 0, 1], [$this->statistic('blocked'), $this->statistic('waiting'), $this->statistic('running')]);
+        self::assertSame([1, 0, 1], $this->statistics('blocked', 'waiting', 'running'));
         $this->end('a', $delivery);
         self::assertSame('three', $this->claimOne('a')->id);
         self::assertSame(0, $this->statistic('blocked'));

@@ -42,7 +42,14 @@ trait KeepsLeases
 
         self::assertSame(
             ['job', 2, 1, 0, true, 'do job'],
-            [$delivery->id, $delivery->number, $delivery->crashes, $delivery->failures, $delivery->lost, $delivery->frame],
+            [
+                $delivery->id,
+                $delivery->number,
+                $delivery->crashes,
+                $delivery->failures,
+                $delivery->lost,
+                $delivery->frame,
+            ],
         );
         self::assertSame(1, $this->statistic('lost_total'));
         $this->end('b', $delivery);

@@ -27,7 +27,7 @@ trait SettlesJobs
 
         self::assertSame("\0outcome\xff", $this->outcome('job'));
         self::assertSame([], $this->claim('a'));
-        self::assertSame([1, 0, 0], [$this->statistic('done_total'), $this->statistic('running'), $this->statistic('waiting')]);
+        self::assertSame([1, 0, 0], $this->statistics('done_total', 'running', 'waiting'));
     }
 
     public function testAnOutcomeMayBeEmpty(): void
@@ -68,7 +68,7 @@ trait SettlesJobs
             [false, null, null],
             [$this->outcome('done'), $this->outcome('runs'), $this->outcome('waits')],
         );
-        self::assertSame([1, 1, 1], [$this->statistic('dead'), $this->statistic('running'), $this->statistic('waiting')]);
+        self::assertSame([1, 1, 1], $this->statistics('dead', 'running', 'waiting'));
     }
 
     public function testAJobThatIsDeadHasItsOutcomeAndIsKeptWithItsReason(): void
@@ -85,7 +85,7 @@ trait SettlesJobs
 
         self::assertSame('outcome', $this->outcome('job'));
         self::assertSame(["caf\u{e9} \"1\"\n2", 3, 'a'], [$dead['why'], $dead['attempts'], $dead['owner']]);
-        self::assertSame([1, 1, 0], [$this->statistic('dead'), $this->statistic('died_total'), $this->statistic('running')]);
+        self::assertSame([1, 1, 0], $this->statistics('dead', 'died_total', 'running'));
         self::assertSame([], $this->claim('a'));
     }
 
@@ -103,7 +103,7 @@ trait SettlesJobs
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Cancelled, 'cancelled');
 
         self::assertSame('cancelled', $this->outcome('job'));
-        self::assertSame([0, 1], [$this->statistic('dead'), $this->statistic('cancelled_total')]);
+        self::assertSame([0, 1], $this->statistics('dead', 'cancelled_total'));
         self::assertSame([], $this->claim('a'));
     }
 
@@ -114,7 +114,12 @@ trait SettlesJobs
         self::assertNull($this->outcome('job'));
         $delivery = $this->claimOne($this->join('b'));
 
-        self::assertSame([2, 1, 2, false], [$delivery->number, $delivery->crashes, $delivery->failures, $delivery->lost]);
+        self::assertSame([2, 1, 2, false], [
+            $delivery->number,
+            $delivery->crashes,
+            $delivery->failures,
+            $delivery->lost,
+        ]);
         self::assertSame(1, $this->statistic('retried_total'));
     }
 
@@ -127,7 +132,12 @@ trait SettlesJobs
         $this->giveBack('a', $delivery, SettlementKind::Release, $delivery->crashes, $delivery->failures);
         $delivery = $this->claimOne($this->join('b'));
 
-        self::assertSame([3, 1, 2, false], [$delivery->number, $delivery->crashes, $delivery->failures, $delivery->lost]);
+        self::assertSame([3, 1, 2, false], [
+            $delivery->number,
+            $delivery->crashes,
+            $delivery->failures,
+            $delivery->lost,
+        ]);
         self::assertSame(1, $this->statistic('released_total'));
     }
 
@@ -144,7 +154,7 @@ trait SettlesJobs
         self::assertSame(['job'], $this->settle('a', new Settlement('job', $delivery->number, SettlementKind::Retry)));
         self::assertSame('outcome', $this->outcome('job'));
         self::assertSame([], $this->claim('a'));
-        self::assertSame([1, 2], [$this->statistic('done_total'), $this->statistic('stale_total')]);
+        self::assertSame([1, 2], $this->statistics('done_total', 'stale_total'));
     }
 
     public function testOfTwoSettlementsAtOnceTheFirstCounts(): void
@@ -158,7 +168,7 @@ trait SettlesJobs
             new Settlement('job', $delivery->number, SettlementKind::Dead, frame: 'another'),
         ));
         self::assertSame('outcome', $this->outcome('job'));
-        self::assertSame([1, 0], [$this->statistic('done_total'), $this->statistic('dead')]);
+        self::assertSame([1, 0], $this->statistics('done_total', 'dead'));
     }
 
     public function testNobodySettlesWhatAnotherHas(): void
@@ -240,12 +250,12 @@ trait SettlesJobs
         $this->submit('job');
         $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Refused);
         $this->giveBack('a', $this->claimOne('a'), SettlementKind::Refused); // no other agent exists
-        self::assertSame([1, 0, 2], [$this->statistic('waiting'), $this->statistic('dead'), $this->statistic('released_total')]);
+        self::assertSame([1, 0, 2], $this->statistics('waiting', 'dead', 'released_total'));
         $this->join('b');
         $this->end('b', $this->claimOne('b'), SettlementKind::Refused, 'refused by two', '{"why":"refused"}');
 
         self::assertSame('refused by two', $this->outcome('job'));
-        self::assertSame([0, 1, 1], [$this->statistic('waiting'), $this->statistic('dead'), $this->statistic('died_total')]);
+        self::assertSame([0, 1, 1], $this->statistics('waiting', 'dead', 'died_total'));
         self::assertSame('refused', $this->broker()->list($this->queue(), JobStatus::Dead, 1)['job']['why']);
     }
 
@@ -265,7 +275,7 @@ trait SettlesJobs
         self::assertSame([], $this->claim('a'), 'who refused it last does not get it, whoever had it meanwhile');
         $this->broker()->leave($this->queue(), 'b');
         self::assertSame('job', $this->claimSoon('a')->id, 'there is no other any more');
-        self::assertSame([1, 0], [$this->statistic('retried_total'), $this->statistic('dead')]);
+        self::assertSame([1, 0], $this->statistics('retried_total', 'dead'));
     }
 
     public function testManyJobsAreSettledAtOnce(): void
@@ -286,7 +296,7 @@ trait SettlesJobs
         self::assertSame([], $this->settle('a', ...$settlements));
         self::assertSame(
             [300, 300, 300],
-            [$this->statistic('waiting'), $this->statistic('done_total'), $this->statistic('dead')],
+            $this->statistics('waiting', 'done_total', 'dead'),
         );
         self::assertCount(300, $this->claim('a', 1000));
     }

@@ -52,7 +52,7 @@ trait WithdrawsJobs
         $this->end('a', $first);
 
         self::assertSame(['next'], self::ids($this->claim('a')));
-        self::assertSame([1, 0], [$this->statistic('delayed'), $this->statistic('blocked')]);
+        self::assertSame([1, 0], $this->statistics('delayed', 'blocked'));
     }
 
     public function testAJobThatIsToBeTriedAgainIsGone(): void
@@ -64,7 +64,7 @@ trait WithdrawsJobs
 
         self::assertSame(['one', 'two'], $this->broker()->withdraw($this->queue(), ['one', 'two']));
         self::assertSame([], $this->claim('a'));
-        self::assertSame([0, 0], [$this->statistic('delayed'), $this->statistic('waiting')]);
+        self::assertSame([0, 0], $this->statistics('delayed', 'waiting'));
     }
 
     public function testWhatIsNotThereIsGoneUnlessItHasAnOutcome(): void
