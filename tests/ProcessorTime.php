@@ -25,6 +25,8 @@ final class ProcessorTime
         /** @var array<string, int> $usage */
         $usage = getrusage();
 
-        return $usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec'] + ($usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec']) / 1e6;
+        return $usage['ru_utime.tv_sec']
+            + $usage['ru_stime.tv_sec']
+            + ($usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec']) / 1e6;
     }
 }

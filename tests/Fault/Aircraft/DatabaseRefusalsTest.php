@@ -162,7 +162,8 @@ final class DatabaseRefusalsTest extends TestCase
     {
         $count = $this->database()
             ->query(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND {$condition}",
+                'SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
+                . " AND state = 'active' AND {$condition}",
             )
             ->value();
         \assert(\is_int($count));

@@ -63,7 +63,8 @@ final class TransferTest extends TestCase
         );
         foreach ([false, true] as $resets) {
             $client = $this->client()->send(
-                "POST /aircraft/import HTTP/1.1\r\nHost: server.test\r\nContent-Type: text/csv\r\nContent-Length: 1000000000\r\n\r\n",
+                "POST /aircraft/import HTTP/1.1\r\nHost: server.test\r\nContent-Type: text/csv\r\n"
+                . "Content-Length: 1000000000\r\n\r\n",
             );
             $client->send($this->csv('N', 0, 1_000, true));
             Eventually::holds(fn(): bool => $this->underWay("query LIKE 'COPY%'") === 1, 'rows come');
@@ -98,7 +99,8 @@ final class TransferTest extends TestCase
     {
         $client = $this->client();
         $client->send(
-            "POST /aircraft/import HTTP/1.1\r\nHost: server.test\r\nContent-Type: text/csv\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "POST /aircraft/import HTTP/1.1\r\nHost: server.test\r\nContent-Type: text/csv\r\n"
+            . "Transfer-Encoding: chunked\r\n\r\n",
         );
         for ($i = 0; $i < $rows; $i += 1_000) {
             $csv = $this->csv($prefix, $i, min(1_000, $rows - $i), $i === 0);
@@ -137,7 +139,8 @@ final class TransferTest extends TestCase
     {
         $count = $this->database()
             ->query(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND {$condition}",
+                'SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
+                . " AND state = 'active' AND {$condition}",
             )
             ->value();
         \assert(\is_int($count));

@@ -146,7 +146,8 @@ final class TestRunTest extends TestCase
         $busy->share(static fn() => null, static fn(): bool => false);
         $program = 'require "vendor/autoload.php"; $lock = new ' . QuietLock::class . '($argv[1]);'
             . '$no = fn() => false;'
-            . '$lock->share($no, $no); echo "shared "; $lock->acquireAlone(function () { echo "waits "; }, $no); echo "alone";';
+            . '$lock->share($no, $no); echo "shared "; $lock->acquireAlone(function () { echo "waits "; }, $no);'
+            . ' echo "alone";';
         $other = new Process([\PHP_BINARY, '-r', $program, __FILE__], timeout: self::TIMEOUT);
         $other->start();
         $other->waitUntil(static fn(string $type, string $output): bool => str_contains($output, 'waits'));
