@@ -57,9 +57,7 @@ final class RunOptions
         return new self(
             source: self::source($given, $arguments),
             format: self::format($template, $given->flag('jsonl')),
-            concurrency: Concurrency::parse(
-                $given->text('jobs') ?? ($given->text('queue') === null ? null : (string) CommandCarrier::DEFAULT_CONCURRENCY),
-            ),
+            concurrency: self::concurrency($given),
             timeLimit: TimeLimit::parse($given->text('timeout')),
             retries: $given->number('retries', 'a number of retries') ?? 0,
             halt: HaltRule::parse($given->text('halt')),
@@ -82,6 +80,14 @@ final class RunOptions
     public function dependsOnStartTime(): bool
     {
         return $this->format->usesSlot() || $this->delay > 0 || $this->timeLimit->isAdaptive() || $this->halt !== null;
+    }
+
+    /** @throws UsageException */
+    private static function concurrency(GivenOptions $given): Concurrency
+    {
+        $default = $given->text('queue') === null ? null : (string) CommandCarrier::DEFAULT_CONCURRENCY;
+
+        return Concurrency::parse($given->text('jobs') ?? $default);
     }
 
     /** @throws UsageException */
