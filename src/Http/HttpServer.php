@@ -359,11 +359,11 @@ final class HttpServer
 
     private function closeUnanswered(float $timeout): void
     {
-        $awaited = array_filter(
+        $unfinished = array_filter(
             $this->service->connections,
             static fn(Connection $connection): bool => $connection->isUnfinished(),
         );
-        $unanswered = \count($awaited);
+        $unanswered = \count($unfinished);
         if ($unanswered > 0) {
             $this->unanswered += $unanswered;
             $this->service->logger->warning(
@@ -372,7 +372,7 @@ final class HttpServer
                     . " after {$timeout} s",
             );
         }
-        foreach ($awaited as $connection) {
+        foreach ($unfinished as $connection) {
             $connection->closeWith503();
         }
         $this->kill();

@@ -115,14 +115,14 @@ final readonly class Supervisor
 
     private function checkSingleProcess(int $processes): void
     {
-        $wanted = array_keys([
+        $needsPcntl = array_keys([
             'More than one process' => $processes > 1,
             'Watching files' => $this->options->watch,
             'A limit of requests' => $this->options->maxRequests !== null,
             'A limit of memory' => $this->options->maxMemory !== null,
         ], true, true);
-        if ($wanted !== []) {
-            throw SupervisorException::withoutPcntl($wanted[0]);
+        if ($needsPcntl !== []) {
+            throw SupervisorException::withoutPcntl($needsPcntl[0]);
         }
     }
 
@@ -194,13 +194,13 @@ final readonly class Supervisor
      */
     private static function currentFolder(): string
     {
-        $named = (string) getenv('PWD');
-        [$there, $here] = [str_starts_with($named, '/') ? @stat($named) : false, stat('.')];
-        $isHere = $there !== false
-            && $here !== false
-            && [$there['dev'], $there['ino']] === [$here['dev'], $here['ino']];
+        $pwd = (string) getenv('PWD');
+        [$pwdStatus, $cwdStatus] = [str_starts_with($pwd, '/') ? @stat($pwd) : false, stat('.')];
+        $isHere = $pwdStatus !== false
+            && $cwdStatus !== false
+            && [$pwdStatus['dev'], $pwdStatus['ino']] === [$cwdStatus['dev'], $cwdStatus['ino']];
 
-        return $isHere ? $named : (string) getcwd();
+        return $isHere ? $pwd : (string) getcwd();
     }
 
     /**

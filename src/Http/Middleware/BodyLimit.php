@@ -33,10 +33,10 @@ final readonly class BodyLimit implements MiddlewareInterface
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
         $body = $request->getBody();
-        $told = preg_match('/^0*+(\d++)$/D', $request->getHeaderLine('Content-Length'), $digits) === 1
+        $declared = preg_match('/^0*+(\d++)$/D', $request->getHeaderLine('Content-Length'), $digits) === 1
             ? $digits[1]
             : '';
-        if (\strlen($told) > 18 || max((int) $told, $body->getSize()) > $this->bytes) {
+        if (\strlen($declared) > 18 || max((int) $declared, $body->getSize()) > $this->bytes) {
             throw new HttpException(413, "The body is larger than {$this->bytes} bytes");
         }
         if ($body instanceof BodyLimited) {

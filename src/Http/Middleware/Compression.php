@@ -116,7 +116,7 @@ final readonly class Compression implements MiddlewareInterface
         return $response->withHeader('Content-Length', (string) \strlen($bytes))->withBody(Stream::create($bytes));
     }
 
-    /** Makes the ETag weak, as the bytes differ from those of the uncompressed response: RFC 9110, 8.8.3.3. */
+    /** Makes the ETag weak, because the bytes differ from those of the uncompressed response: RFC 9110, 8.8.3.3. */
     private static function withWeakTag(ResponseInterface $response): ResponseInterface
     {
         $tag = $response->getHeaderLine('ETag');

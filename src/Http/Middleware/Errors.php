@@ -61,16 +61,16 @@ final class Errors implements MiddlewareInterface
     {
         try {
             return $handler->handle($request);
-        } catch (HttpException $meant) {
-            $cause = $meant->getPrevious();
-            if ($meant->status >= 500 && $cause !== null && !ClientDisconnect::caused($cause)) {
-                $this->log($request, $cause, $meant->status);
+        } catch (HttpException $httpException) {
+            $cause = $httpException->getPrevious();
+            if ($httpException->status >= 500 && $cause !== null && !ClientDisconnect::caused($cause)) {
+                $this->log($request, $cause, $httpException->status);
             }
 
             return (new ErrorPage(
-                $meant->status,
-                $meant->getMessage(),
-                $meant->headers,
+                $httpException->status,
+                $httpException->getMessage(),
+                $httpException->headers,
             ))->response($request->getHeaderLine('Accept'));
         }
     }

@@ -8,7 +8,7 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Response;
 
-/** Answers whether this server should get requests. Reasons are only logged, as they may contain addresses. */
+/** Answers whether this server should get requests. Reasons are only logged, because they may contain addresses. */
 final class Health
 {
     /** @var array<string, string> logged reasons of failing checks, by name */

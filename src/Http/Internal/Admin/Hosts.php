@@ -30,7 +30,7 @@ final readonly class Hosts
 
     /**
      * Returns whether the Host field is an IP address, a name of the loopback interface (RFC 6761, 6.3), one of these
-     * names, or missing. Browsers always send one. Clients of a Unix socket are allowed, as they are not browsers.
+     * names, or missing. Browsers always send one. Clients of a Unix socket are allowed, because they are not browsers.
      */
     public function allow(ServerRequestInterface $request): bool
     {

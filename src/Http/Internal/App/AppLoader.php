@@ -71,14 +71,14 @@ final class AppLoader
             return new Application(self::handler($file, $source, $value));
         }
 
-        $made = self::attempt($file, $value);
-        if ($made instanceof ResponseInterface) {
+        $result = self::attempt($file, $value);
+        if ($result instanceof ResponseInterface) {
             /** @var \Closure(): ResponseInterface $value */
             return new Application($value); // a handler that does not use the request
         }
 
         return $mayBeFactory
-            ? self::resolve($file, "The factory in {$file}", $made, false)
+            ? self::resolve($file, "The factory in {$file}", $result, false)
             : throw AppException::returned($file, $source, $value);
     }
 

@@ -10,7 +10,7 @@ use Spindle\Http\Internal\Message\Request;
 /** Checks whether a closure can be called with only a request. */
 final readonly class HandlerSignature
 {
-    /** Why it can't: "takes string $env first, which no request is"; null when it can. */
+    /** Why it can't: "needs 2 arguments"; null when it can. */
     public ?string $problem;
 
     public function __construct(\Closure $closure)

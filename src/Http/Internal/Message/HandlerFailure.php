@@ -19,8 +19,12 @@ final class HandlerFailure
 
     public static function answer(\Throwable $failure, Head $head, LoggerInterface $logger): ResponseInterface
     {
-        $meant = $failure instanceof HttpException ? $failure : null;
-        $cause = $meant === null ? $failure : ($meant->status >= 500 ? $meant->getPrevious() : null);
+        $httpException = $failure instanceof HttpException ? $failure : null;
+        $cause = match (true) {
+            $httpException === null => $failure,
+            $httpException->status >= 500 => $httpException->getPrevious(),
+            default => null,
+        };
         if ($cause !== null) {
             $logger->error(
                 'The handler of {method} {target} failed: ' . self::message($cause),
@@ -28,13 +32,13 @@ final class HandlerFailure
             );
         }
 
-        return $meant === null
-            ? Response::text("Internal Server Error\n", 500)
-            : Response::text(
-                ($meant->getMessage() !== '' ? $meant->getMessage() : Status::reason($meant->status)) . "\n",
-                $meant->status,
-                $meant->headers,
-            );
+        if ($httpException === null) {
+            return Response::text("Internal Server Error\n", 500);
+        }
+        $message = $httpException->getMessage();
+        $text = $message !== '' ? $message : Status::reason($httpException->status);
+
+        return Response::text("{$text}\n", $httpException->status, $httpException->headers);
     }
 
     /** Formats an exception for a log message. Loggers would replace names in braces, so braces are replaced. */

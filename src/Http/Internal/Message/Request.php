@@ -42,7 +42,10 @@ final class Request implements ServerRequestInterface
 
     private ?StreamInterface $body = null;
 
-    /** @var array{array<array-key, mixed>|object|null}|null in a list, as it may be null; null for the received one */
+    /**
+     * @var array{array<array-key, mixed>|object|null}|null in a list, because it may be null; null for the
+     *     received one
+     */
     private ?array $parsed = null;
 
     /** @var array<array-key, mixed>|null */

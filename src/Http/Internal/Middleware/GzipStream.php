@@ -59,13 +59,13 @@ final class GzipStream implements StreamInterface
      */
     public function read(int $length): string
     {
-        $enough = $this->inputBytes + self::MAX_INPUT_BYTES_PER_READ;
-        while ($this->offset === \strlen($this->output) && !$this->ended && $this->inputBytes < $enough) {
+        $maxInput = $this->inputBytes + self::MAX_INPUT_BYTES_PER_READ;
+        while ($this->offset === \strlen($this->output) && !$this->ended && $this->inputBytes < $maxInput) {
             $bytes = $this->readSource();
             if ($bytes === null) {
                 break;
             }
-            $this->compress($bytes, $this->inputBytes < $enough ? $this->flush : \ZLIB_SYNC_FLUSH);
+            $this->compress($bytes, $this->inputBytes < $maxInput ? $this->flush : \ZLIB_SYNC_FLUSH);
         }
         $bytes = substr($this->output, $this->offset, $length);
         $this->offset += \strlen($bytes);

@@ -62,19 +62,19 @@ final class Children implements \IteratorAggregate
      */
     public function fork(Slot $slot): Child
     {
-        [$ours, $theirs] = Channel::pair();
+        [$supervisorEnd, $workerEnd] = Channel::pair();
         $pid = @pcntl_fork();
         if ($pid === 0) {
             // the application is loaded from here on, and may have changed since the supervisor started
             LoadedFiles::mark();
             $this->disconnect($slot->role);
-            $ours->close();
-            (new ServingProcess($slot->role, $theirs, $this->logger))->run();
+            $supervisorEnd->close();
+            (new ServingProcess($slot->role, $workerEnd, $this->logger))->run();
         }
-        $theirs->close();
+        $workerEnd->close();
 
         return $pid > 0
-            ? $this->children[$pid] = new Child($slot, $pid, $ours)
+            ? $this->children[$pid] = new Child($slot, $pid, $supervisorEnd)
             : throw ForkException::because(pcntl_strerror(pcntl_get_last_error()));
     }
 

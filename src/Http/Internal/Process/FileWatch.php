@@ -87,7 +87,8 @@ final class FileWatch
     }
 
     /**
-     * Returns status and hash. A file of the last second is read twice, as a later version may have the same status.
+     * Returns status and hash. A file of the last second is read twice, because a later version may have the same
+     * status.
      *
      * @return array{string, string}
      */

@@ -10,7 +10,7 @@ use Psr\Http\Message\ServerRequestInterface;
 /** Decides when a process has reached its limits. The process continues until another one has replaced it. */
 final class ProcessLifetime
 {
-    /** Nanoseconds until the next request for a replacement, as a replacement may fail. */
+    /** Nanoseconds until the next request for a replacement, because a replacement may fail. */
     private const RETRY_NANOSECONDS = 30_000_000_000;
 
     /** Number of requests. If the memory limit is reached earlier, it is too low for any process. */
@@ -67,11 +67,11 @@ final class ProcessLifetime
             return;
         }
         $this->nextRequestAt = (int) hrtime(true) + self::RETRY_NANOSECONDS;
-        $had = "{$this->requests} " . ($this->requests === 1 ? 'request' : 'requests');
+        $count = "{$this->requests} " . ($this->requests === 1 ? 'request' : 'requests');
         $this->requests >= $this->maxRequests
-            ? ($this->requestReplacement)("it has handled {$had}", false)
+            ? ($this->requestReplacement)("it has handled {$count}", false)
             : ($this->requestReplacement)(
-                'it uses ' . memory_get_usage() . " bytes of memory after {$had}",
+                'it uses ' . memory_get_usage() . " bytes of memory after {$count}",
                 $this->requests <= self::MIN_USEFUL_REQUESTS,
             );
     }

@@ -483,7 +483,7 @@ final class ProcessManager
     private function replacementFailed(Slot $slot, string $why): void
     {
         $renewed = $this->replacement->failed();
-        $but = (int) $renewed === 0
+        $except = (int) $renewed === 0
             ? ''
             : ", but for {$renewed} of "
             . \count($this->applicationSlots())
@@ -493,7 +493,7 @@ final class ProcessManager
         $this->logger->error(
             ($renewed === null
                 ? "{$slot->role->name} could not be replaced, and continues: "
-                : "The reload failed, and the old processes continue{$but}: ")
+                : "The reload failed, and the old processes continue{$except}: ")
                 . $why,
         );
         if ($slot->current === null) {
@@ -501,16 +501,16 @@ final class ProcessManager
         }
     }
 
-    private function scheduleRestart(Slot $slot, string $story): void
+    private function scheduleRestart(Slot $slot, string $reason): void
     {
-        $this->starting && throw AppException::reported($this->app, "{$this->app} can't be served: {$story}");
+        $this->starting && throw AppException::reported($this->app, "{$this->app} can't be served: {$reason}");
         $delay = match (true) {
             $slot->startFailures > 0 => $this->startBackoff->after($slot->startFailures),
             $slot->earlyEnds > 1 => $this->earlyEndBackoff->after($slot->earlyEnds - 1),
             default => 0.0,
         };
         $slot->startAt = (int) hrtime(true) + self::nanoseconds($delay);
-        $this->logger->error("{$story}; another takes its place" . ($delay > 0 ? \sprintf(' in %.1f s', $delay) : ''));
+        $this->logger->error("{$reason}; another takes its place" . ($delay > 0 ? \sprintf(' in %.1f s', $delay) : ''));
     }
 
     private static function nanoseconds(float $seconds): int

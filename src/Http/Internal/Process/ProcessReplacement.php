@@ -23,7 +23,7 @@ final class ProcessReplacement
     /**
      * Begins a reload. A running one is abandoned: it may hang, and only the newest code is needed.
      *
-     * @return Slot|null slot whose successor has to end, as it may have loaded older code
+     * @return Slot|null slot whose successor has to end, because it may have loaded older code
      */
     public function reload(): ?Slot
     {

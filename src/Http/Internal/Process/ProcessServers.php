@@ -27,36 +27,36 @@ final readonly class ProcessServers implements ServerOverview
      */
     public function statistics(): CombinedStatistics
     {
-        $told = $this->link->query(ServingProcess::STATISTICS, self::TIMEOUT)
+        $result = $this->link->query(ServingProcess::STATISTICS, self::TIMEOUT)
             ?? throw new HttpException(503, 'The supervisor does not answer');
-        $others = $told['past'] ?? new Totals();
-        foreach (array_filter($told['silent'], \is_string(...)) as $counted) {
+        $others = $result['past'] ?? new Totals();
+        foreach (array_filter($result['silent'], \is_string(...)) as $counted) {
             $others->addCounts(HttpServerStatistics::fromJson($counted));
         }
 
-        return new CombinedStatistics(array_map(HttpServerStatistics::fromJson(...), $told['answers']), $others);
+        return new CombinedStatistics(array_map(HttpServerStatistics::fromJson(...), $result['answers']), $others);
     }
 
     public function readiness(): Readiness
     {
-        $told = $this->link->query(ServingProcess::HEALTH, self::TIMEOUT_FOR_HEALTH);
-        if ($told === null) {
+        $result = $this->link->query(ServingProcess::HEALTH, self::TIMEOUT_FOR_HEALTH);
+        if ($result === null) {
             return Readiness::stuck();
         }
-        $answers = array_map(static function (string $answer): array {
+        $health = array_map(static function (string $answer): array {
             /** @var array{stopping: bool, full: bool, checks: array<string, string|null>} $health */
             $health = json_decode($answer, true, flags: \JSON_THROW_ON_ERROR);
 
             return $health;
-        }, $told['answers']);
-        $taking = array_filter($answers, static fn(array $health): bool => !$health['stopping']);
-        $ready = array_filter($taking, static fn(array $health): bool => !$health['full']);
+        }, $result['answers']);
+        $accepting = array_filter($health, static fn(array $health): bool => !$health['stopping']);
+        $ready = array_filter($accepting, static fn(array $health): bool => !$health['full']);
 
         return match (true) {
             $ready !== [] => Readiness::ready(self::together(array_column($ready, 'checks'))),
-            $taking !== [] => Readiness::full(),
-            $answers !== [] => Readiness::draining(),
-            $told['silent'] !== [] => Readiness::stuck(),
+            $accepting !== [] => Readiness::full(),
+            $health !== [] => Readiness::draining(),
+            $result['silent'] !== [] => Readiness::stuck(),
             default => Readiness::starting(),
         };
     }

@@ -68,7 +68,9 @@ final class Acceptor
         }
     }
 
-    /** Accepts all connections that wait in the kernel, as they may have sent a request. Then closes the socket. */
+    /**
+     * Accepts all connections that wait in the kernel, because they may have sent a request. Then closes the socket.
+     */
     public function close(): void
     {
         if (\is_resource($this->socket)) {

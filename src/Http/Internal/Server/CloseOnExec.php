@@ -17,7 +17,7 @@ final class CloseOnExec
     private function __construct() {}
 
     /**
-     * Sets the flag through FFI, as PHP has no function for it. Does nothing without FFI or /proc.
+     * Sets the flag through FFI, because PHP has no function for it. Does nothing without FFI or /proc.
      *
      * @param resource $socket
      */

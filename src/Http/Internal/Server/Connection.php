@@ -52,7 +52,7 @@ final class Connection
     /** Bytes that a client may still send after this side has ended the connection. */
     private const MAX_LINGER_BYTES = 1_048_576;
 
-    /** Nanoseconds that pcntl_fork() takes at least. After a shorter time, a handler has not forked the process. */
+    /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */
     private const FORK_NANOSECONDS = 20_000;
 
     private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -107,10 +107,10 @@ final class Connection
     /** Minimum upload rate; created on the first wait. */
     private ?RateWindow $uploadRate = null;
 
-    /** Bytes that the client had taken when the current wait for it began. */
+    /** Bytes that the kernel had accepted when the current wait for the client began. */
     private int $sentBefore = 0;
 
-    /** When {@see isTooSlowForOthers()} began to measure, -1 before; and the bytes sent or taken by then. */
+    /** When {@see isTooSlowForOthers()} began to measure, -1 before; and the bytes transferred by then. */
     private int $measuredAt = -1;
     private int $measured = 0;
 
@@ -239,7 +239,7 @@ final class Connection
 
     /**
      * Returns whether the client is too slow for a server that has no room for others. This is so while the server
-     * waits for the client, if the client has sent or taken too few bytes since an earlier call.
+     * waits for the client, if the client has sent or received too few bytes since an earlier call.
      */
     public function isTooSlowForOthers(int $now): bool
     {
@@ -720,7 +720,7 @@ final class Connection
     }
 
     /**
-     * Sends each piece, and requests the next one when the client has taken it.
+     * Sends each piece, and requests the next one when it is sent.
      *
      * @param \Generator<int, string> $pieces
      */
@@ -845,7 +845,7 @@ final class Connection
         return true;
     }
 
-    /** Continues after the bytes were sent that had to wait. */
+    /** Continues after delayed bytes were sent. */
     private function written(): void
     {
         if ($this->transport->isBroken()) {

@@ -45,7 +45,7 @@ final class ConnectionLimits
     public const MIN_SLOW_NANOSECONDS = 3_000_000_000;
     public const CROWDED_RATE_FACTOR = 20;
 
-    /** Maximum connections closed by one search, as a search checks all. An eighth of the room, if less. */
+    /** Maximum connections closed by one search, because a search checks all. An eighth of the room, if less. */
     private const MAX_CLOSED_PER_SEARCH = 32;
 
     /**
@@ -166,11 +166,11 @@ final class ConnectionLimits
         if ($now < ($this->pauses[$network] ?? 0)) {
             return false;
         }
-        [$direct, $proxied, $young] = [[], [], 0];
+        [$direct, $proxied, $closableSoon] = [[], [], 0];
         foreach ($connections as $key => $connection) {
             $from = $network === '' || $connection->peer->network === $network ? $connection->evictableFrom() : null;
             if ($from !== null && $now < $from) {
-                ++$young;
+                ++$closableSoon;
             } elseif ($from !== null) {
                 $isProxied = $connection->peer->port === 0 || isset($this->proxies[$connection->peer->address]);
                 $isProxied ? $proxied[$key] = $from : $direct[$key] = $from;
@@ -178,13 +178,13 @@ final class ConnectionLimits
         }
         $waiting = $direct === [] ? $proxied : $direct;
         if ($waiting === []) {
-            $mine = $network === ''
+            $candidates = $network === ''
                 ? $connections
                 : array_filter(
                     $connections,
                     static fn(Connection $connection): bool => $connection->peer->network === $network,
                 );
-            $waiting = self::tooSlow($mine, $now);
+            $waiting = self::tooSlow($candidates, $now);
         }
         asort($waiting);
         foreach (array_keys(\array_slice(
@@ -198,7 +198,7 @@ final class ConnectionLimits
         if ($waiting === []) {
             $this->pauses[$network] = $now + self::SEARCH_PAUSE_NANOSECONDS;
             $this->roomExpected = $network === ''
-                ? $young * self::MAX_CONNECTIONS_PER_IDLE >= \count($connections)
+                ? $closableSoon * self::MAX_CONNECTIONS_PER_IDLE >= \count($connections)
                 : $this->roomExpected;
         }
 

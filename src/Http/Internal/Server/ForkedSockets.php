@@ -15,7 +15,7 @@ final class ForkedSockets
     private function __construct() {}
 
     /**
-     * Detaches sockets through FFI, as PHP would end TLS connections that another process serves.
+     * Detaches sockets through FFI, because PHP would end TLS connections that another process serves.
      *
      * @param list<resource> $streams
      */

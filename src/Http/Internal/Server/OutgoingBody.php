@@ -84,7 +84,7 @@ final class OutgoingBody
         IterableStream::finish($this->stream);
     }
 
-    /** Ends event streams, as they may have no end. Their clients reconnect. */
+    /** Ends event streams, because they may have no end. Their clients reconnect. */
     public function stop(): void
     {
         if ($this->stream instanceof EventStream) {

@@ -60,7 +60,7 @@ final class RateWindow
         return $now;
     }
 
-    /** Returns whether the client has sent enough. Bytes taken of a response count, as it may echo the body. */
+    /** Returns whether the client has sent enough. Sent bytes of a response count, because it may echo the body. */
     public function isEnough(): bool
     {
         $received = $this->transport->receivedBytes - $this->receivedBefore;

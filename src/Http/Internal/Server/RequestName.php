@@ -9,8 +9,8 @@ use Spindle\Http\Internal\Message\Head;
 /**
  * Names the request that caused an event, by method and target, for the log.
  *
- * The server keeps no list of running requests, as it would cost time per request. This class searches for the request
- * on demand.
+ * The server keeps no list of running requests, because it would cost time per request. This class searches for the
+ * request on demand.
  */
 final readonly class RequestName
 {

@@ -233,7 +233,7 @@ final class ResponseWriter
      *
      * @param string|null $given set to the Content-Length that the handler declared
      *
-     * @throws \UnexpectedValueException when the status is not a final one, as the client waits for another
+     * @throws \UnexpectedValueException when the status is not a final one, because the client waits for another
      */
     private function headLines(
         ResponseInterface $response,

@@ -12,7 +12,9 @@ final class Transport
 {
     private const TLS_RECORD_BYTES = 16_384;
 
-    /** Bytes given to the kernel at a time. A long string would be copied again for each part that the kernel takes. */
+    /**
+     * Bytes given to the kernel at a time. A long string would be copied again for each part that the kernel accepts.
+     */
     private const MAX_SEND_BYTES = 262_144;
 
     /** Linux: the option whose first byte is the connection's state; and the state after the peer's FIN. */

@@ -26,7 +26,7 @@ final class UnixSocketFile
     private function __construct() {}
 
     /**
-     * Removes the file of a killed server, as PHP does not report why it can't create a socket's file.
+     * Removes the file of a killed server, because PHP does not report why it can't create a socket's file.
      *
      * @throws ListenException
      */
@@ -64,7 +64,9 @@ final class UnixSocketFile
         }
     }
 
-    /** Removes a created file. Call it once per file while its socket is open, as the inode is unique until then. */
+    /**
+     * Removes a created file. Call it once per file while its socket is open, because the inode is unique until then.
+     */
     public static function remove(string $path): void
     {
         $created = isset(self::$created[$path]) ? array_shift(self::$created[$path]) : null;
