@@ -21,7 +21,7 @@ final class ClosurePacker
     /** @var array<string, mixed> values with closures that are shared by reference, by reference id */
     private array $shared = [];
 
-    /** @var array<int|string, true> objects and references that were checked, by id */
+    /** @var array<int|string, mixed> objects and references that were checked, by id */
     private array $seen = [];
 
     /** Number of nested levels in the deepest value. */

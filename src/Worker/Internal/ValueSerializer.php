@@ -23,9 +23,6 @@ final class ValueSerializer
     /** Number of levels that fit on the stack of any fiber: serialize() needs up to 2 KB of stack for each. */
     private const MAX_SHALLOW_DEPTH = 200;
 
-    /** Bytes of stack for deeper values. The system only provides the pages that are used. */
-    private const LARGE_STACK_BYTES = 16 << 20;
-
     /** Length at which a path is cut off. */
     private const MAX_PATH_BYTES = 1000;
 
@@ -40,11 +37,13 @@ final class ValueSerializer
 
     // How serialize() reads the objects of a class.
     private const PROPERTIES = 0;
-    private const OWN_METHOD = 1;
-    private const METHOD_OF_PHP = 2;
-    private const DATE = 3;
-    private const OF_THIS_PROCESS = 4;
-    private const EMPTY = 5;
+    private const SERIALIZE_METHOD = 1;
+    private const SERIALIZE_METHOD_OF_PHP = 2;
+    private const SLEEP_METHOD = 3;
+    private const SERIALIZABLE = 4;
+    private const DATE = 5;
+    private const OF_THIS_PROCESS = 6;
+    private const EMPTY = 7;
 
     /** @var array<string, int> kind of objects, by class */
     private static array $kinds = [];
@@ -83,9 +82,9 @@ final class ValueSerializer
      */
     public static function serializeAtDepth(mixed $value, string $path, int $deepest): string
     {
-        return $deepest > self::MAX_SHALLOW_DEPTH && \Fiber::getCurrent() !== null
-            ? self::serializeWithLargeStack($value, $path)
-            : self::serializeChecked($value, $path);
+        $serialize = static fn(): string => self::serializeChecked($value, $path);
+
+        return $deepest > self::MAX_SHALLOW_DEPTH ? self::withoutSuspension($serialize, $path) : $serialize();
     }
 
     /**
@@ -98,29 +97,34 @@ final class ValueSerializer
      */
     public static function unserialize(string $bytes, string $missing): mixed
     {
-        if (!\in_array($bytes[0] ?? '', ['a', 'O', 'C', 'E'], true)) {
-            return unserialize($bytes); // contains no object
+        if (!self::isCompound($bytes)) {
+            return unserialize($bytes);
         }
-        $before = (string) \ini_get('unserialize_callback_func');
-        if ($before === '') { // otherwise the application loads classes by this setting
-            ini_set('unserialize_callback_func', $missing);
-        }
-        try {
-            $value = str_contains($bytes, 'E:')
-                ? self::unserializeEnums($bytes, $missing)
-                : unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
-        } finally {
-            ini_set('unserialize_callback_func', $before);
-        }
+        $value = self::mayRunCode($bytes)
+            ? self::unserializeObjects($bytes, $missing)
+            : unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
         if ($value === false) { // the bytes are those of an array or an object
-            $most = self::MAX_DEPTH;
-
-            throw new \UnexpectedValueException(
-                "PHP cannot read the value: it is damaged, or nested deeper than {$most} levels",
-            );
+            throw new \UnexpectedValueException('PHP cannot read the value: it is damaged, or ' . self::tooDeep());
         }
 
         return $value;
+    }
+
+    /** Returns whether {@see self::unserialize()} may run code of classes or of autoloaders. */
+    public static function mayRunCode(string $bytes): bool
+    {
+        return self::isCompound($bytes)
+            && (str_contains($bytes, 'O:') || str_contains($bytes, 'C:') || str_contains($bytes, 'E:'));
+    }
+
+    /**
+     * Unserializes data of this library, whatever the php.ini of the process says.
+     *
+     * @param list<class-string> $classes allowed classes
+     */
+    public static function unserializeData(string $bytes, array $classes = []): mixed
+    {
+        return unserialize($bytes, ['allowed_classes' => $classes, 'max_depth' => self::MAX_DEPTH]);
     }
 
     /**
@@ -128,10 +132,10 @@ final class ValueSerializer
      * and levels too deep to be read again.
      *
      * @param (\Closure(): void)|null $closures called for each closure that is in no object; null refuses closures
-     * @param array<int|string, true>  $seen     objects and references by id
+     * @param array<int|string, mixed> $seen     objects and references by id
      * @param int                      $depth    number of arrays and objects around the value
      *
-     * @return int depth of the deepest part; PHP_INT_MAX if a class hides its contents
+     * @return int depth of the deepest part; PHP_INT_MAX if serialize() calls a method, which may suspend the fiber
      *
      * @throws UnserializableException
      */
@@ -143,9 +147,7 @@ final class ValueSerializer
         int $depth = 0,
     ): int {
         if ($depth >= self::MAX_DEPTH && (\is_array($value) || \is_object($value))) {
-            $most = self::MAX_DEPTH;
-
-            throw UnserializableException::at($path, "nested deeper than {$most} levels");
+            throw UnserializableException::at($path, self::tooDeep());
         }
         $deepest = $depth;
         if (\is_array($value)) {
@@ -173,7 +175,7 @@ final class ValueSerializer
 
     /**
      * @param (\Closure(): void)|null $closures
-     * @param array<int|string, true>  $seen
+     * @param array<int|string, mixed> $seen
      */
     private static function checkObject(object $value, string $path, ?\Closure $closures, array &$seen, int $depth): int
     {
@@ -204,19 +206,54 @@ final class ValueSerializer
                 $advice,
             );
         }
-        if ($kind === self::OWN_METHOD || $kind === self::DATE) {
-            return $kind === self::DATE ? $depth : \PHP_INT_MAX;
+        if ($kind === self::DATE) {
+            return $depth;
         }
-        $parts = $kind === self::METHOD_OF_PHP ? self::partsOf($value) : (array) $value;
-        $deepest = $depth;
+        if ($kind === self::SERIALIZABLE) {
+            self::checkDepth($value, $path, $seen, $depth);
+
+            return \PHP_INT_MAX;
+        }
+        $parts = $kind === self::PROPERTIES ? (array) $value : self::partsOf($value, $kind, $path);
+        // A method may have created the parts. They must exist until the end of the check, or others get their ids.
+        $seen[$id] = $kind === self::PROPERTIES ? true : $parts;
+        $deepest = $kind === self::SERIALIZE_METHOD || $kind === self::SLEEP_METHOD ? \PHP_INT_MAX : $depth;
         foreach ($parts as $name => $item) {
             if (!\is_scalar($item) && $item !== null) {
-                $depthOfItem = self::check($item, self::inObject($path, $name), null, $seen, $depth + 1);
-                $deepest = max($deepest, $depthOfItem);
+                $pathOfItem = $kind === self::SERIALIZE_METHOD
+                    ? self::inArray("{$path}->__serialize()", $name)
+                    : self::inObject($path, $name);
+                $deepest = max($deepest, self::check($item, $pathOfItem, null, $seen, $depth + 1));
             }
         }
 
         return $deepest;
+    }
+
+    /**
+     * Estimates the depth of an object of an old class with Serializable from its properties. What the method of the
+     * class does with them is unknown, so only their depth is checked.
+     *
+     * @param array<int|string, mixed> $seen
+     *
+     * @throws UnserializableException
+     */
+    private static function checkDepth(object $value, string $path, array &$seen, int $depth): void
+    {
+        foreach ((array) $value as $name => $item) {
+            try {
+                self::check($item, self::inObject($path, $name), null, $seen, $depth + 1);
+            } catch (UnserializableException $refused) {
+                if ($refused->what === self::tooDeep()) {
+                    throw $refused;
+                }
+            }
+        }
+    }
+
+    private static function tooDeep(): string
+    {
+        return 'nested deeper than ' . self::MAX_DEPTH . ' levels';
     }
 
     /** Looks methods up by class name, because some objects stand in for others, or refuse method calls. */
@@ -230,16 +267,19 @@ final class ValueSerializer
         ) {
             return self::OF_THIS_PROCESS;
         }
-        if ($value instanceof \DateTimeInterface) {
+        if ($class === \DateTimeImmutable::class || $class === \DateTime::class) {
             return self::DATE;
         }
         if (method_exists($class, '__serialize')) {
             $isOfPhp = (new \ReflectionMethod($class, '__serialize'))->isInternal();
 
-            return $isOfPhp ? self::METHOD_OF_PHP : self::OWN_METHOD;
+            return $isOfPhp ? self::SERIALIZE_METHOD_OF_PHP : self::SERIALIZE_METHOD;
         }
-        if (method_exists($class, '__sleep') || $value instanceof \Serializable) {
-            return self::OWN_METHOD;
+        if ($value instanceof \Serializable) {
+            return self::SERIALIZABLE;
+        }
+        if (method_exists($class, '__sleep')) {
+            return self::SLEEP_METHOD;
         }
         foreach (self::EMPTIED_CLASSES as $emptied) {
             if (is_a($value, $emptied)) {
@@ -250,37 +290,96 @@ final class ValueSerializer
         return self::PROPERTIES;
     }
 
-    /** @return array<mixed> values that serialize() gets from the __serialize() of a PHP class */
-    private static function partsOf(object $value): array
+    /**
+     * Calls the method of a class that serialize() will call, and returns the values that it selects.
+     *
+     * @return array<mixed>
+     *
+     * @throws UnserializableException when the method throws, or suspends its fiber
+     */
+    private static function partsOf(object $value, int $kind, string $path): array
     {
-        $method = new \ReflectionMethod($value::class, '__serialize');
+        $method = new \ReflectionMethod($value::class, $kind === self::SLEEP_METHOD ? '__sleep' : '__serialize');
         if (str_starts_with($method->class, 'Random\\')) {
             return (array) $value; // the method returns values that PHP code cannot read, as of PHP 8.2
         }
+        $invoke = static fn(): mixed => $method->invoke($value);
+        $call = $method->isInternal() ? $invoke : static fn(): mixed => self::withoutSuspension($invoke, $path);
+        try {
+            $parts = (array) $call();
+        } catch (UnserializableException $refused) {
+            throw $refused;
+        } catch (\Throwable $refused) {
+            throw self::isRepeatable($call)
+                ? $refused
+                : UnserializableException::at($path, self::describe($value, $refused), $refused);
+        }
 
-        return (array) $method->invoke($value);
+        return $kind === self::SLEEP_METHOD ? self::properties($value, $parts) : $parts;
     }
 
     /**
-     * Serializes in a fiber with a large stack. On the stack of most fibers, about 1,300 levels crash the process.
+     * @param array<mixed> $names from __sleep()
      *
-     * @throws UnserializableException
+     * @return array<mixed> the properties that serialize() finds by these names
      */
-    private static function serializeWithLargeStack(mixed $value, string $path): string
+    private static function properties(object $value, array $names): array
     {
-        $before = (string) ini_set('fiber.stack_size', (string) self::LARGE_STACK_BYTES);
-        /** @var \Fiber<mixed, mixed, string, mixed> $fiber */
-        $fiber = new \Fiber(static fn(): string => self::serializeChecked($value, $path));
-        try {
-            $fiber->start();
-        } finally {
-            $before === '' ? ini_restore('fiber.stack_size') : ini_set('fiber.stack_size', $before);
+        $all = (array) $value;
+        $class = $value::class;
+        $properties = [];
+        foreach ($names as $name) {
+            foreach (\is_string($name) ? [$name, "\0{$class}\0{$name}", "\0*\0{$name}"] : [] as $key) {
+                if (\array_key_exists($key, $all)) {
+                    $properties[$key] = $all[$key];
+                    break;
+                }
+            }
         }
-        if (!$fiber->isTerminated()) {
+
+        return $properties;
+    }
+
+    /**
+     * Calls code of a class. In a fiber, the code must not suspend it: the caller could be in the middle of an
+     * operation.
+     *
+     * @template T
+     *
+     * @param \Closure(): T $work
+     *
+     * @return T
+     *
+     * @throws UnserializableException when the code suspends its fiber
+     */
+    private static function withoutSuspension(\Closure $work, string $path): mixed
+    {
+        if (\Fiber::getCurrent() === null) {
+            return $work();
+        }
+        $call = DetachedCall::start($work);
+        if (!$call->isOver()) {
             throw UnserializableException::at($path, 'of a class that suspends its fiber while it is serialized');
         }
 
-        return $fiber->getReturn();
+        return $call->await();
+    }
+
+    /**
+     * Returns whether a failed call succeeds when it is repeated. Then its exception did not come from the value, but
+     * for example from a signal handler.
+     *
+     * @param \Closure(): mixed $call
+     */
+    private static function isRepeatable(\Closure $call): bool
+    {
+        try {
+            $call();
+
+            return true;
+        } catch (\Throwable) {
+            return false;
+        }
     }
 
     /** @throws UnserializableException */
@@ -289,7 +388,9 @@ final class ValueSerializer
         try {
             return self::bytes($value);
         } catch (\Throwable $refused) {
-            throw self::explain($value, $path, $refused);
+            throw self::isRepeatable(static fn(): string => serialize($value))
+                ? $refused
+                : self::explain($value, $path, $refused);
         }
     }
 
@@ -299,6 +400,37 @@ final class ValueSerializer
         return \is_scalar($key)
             ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES)
             : '';
+    }
+
+    private static function isCompound(string $bytes): bool
+    {
+        return \in_array($bytes[0] ?? '', ['a', 'O', 'C', 'E'], true);
+    }
+
+    /**
+     * Unserializes a value that may contain objects.
+     *
+     * Their classes may suspend the fiber while they restore the objects. So the setting for missing classes is reset
+     * at the first suspension, or it would apply to other fibers. PHP restores objects after it has looked up all
+     * classes.
+     *
+     * @param callable-string $missing
+     */
+    private static function unserializeObjects(string $bytes, string $missing): mixed
+    {
+        $before = (string) \ini_get('unserialize_callback_func');
+        if ($before === '') { // otherwise the application loads classes by this setting
+            ini_set('unserialize_callback_func', $missing);
+        }
+        try {
+            $call = DetachedCall::start(static fn(): mixed => str_contains($bytes, 'E:')
+                ? self::unserializeEnums($bytes, $missing)
+                : unserialize($bytes, ['max_depth' => self::MAX_DEPTH]));
+        } finally {
+            ini_set('unserialize_callback_func', $before);
+        }
+
+        return $call->await();
     }
 
     /**
@@ -401,11 +533,14 @@ final class ValueSerializer
 
     private static function describe(mixed $value, \Throwable $refused): string
     {
-        $what = 'of type ' . get_debug_type($value);
+        $what = $value instanceof SentClosure || $value instanceof SentCallable
+            ? 'a closure'
+            : 'of type ' . get_debug_type($value);
+        $reason = $refused->getMessage() === '' ? $refused::class : $refused->getMessage();
 
-        return preg_match("/^Serialization of '.+' is not allowed$/", $refused->getMessage()) === 1
+        return preg_match("/^Serialization of '.+' is not allowed$/", $reason) === 1
             ? $what
-            : "{$what} and can't be serialized ({$refused->getMessage()})";
+            : "{$what} and can't be serialized ({$reason})";
     }
 
     public static function inArray(string $path, int|string $key): string

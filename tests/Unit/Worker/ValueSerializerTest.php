@@ -117,12 +117,20 @@ final class ValueSerializerTest extends TestCase
 
     public function testOfACircleThatIsRefusedAsAWholeAPartIsNamed(): void
     {
+        $refusing = new UnserializableFile(__FILE__);
+        $refusing->held = [$refusing];
+
+        $this->testWhatIsNotIsRefusedWithItsPath(['x' => $refusing], "\$value['x']->held is of type array");
+    }
+
+    public function testAClassThatRefusesIsNamedWithItsReason(): void
+    {
         $refusing = new UnserializableObject();
         $refusing->held = [$refusing];
 
         $this->testWhatIsNotIsRefusedWithItsPath(
             ['x' => $refusing],
-            "\$value['x']->held is of type array and can't be serialized (I stay)",
+            "\$value['x'] is of type Spindle\Tests\Unit\Worker\UnserializableObject and can't be serialized (I stay)",
         );
     }
 

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Deep;
+use Spindle\Tests\Conformance\Worker\Task\SelectiveObject;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\UnserializableException;
@@ -102,6 +103,35 @@ trait CarriesDepth
         $refused = self::thrown(UnserializableException::class, static fn() => $executor->submit($task));
 
         self::assertStringStartsWith("The task's captured variable \$deep[0][0]", $refused->path);
+        self::assertUsable($executor);
+    }
+
+    /** So many levels would crash a process in serialize(). */
+    public function testObjectsWithMethodsForSerializationAreRefusedWhenNestedTooDeeply(): void
+    {
+        $executor = $this->executor();
+        $chain = static function (int $levels): SelectiveObject {
+            $object = new SelectiveObject();
+            while (--$levels > 0) {
+                $object = new SelectiveObject($object);
+            }
+
+            return $object;
+        };
+        foreach ([$chain, Deep::hiddenObjects(...)] as $make) {
+            $value = $make(20_000);
+            $results = new Collected($executor->map([$value], get_debug_type(...)));
+            $task = static fn(): string => get_debug_type($value);
+            foreach ([
+                $results->thrown,
+                self::thrown(UnserializableException::class, static fn() => $executor->submit($task)),
+                self::failure(UnserializableException::class, async(static fn() => $executor->submit($task))),
+                self::failure(UnserializableException::class, $executor->submit(static fn(): object => $make(20_000))),
+            ] as $refused) {
+                self::assertInstanceOf(UnserializableException::class, $refused);
+                self::assertSame('nested deeper than 4096 levels', $refused->what);
+            }
+        }
         self::assertUsable($executor);
     }
 

@@ -7,7 +7,11 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
+use Spindle\Tests\Conformance\Worker\Task\AnnotatedDate;
+use Spindle\Tests\Conformance\Worker\Task\Deep;
 use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\Task\SelectiveObject;
+use Spindle\Tests\Conformance\Worker\Task\SleepingObject;
 use Spindle\Tests\Conformance\Worker\Task\UnreadableObject;
 use Spindle\Tests\Streams;
 use Spindle\Worker\TaskFailedException;
@@ -115,6 +119,59 @@ trait RefusesUnserializable
             'SplFileInfo',
         ];
         yield 'what refuses' => [static fn(): mixed => [new UnreadableObject(false)], '[0]', 'I stay'];
+        yield 'a stream in a date' => [
+            static fn(): mixed => AnnotatedDate::with([Streams::open('php://memory', 'r')]),
+            '->note[0]',
+            'an open stream',
+        ];
+        yield 'a stream that __serialize() returns' => [
+            static fn(): mixed => new SelectiveObject(Streams::open('php://memory', 'r')),
+            "->__serialize()['sent']",
+            'an open stream',
+        ];
+        yield 'a heap that __serialize() returns' => [
+            static fn(): mixed => [new SelectiveObject([new \SplMinHeap()])],
+            "[0]->__serialize()['sent'][0]",
+            'of class SplMinHeap',
+        ];
+        yield 'a stream that __sleep() names' => [
+            static fn(): mixed => new SleepingObject(Streams::open('php://memory', 'r')),
+            '->sent',
+            'an open stream',
+        ];
+        yield 'a heap that __sleep() names' => [
+            static fn(): mixed => new SleepingObject(1, new \SplMinHeap()),
+            '->alsoSent',
+            'of class SplMinHeap',
+        ];
+    }
+
+    public function testValuesThatAClassDoesNotSerializeAreNotRefused(): void
+    {
+        $executor = $this->executor();
+        $stream = Streams::open('php://memory', 'r');
+        $results = iterator_to_array($executor->map([
+            new SelectiveObject(1, $stream),
+            new SelectiveObject(2, abs(...)),
+            new SelectiveObject(3, Deep::arrays(5000)),
+        ], static fn(SelectiveObject $object): array => [$object->sent, $object->omitted]));
+        $slept = $executor->map(
+            [new SleepingObject(1, 2, $stream)],
+            static fn(SleepingObject $object): array => $object->properties(),
+        );
+
+        self::assertSame([[1, null], [2, null], [3, null]], $results);
+        self::assertSame([[1, 2, null]], iterator_to_array($slept));
+    }
+
+    public function testADateKeepsItsProperties(): void
+    {
+        $date = AnnotatedDate::with(['x' => 1]);
+
+        self::assertEquals(
+            [$date],
+            iterator_to_array($this->executor()->map([$date], static fn(AnnotatedDate $date): AnnotatedDate => $date)),
+        );
     }
 
     /** @param \Closure(): mixed $value */
