@@ -61,6 +61,7 @@ final class TaskDispatcher
             LoopTurn::class,
             TaskCode::class,
             ValueSerializer::class,
+            DetachedCall::class,
             Submission::class,
             WorkerProtocol::class,
             SharedFlags::class,

@@ -410,7 +410,7 @@ final class ValueSerializer
     /**
      * Unserializes a value that may contain objects.
      *
-     * Their classes may suspend the fiber while they restore the objects. So the setting for missing classes is reset
+     * Classes may suspend the fiber while they restore objects. So the setting for missing classes is reset
      * at the first suspension, or it would apply to other fibers. PHP restores objects after it has looked up all
      * classes.
      *
