@@ -49,9 +49,10 @@ final class Backlog
         return array_sum($this->waiting) + \count($this->delayed);
     }
 
-    /** Returns the next batch, with at most `$maxTasks` tasks. */
+    /** Returns the next batch, with at most `$maxTasks` tasks. Batches whose results have no room go to their map. */
     public function shift(int $maxTasks): ?Batch
     {
+        $this->returnHeld();
         if ($this->batches->isEmpty()) {
             return null;
         }
@@ -177,6 +178,21 @@ final class Backlog
         $this->waiting = $this->positions = $this->delayed = [];
         foreach ($tasks as [$batch, $index]) {
             $batch->source->failed($batch, $index, $reason);
+        }
+    }
+
+    /** Returns the first batches to their map as long as it has no room for their results. */
+    private function returnHeld(): void
+    {
+        while (!$this->batches->isEmpty()) {
+            $batch = $this->batches->bottom();
+            if (!$batch->source instanceof MapRun || $batch->source->mayRun($batch)) {
+                return;
+            }
+            $count = \count($batch->tasks);
+            $rest = $this->offset === 0 ? $batch : $batch->slice($this->offset, $count);
+            $this->remove($batch, $this->waiting[spl_object_id($batch)]);
+            $batch->source->hold($rest);
         }
     }
 

@@ -27,8 +27,13 @@ final class MapRun implements Source
     private const MIN_WINDOW_TASKS = 1024;
     private const BATCHES_AHEAD = 4;
 
-    /** Maximum bytes of the arguments and results of these tasks. */
+    /**
+     * Maximum bytes of the arguments and results of these tasks. When the results alone reach it, the tasks that have
+     * not started are taken back, until the results are down to MIN_BUFFERED_BYTES. The limit is twice as high for the
+     * batch with the next task, so that many results behind it do not slow down the caller's loop.
+     */
     private const MAX_BUFFERED_BYTES = 16 << 20;
+    private const MIN_BUFFERED_BYTES = self::MAX_BUFFERED_BYTES >> 1;
 
     /** Nanoseconds after which the event loop runs once while the caller reads results. */
     private const LOOP_INTERVAL_NANOSECONDS = 500_000;
@@ -48,7 +53,16 @@ final class MapRun implements Source
     private array $done = [];
     private int $doneBytes = 0;
 
+    /** Whether the results have reached their limit and are not down to MIN_BUFFERED_BYTES again. */
+    private bool $isFull = false;
+
+    /** @var array<int, Batch> tasks that wait until there is room for their results, by the number of the first one */
+    private array $held = [];
+
     private int $next = 0;
+
+    /** For map(): number of the first task without an outcome. */
+    private int $firstOpen = 0;
     private int $received = 0;
 
     /** Number of tasks with outcomes; of tasks that the caller's loop has read; and the latter's argument bytes. */
@@ -150,16 +164,64 @@ final class MapRun implements Source
 
     public function demand(): int
     {
-        return $this->input->demand();
+        $held = $this->held === [] ? 0 : \count(array_filter($this->held, $this->mayRun(...)));
+
+        return $held + $this->input->demand();
     }
 
     public function take(int $maxTasks, int $workers): ?Batch
     {
-        return $this->input->take($maxTasks);
+        foreach ($this->held as $first => $batch) {
+            if ($this->mayRun($batch)) {
+                unset($this->held[$first]);
+                if (\count($batch->tasks) <= $maxTasks) {
+                    return $batch;
+                }
+                $this->hold($batch->slice($maxTasks, \count($batch->tasks)));
+
+                return $batch->slice(0, $maxTasks);
+            }
+        }
+        $batch = $this->input->take($maxTasks);
+        if ($batch !== null && !$this->mayRun($batch)) {
+            $this->hold($batch);
+
+            return null;
+        }
+
+        return $batch;
+    }
+
+    /**
+     * Returns whether there is room for more results of this batch. There always is for the result that the caller's
+     * loop waits for.
+     */
+    public function mayRun(Batch $batch): bool
+    {
+        if (!$this->isFull) {
+            return true;
+        }
+        $hasNext = $this->inOrder
+            && $batch->first <= $this->firstOpen
+            && $this->firstOpen < $batch->first + $batch->limit;
+
+        return $hasNext && ($this->firstOpen === $this->next || $this->doneBytes < 2 * self::MAX_BUFFERED_BYTES);
+    }
+
+    /** Keeps tasks that no worker has, until there is room for their results. */
+    public function hold(Batch $batch): void
+    {
+        if (!$this->abandoned) {
+            $this->held[$batch->first] = $batch;
+            ksort($this->held);
+        }
     }
 
     public function hasRoom(): bool
     {
+        if ($this->isFull) {
+            return false;
+        }
         $window = max(self::MIN_WINDOW_TASKS, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->sizing->size());
 
         return $this->input->pulled - $this->delivered < $window
@@ -203,6 +265,7 @@ final class MapRun implements Source
     {
         $this->aborted ??= $reason;
         $this->finished = $this->abandoned = true;
+        $this->held = [];
         $this->input->drop();
         $this->wake();
     }
@@ -265,7 +328,7 @@ final class MapRun implements Source
         }
         $this->abandoned = true;
         $this->input->drop();
-        $this->done = [];
+        $this->done = $this->held = [];
         $this->dispatcher->abandon($this, $timeout);
         $this->wake();
     }
@@ -281,6 +344,7 @@ final class MapRun implements Source
         if ($this->lastLoopTurn !== 0 && hrtime(true) - $this->lastLoopTurn > self::LOOP_INTERVAL_NANOSECONDS) {
             $this->runLoop();
         }
+        $wasFilled = !$this->isFull;
         while (true) {
             if ($this->aborted !== null) {
                 if ($this->finished) {
@@ -291,10 +355,19 @@ final class MapRun implements Source
                 unset($this->done[$this->next]);
                 $this->doneBytes -= $chunk[3];
                 $this->next += $this->inOrder ? $chunk[0] : 1;
+                if ($this->isFull && $this->doneBytes <= self::MIN_BUFFERED_BYTES) {
+                    $this->isFull = false;
+                    $this->dispatcher->resume();
+                }
 
                 return $chunk;
             } elseif ($this->isSettled()) {
                 return $this->input->failure === null ? null : throw $this->input->failure;
+            }
+            if (!$wasFilled) {
+                $wasFilled = true;
+                $this->dispatcher->resume(); // the task with the next result may be held
+                continue; // the map may have been aborted
             }
             $this->consumer = EventLoop::getSuspension();
             try {
@@ -345,6 +418,13 @@ final class MapRun implements Source
             $batch->bytesEach * $count,
         ];
         $this->doneBytes += $size;
+        while ($this->inOrder && isset($this->done[$this->firstOpen])) {
+            $this->firstOpen += $this->done[$this->firstOpen][0];
+        }
+        if ($this->doneBytes >= self::MAX_BUFFERED_BYTES) {
+            $this->isFull = true;
+            $this->dispatcher->takeBackHeld($this);
+        }
         if ($this->consumer !== null && isset($this->done[$this->next])) {
             $this->wake();
         }

@@ -226,6 +226,30 @@ final class TaskDispatcher
         $this->settled();
     }
 
+    /** Takes back the tasks of a map that have not started and whose results would have no room. */
+    public function takeBackHeld(MapRun $run): void
+    {
+        foreach ($this->workers->all() as $worker) {
+            foreach ($worker->batches as $batch) {
+                if (
+                    $batch->source === $run
+                    && $batch->limit > $worker->started($batch)
+                    && !$run->mayRun($batch)
+                ) {
+                    $this->timeouts->takeBackBatch($worker, $batch);
+                }
+            }
+        }
+    }
+
+    /** Gives tasks to workers because a map has room for more results. */
+    public function resume(): void
+    {
+        if (!$this->isFork()) {
+            $this->fill();
+        }
+    }
+
     /**
      * Gives tasks to workers that have room, and starts workers if there are more tasks.
      *

@@ -111,12 +111,17 @@ final class TaskTimeouts
     public function takeBack(WorkerHandle $worker): void
     {
         foreach ($worker->batches as $batch) {
-            $started = $worker->revoke($batch);
-            if ($started < $batch->limit) {
-                $rest = $batch->slice($started, $batch->limit);
-                $batch->limit = $started;
-                $this->backlog->add($rest);
-            }
+            $this->takeBackBatch($worker, $batch);
+        }
+    }
+
+    public function takeBackBatch(WorkerHandle $worker, Batch $batch): void
+    {
+        $started = $worker->revoke($batch);
+        if ($started < $batch->limit) {
+            $rest = $batch->slice($started, $batch->limit);
+            $batch->limit = $started;
+            $this->backlog->add($rest);
         }
     }
 
