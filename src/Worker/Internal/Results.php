@@ -23,11 +23,15 @@ final class Results
     /** Number of generator tasks whose items are being read. */
     private int $openStreams = 0;
 
-    /** @param \Closure(): void $streaming called when the number of streams changes */
+    /**
+     * @param \Closure(): void                         $streaming called when the number of streams changes
+     * @param \Closure(WorkerHandle, Batch, int): void $released  called when the items of a task are not read any more
+     */
     public function __construct(
         private readonly TaskRetryPolicy $retry,
         private readonly Backlog $backlog,
         private readonly \Closure $streaming,
+        private readonly \Closure $released,
         private readonly ?ResultBudget $budget,
     ) {}
 
@@ -98,7 +102,10 @@ final class Results
                     => TaskOutcome::value(WorkerProtocol::SERIALIZED, $item, $batch->attempt, $batch->key($index[1])),
                 static fn(int $items, int $size)
                     => $send(WorkerProtocol::ITEMS_READ, pack('VVV', $index[1], $items, $size)),
-                static fn() => $send(WorkerProtocol::ITEMS_RELEASED, pack('V', $index[1])),
+                function () use ($send, $worker, $batch, $index): void {
+                    $send(WorkerProtocol::ITEMS_RELEASED, pack('V', $index[1]));
+                    ($this->released)($worker, $batch, $index[1]);
+                },
                 $this->budget,
             );
             $worker->stream = \WeakReference::create($stream);

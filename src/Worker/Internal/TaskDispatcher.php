@@ -28,7 +28,7 @@ use Spindle\Worker\WorkerStartException;
 /** Decides which worker gets which tasks. Every task that leaves a source gets exactly one outcome. */
 final class TaskDispatcher
 {
-    /** Seconds that a running task of an abandoned loop may continue, before its worker is ended. */
+    /** Seconds that a task of an abandoned loop or a released generator may continue, before its worker is ended. */
     public const ABANDONED_TASK_TIMEOUT = 0.02;
 
     /** Largest number of batches that a worker has at once. */
@@ -92,7 +92,13 @@ final class TaskDispatcher
         $this->owner = (int) getmypid();
         $this->backlog = new Backlog($this->fill(...));
         $this->timeouts = new TaskTimeouts($this->workers, $this->backlog, $options->timeout, $this->fill(...));
-        $this->results = new Results($retry, $this->backlog, $this->settled(...), $settings->budget);
+        $this->results = new Results(
+            $retry,
+            $this->backlog,
+            $this->settled(...),
+            $this->streamReleased(...),
+            $settings->budget,
+        );
         $this->submissions = new Submissions($this->settled(...));
         $this->sources = new TaskSources($this->submissions);
         $this->activity = new PoolActivity($this->workers, $this->sources, $this->results, $this->timeouts);
@@ -536,6 +542,35 @@ final class TaskDispatcher
         if ($batch?->source === $run && $worker->ending === null && $index >= $batch->received) {
             $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::abandoned());
         }
+    }
+
+    /** Ends a generator task whose items are not read any more, unless the task ends by itself soon. */
+    private function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void
+    {
+        if ($this->isFork() || $worker->first() !== $batch) {
+            return;
+        }
+        $name = "released {$batch->id} {$index}";
+        $worker->timers[$name] = WeakTimer::after(
+            self::ABANDONED_TASK_TIMEOUT,
+            $this,
+            static function (self $dispatcher) use ($worker, $batch, $index, $name): void {
+                unset($worker->timers[$name]);
+                if ($worker->streaming === $index && $worker->streamOf === $batch && $worker->ending === null) {
+                    $dispatcher->endReleased($worker, $batch, $index);
+                }
+            },
+        );
+    }
+
+    private function endReleased(WorkerHandle $worker, Batch $batch, int $index): void
+    {
+        $this->timeouts->takeBack($worker);
+        if ($worker->running() === [$batch, $index]) { // otherwise the generator has just ended
+            $worker->endingTask = [$batch, $index];
+            $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::abandoned());
+        }
+        $this->fill();
     }
 
     private function finishIfAbandoned(MapRun $run): void

@@ -61,7 +61,9 @@ final class MapMemoryTest extends TestCase
         $order = [];
         $tasks = range(-self::TINY, 200);
         $task = static function (int $number): int|string {
-            $number === 0 && usleep(500_000);
+            if ($number === 0) {
+                usleep(500_000);
+            }
 
             return $number < 0 ? $number : str_repeat(\chr($number), 1 << 20);
         };
