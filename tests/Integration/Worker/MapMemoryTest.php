@@ -7,6 +7,7 @@ namespace Spindle\Tests\Integration\Worker;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
 use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskRetryPolicy;
@@ -103,7 +104,7 @@ final class MapMemoryTest extends TestCase
         foreach ($pool->map(range(1, self::TINY + 100), self::growing()) as $result) {
             ++$count;
             if (\is_string($result) && $other === []) {
-                delay(0.3);
+                self::awaitFull($pool);
                 $other[] = $pool->submit(static fn(): int => 1)->await();
                 foreach ($pool->map([2, 3], static fn(int $number): int => $number) as $number) {
                     $other[] = $number;
@@ -125,9 +126,8 @@ final class MapMemoryTest extends TestCase
             foreach ($pool->map(range(1, self::TINY + 100), self::growing()) as $result) {
                 ++$count;
                 if (\is_string($result) && $closing === null) {
-                    delay(0.2);
+                    self::awaitFull($pool);
                     $closing = async($pool->close(...));
-                    delay(0.1);
                 }
             }
         } catch (PoolClosedException $refused) {
@@ -136,6 +136,12 @@ final class MapMemoryTest extends TestCase
 
         self::assertTrue($refused !== null || $count === self::TINY + 100);
         self::assertGreaterThan(self::TINY, $count);
+    }
+
+    /** Waits until no more tasks run, because their results have no room. */
+    private static function awaitFull(WorkerPool $pool): void
+    {
+        Eventually::standsStill(static fn(): int => $pool->statistics()['run_total'], 'no more tasks run', 30.0);
     }
 
     /** @return \Closure(int): (int|string) */
