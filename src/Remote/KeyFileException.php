@@ -11,7 +11,7 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
 {
     private const ADVICE = 'Create one: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';
 
-    public static function unnamed(): self
+    public static function noFile(): self
     {
         return new self(
             'No key file is given: set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes. '
@@ -47,14 +47,14 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
         return new self("A key has less than {$bytes} bytes. " . self::ADVICE);
     }
 
-    public static function notUsable(): self
+    public static function sodiumMissing(): self
     {
         return new self(
             'ext-sodium is missing, which calculates the signatures of jobs and outcomes (BLAKE2b). Install it.',
         );
     }
 
-    public static function none(): self
+    public static function noKey(): self
     {
         return new self('No key was found. ' . self::ADVICE);
     }

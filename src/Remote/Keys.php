@@ -29,7 +29,7 @@ final class Keys
     public function __construct(#[\SensitiveParameter] array $secrets)
     {
         if (!\extension_loaded('sodium')) {
-            throw KeyFileException::notUsable();
+            throw KeyFileException::sodiumMissing();
         }
         foreach ($secrets as $secret) {
             if (\strlen($secret) < self::MIN_SECRET_BYTES) {
@@ -46,7 +46,7 @@ final class Keys
             ));
         }
         if ($this->secrets === []) {
-            throw KeyFileException::none();
+            throw KeyFileException::noKey();
         }
     }
 
@@ -92,7 +92,7 @@ final class Keys
     {
         $file = getenv('SPINDLE_KEY_FILE');
 
-        return $file === false || $file === '' ? throw KeyFileException::unnamed() : self::fromFile($file);
+        return $file === false || $file === '' ? throw KeyFileException::noFile() : self::fromFile($file);
     }
 
     /** @return array<string, mixed> without the secrets */

@@ -18,7 +18,7 @@ final class ResultTooLargeException extends \RuntimeException implements Spindle
     }
 
     /** @internal */
-    public static function again(string $message): self
+    public static function withMessage(string $message): self
     {
         return new self($message);
     }

@@ -15,7 +15,7 @@ final class TamperedFrameException extends \RuntimeException implements SpindleE
     }
 
     /** @internal */
-    public static function never(string $queue, self $last): self
+    public static function noJobVerified(string $queue, self $last): self
     {
         return new self(
             "The agent could verify none of the jobs that it claimed from the queue {$queue}. "
@@ -28,7 +28,7 @@ final class TamperedFrameException extends \RuntimeException implements SpindleE
     }
 
     /** @internal */
-    public static function again(string $message): self
+    public static function withMessage(string $message): self
     {
         return new self($message);
     }

@@ -33,18 +33,18 @@ final class FixedWaitsTest extends TestCase
             => 'work between two statements',
         'Fault/Remote/Callers.php::readSlowly' => 'a caller under test',
         'Fault/Remote/Callers.php::wait' => 'a caller under test',
-        'Fault/Remote/CallersTest.php::testManyWhoWaitAskNothingAndNeedLittle'
+        'Fault/Remote/CallersTest.php::testManyWaitingCallersSendNothingAndNeedLittleMemory'
             => 'the claim is a rate: nothing is asked in a known time',
         'Fault/Remote/ConnectionRefusalsTest.php::testAnEngineThatSpeaksOtherwiseIsWaitedForAndTheReasonSaid'
             => 'the claim is a rate of attempts',
-        'Fault/Remote/ConnectionRefusalsTest.php::testWhoSubmitsIsToldAtOnceWhatToDo'
+        'Fault/Remote/ConnectionRefusalsTest.php::testACallerThatIsRefusedGetsAdviceAtOnce'
             => 'nothing is tried again in this time',
         'Fault/Remote/EngineFaultsTest.php::testAnEngineWithoutMemoryRefusesNewTasksAndHasTheOthersDone'
             => 'the claim is a time for which a map waits',
         'Fault/Remote/EngineFaultsTest.php::testAnEngineThatIsAReplicaForAWhileIsWaitedFor'
             => 'the claim is a rate of attempts',
         'Fault/Remote/EngineFaultsTest.php'
-            . '::testOfAnEngineThatIsStartedEmptyAllThatIsWaitedForIsToldAsLostAndWhatComesAfterIsServed'
+            . '::testAnEngineThatRestartsEmptyLosesPendingJobsAndServesLaterOnes'
             => 'the claim is a rate of attempts',
         'Fault/Remote/EngineOutagesTest.php::testOutagesThatAreLongerThanALeaseAreNoCrashes'
             => 'an outage that is longer than a lease',

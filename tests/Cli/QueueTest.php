@@ -24,7 +24,7 @@ final class QueueTest extends TestCase
 
     private const OWNER = "host:1:\e[31mab";
 
-    public function testItShowsHowMuchThereIsAndWhoHasIt(): void
+    public function testItShowsTheNumbersOfJobsAndTheirOwners(): void
     {
         $queue = $this->filled();
 
@@ -154,7 +154,7 @@ final class QueueTest extends TestCase
         $this->waitForFile('disk.done');
     }
 
-    public function testWhatWaitsIsPurgedHoweverMuchThereIsAndNothingElse(): void
+    public function testOnlyWaitingJobsArePurgedInAnyNumber(): void
     {
         $queue = $this->filled();
         self::submit($queue, 1200, 'more');

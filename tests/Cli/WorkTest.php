@@ -38,7 +38,7 @@ final class WorkTest extends TestCase
 
     private const SECRET = 'pAssw0rd';
 
-    public function testWhatIsSubmittedIsRunAndPrintsWhereTheCommandDoes(): void
+    public function testATaskRunsAndItsOutputAppearsInTheAgentsOutput(): void
     {
         $queue = self::newQueue();
         $process = $this->work(
@@ -73,7 +73,7 @@ final class WorkTest extends TestCase
         self::assertStringNotContainsString(Redis::shared()->password, $process->getErrorOutput());
     }
 
-    public function testTasksThatPrintGoOnWhileNobodyReadsAndTheLogSaysWhatIsMissing(): void
+    public function testTasksGoOnWhenTheirOutputIsNotReadAndTheLogReportsTheGap(): void
     {
         $queue = self::newQueue();
         $log = $this->path('log');
@@ -254,7 +254,7 @@ final class WorkTest extends TestCase
         }
     }
 
-    public function testSigtermFinishesWhatRunsAndGivesTheRestBackWithoutAnAttempt(): void
+    public function testSigtermFinishesRunningJobsAndGivesTheOthersBack(): void
     {
         $queue = self::newQueue();
         $process = $this->work($queue);
@@ -329,7 +329,7 @@ final class WorkTest extends TestCase
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
     }
 
-    public function testWhatRunsWhenTheStopTimeoutIsOverIsGivenBackAndCountsNothing(): void
+    public function testJobsThatRunAtTheStopTimeoutAreGivenBackWithoutAnAttempt(): void
     {
         $queue = self::newQueue();
         $executor = $this->executor($queue, new JobRetryPolicy(attempts: 1, crashes: 1));
@@ -399,7 +399,7 @@ final class WorkTest extends TestCase
         self::assertSame(['old', 1], $running->await());
     }
 
-    public function testOperatorsAreToldFiguresAndWhetherTheBrokerAnswers(): void
+    public function testTheAdminAddressReportsStatisticsAndTheBrokersHealth(): void
     {
         $address = self::freeAddress();
         $queue = self::newQueue();
@@ -431,7 +431,7 @@ final class WorkTest extends TestCase
         self::assertSame(0, $process->wait());
     }
 
-    public function testOperatorsAreToldTheFiguresOfTheWholeQueue(): void
+    public function testTheAdminAddressReportsTheStatisticsOfTheQueue(): void
     {
         $queue = self::newQueue();
         $address = self::freeAddress();
@@ -472,7 +472,7 @@ final class WorkTest extends TestCase
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
     }
 
-    public function testTheLogIsLinesOfJsonOrOnlyWhatMatters(): void
+    public function testTheLogMayBeJsonOrWarningsOnly(): void
     {
         $process = $this->work(self::newQueue(), ['--log-format', 'json']);
         $process->signal(\SIGTERM);

@@ -33,10 +33,10 @@ final class QueueReport
     public function json(): string
     {
         $jobs = array_map(
-            static fn(array $known): array => array_map(
-                static fn(string $id, array $about): array => ['id' => $id, ...$about],
-                array_keys($known),
-                $known,
+            static fn(array $jobs): array => array_map(
+                static fn(string $id, array $details): array => ['id' => $id, ...$details],
+                array_keys($jobs),
+                $jobs,
             ),
             $this->jobs,
         );
@@ -51,9 +51,9 @@ final class QueueReport
     public function text(): array
     {
         $text = [$this->queue => $this->summary()];
-        foreach ($this->jobs as $status => $known) {
-            if ($known !== []) {
-                $text[$status] = $this->table(JobStatus::from($status), $known);
+        foreach ($this->jobs as $status => $jobs) {
+            if ($jobs !== []) {
+                $text[$status] = $this->table(JobStatus::from($status), $jobs);
             }
         }
 
@@ -88,22 +88,20 @@ final class QueueReport
     }
 
     /**
-     * @param array<string, array<string, int|float|string>> $known
+     * @param array<string, array<string, int|float|string>> $jobs details by id
      *
      * @return list<string>
      */
-    private function table(JobStatus $status, array $known): array
+    private function table(JobStatus $status, array $jobs): array
     {
         $columns = self::COLUMNS[$status->value];
         $rows = [['id', ...$columns]];
-        foreach ($known as $id => $about) {
-            $rows[] = [
-                TerminalText::escape($id),
-                ...array_map(static fn(string $column): string => self::cell($column, $about[$column] ?? ''), $columns),
-            ];
+        foreach ($jobs as $id => $details) {
+            $cell = static fn(string $column): string => self::cell($column, $details[$column] ?? '');
+            $rows[] = [TerminalText::escape($id), ...array_map($cell, $columns)];
         }
         $lines = self::aligned($rows);
-        $more = ($this->statistics[$status->value] ?? 0) - \count($known);
+        $more = ($this->statistics[$status->value] ?? 0) - \count($jobs);
 
         return $more > 0 ? [...$lines, "  and {$more} more (see --limit)"] : $lines;
     }

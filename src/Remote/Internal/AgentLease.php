@@ -186,7 +186,7 @@ final class AgentLease
             }
             $this->broker->leave($this->queue, $this->owner);
             if ($this->refusal !== null) {
-                throw TamperedFrameException::never($this->queue, $this->refusal);
+                throw TamperedFrameException::noJobVerified($this->queue, $this->refusal);
             }
         } finally {
             $stop->unsubscribe($subscription);

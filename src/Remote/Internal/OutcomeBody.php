@@ -79,9 +79,9 @@ final class OutcomeBody
 
         return match ($head['kind']) {
             self::CANCELLED => throw new CancelledException(),
-            self::TAMPERED => throw TamperedFrameException::again($rest),
+            self::TAMPERED => throw TamperedFrameException::withMessage($rest),
             self::COMMAND => $rest,
-            self::TOO_LARGE => throw ResultTooLargeException::again($rest),
+            self::TOO_LARGE => throw ResultTooLargeException::withMessage($rest),
             self::ITEMS => PortableOutcome::read(substr($rest, 4), $head['attempts'], $key),
             default => PortableOutcome::read($rest, $head['attempts'], $key),
         };

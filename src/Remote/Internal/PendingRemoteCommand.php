@@ -54,13 +54,13 @@ final class PendingRemoteCommand implements OutcomeReceiver
         while (!$this->isAccepted($cancellation)) {
             \Amp\delay(self::FULL_QUEUE_PAUSE_SECONDS, true, $either);
         }
-        $recalled = $recall->subscribe($this->recall(...));
-        $cancelled = $cancellation->subscribe($this->end(...));
+        $recallSubscription = $recall->subscribe($this->withdrawUnclaimed(...));
+        $cancelSubscription = $cancellation->subscribe($this->cancel(...));
         try {
             return $this->deferred->getFuture()->await();
         } finally {
-            $recall->unsubscribe($recalled);
-            $cancellation->unsubscribe($cancelled);
+            $recall->unsubscribe($recallSubscription);
+            $cancellation->unsubscribe($cancelSubscription);
         }
     }
 
@@ -118,13 +118,13 @@ final class PendingRemoteCommand implements OutcomeReceiver
 
     public function report(string $id, string $frame): void {}
 
-    private function recall(): void
+    private function withdrawUnclaimed(): void
     {
         $this->isWanted = false;
         $this->client->withdrawUnclaimed($this->job->id);
     }
 
-    private function end(): void
+    private function cancel(): void
     {
         $this->isWanted = false;
         $patience = $this->client->options->patience;

@@ -23,16 +23,16 @@ abstract class BrokerContract extends TestCase
     use EndsInTime;
     use LeavesNothing;
 
-    use Contract\TakesJobsIn;
-    use Contract\GivesJobs;
+    use Contract\AcceptsJobs;
+    use Contract\ClaimsJobs;
     use Contract\SettlesJobs;
-    use Contract\KeepsKeysApart;
+    use Contract\SeparatesKeys;
     use Contract\DelaysJobs;
     use Contract\WithdrawsJobs;
     use Contract\KeepsLeases;
     use Contract\SendsMessages;
     use Contract\CarriesItems;
-    use Contract\IsLookedAt;
+    use Contract\ReportsStates;
 
     /** Leases in seconds: of an agent that lives for the whole test, and of one that is soon lost. */
     protected const LONG = 60.0;

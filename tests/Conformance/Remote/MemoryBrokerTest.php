@@ -37,7 +37,7 @@ final class MemoryBrokerTest extends BrokerContract
         self::assertSame('job', $this->claimOne('b')->id);
     }
 
-    public function testOneThatIsCutOffReachesNobodyAndTheOthersGoOn(): void
+    public function testABrokerThatIsCutOffIsUnavailableAndTheOthersGoOn(): void
     {
         $this->submit('one');
         $cut = $this->connect();

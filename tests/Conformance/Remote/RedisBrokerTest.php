@@ -59,7 +59,7 @@ class RedisBrokerTest extends BrokerContract
         yield 'the system decides when it writes' => [['appendfsync' => 'no'], 'set "appendfsync everysec"'];
     }
 
-    public function testTheTierIsWhatTheSettingsPromise(): void
+    public function testTheTierFollowsTheSettings(): void
     {
         self::assertSame(Tier::Fast, $this->broker()->tier());
         $this->redis = $this->start(['appendfsync' => 'always']);
@@ -189,7 +189,7 @@ class RedisBrokerTest extends BrokerContract
 
     /** @param list<string> $rules */
     #[DataProvider('lackingRules')]
-    public function testAUserWhoMayNotDoAllIsRefusedWithWhatItMayNot(array $rules, string $lacking): void
+    public function testAUserWithoutAPermissionIsRefusedWithItsName(array $rules, string $lacking): void
     {
         $user = 'app-' . bin2hex(random_bytes(4));
         $this->shared()->command('ACL', 'SETUSER', $user, 'on', '>secret', ...$rules);
@@ -214,7 +214,7 @@ class RedisBrokerTest extends BrokerContract
         yield 'no keys' => [['~other:*', '&spindle:*', '+@all'], 'key'];
     }
 
-    public function testAnEngineThatForgetsItsScriptsIsToldThemAgain(): void
+    public function testScriptsThatTheEngineHasDroppedAreSentAgain(): void
     {
         $this->submit('one', 'two');
         $this->shared()->command('SCRIPT', 'FLUSH');
@@ -227,7 +227,7 @@ class RedisBrokerTest extends BrokerContract
         self::assertNull($this->outcome('two'));
     }
 
-    public function testOneJobOfANewProcessTakesFewBytesAndThreeRoundTrips(): void
+    public function testOneJobOfANewProcessNeedsFewBytesAndRoundTrips(): void
     {
         $this->submit('before'); // the engine knows the script
         $proxy = new FaultyProxy("tcp://127.0.0.1:{$this->shared()->port}");
@@ -257,7 +257,7 @@ class RedisBrokerTest extends BrokerContract
 
     /** @param list<'urgent'|'ready'> $streams */
     #[DataProvider('operatorsDoings')]
-    public function testWhatAnOperatorHasTakenOutOfTheStreamsIsFound(string $doing, array $streams): void
+    public function testEntriesThatAnOperatorHasDeletedAreRepaired(string $doing, array $streams): void
     {
         $this->submit('urgent', 'runs', 'done', ...array_map(static fn(int $i): string => "new-{$i}", range(1, 700)));
         [$urgent, $runs, $done] = $this->claim($this->join('a'), 3);
@@ -325,7 +325,7 @@ class RedisBrokerTest extends BrokerContract
         );
     }
 
-    public function testWhatRunsStaysWithItsOwnerWhoseConsumerAnOperatorHasDeleted(): void
+    public function testRunningJobsStayWithTheirOwnerAfterItsConsumerWasDeleted(): void
     {
         $this->submit('one', 'two');
         [$one, $two] = $this->claim($this->join('a'));
@@ -340,7 +340,7 @@ class RedisBrokerTest extends BrokerContract
 
     /** @param list<string> $doing */
     #[DataProvider('losses')]
-    public function testWhatALostOwnerHadIsFoundWhateverAnOperatorHasDone(array $doing, bool $repairedBefore): void
+    public function testJobsOfALostOwnerAreFoundAfterAnOperatorsChange(array $doing, bool $repairedBefore): void
     {
         $this->submit('one', 'two', new Job('keyed', 'frame', 'key'), new Job('blocked', 'frame', 'key'));
         self::assertCount(3, $this->claim($this->join('a')));
@@ -387,7 +387,7 @@ class RedisBrokerTest extends BrokerContract
     }
 
     #[DataProvider('keys')]
-    public function testNoJobIsLostWhateverKeyAnOperatorDeletes(string $key, bool $isFoundAtOnce): void
+    public function testNoJobIsLostWhenAnOperatorDeletesAKey(string $key, bool $isFoundAtOnce): void
     {
         $this->submit('retried', 'one', 'two', new Job('keyed', 'frame', 'key'), new Job('blocked', 'frame', 'key'));
         $this->submit(new Job('delayed', 'frame', delay: 60.0));
@@ -432,7 +432,7 @@ class RedisBrokerTest extends BrokerContract
      * A broken network may delay a submission until the same job was submitted again, has run, and its outcome was
      * dropped.
      */
-    public function testASubmissionThatComesLaterThanItsRetryIsNotTakenIn(): void
+    public function testASubmissionThatArrivesAfterItsRetryIsNotAdded(): void
     {
         $engine = new Engine(Address::parse($this->shared()->address()), null, 5.0);
         $submit = fn(int $connection): string => $engine->run(
@@ -531,7 +531,7 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame(200, $this->statistic('waiting'));
     }
 
-    public function testWhatIsBlockedIsCountedAnewWhenAnOperatorHasDeletedTheFigures(): void
+    public function testBlockedJobsAreCountedAnewAfterTheCountersWereDeleted(): void
     {
         $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", 'frame', 'key'), range(1, 5)));
         $first = $this->claimOne($this->join('a'));
@@ -548,7 +548,7 @@ class RedisBrokerTest extends BrokerContract
     }
 
     /** An auditor that was paused for too long must not repair anything. */
-    public function testAnAuditorWhoseTurnIsOverPutsNothingIn(): void
+    public function testAnAuditorThatWasReplacedAddsNoEntry(): void
     {
         $this->submit('one', 'two', 'three');
         $engine = new Engine(Address::parse($this->shared()->address()), null, 5.0);
@@ -573,7 +573,7 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame(['one', 'three', 'two'], self::sorted($delivery->id, $second->id, $this->claimOne('a')->id));
     }
 
-    public function testWhatWaitsForItsKeyIsNotTakenForLost(): void
+    public function testABlockedJobIsNotRepaired(): void
     {
         $this->submit(new Job('one', 'frame', 'key'), new Job('two', 'frame', 'key'), 'other');
         $delivery = $this->claim($this->join('a'), 2)[0];
@@ -627,7 +627,7 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame([0, 0], $this->statistics('waiting', 'blocked'));
     }
 
-    public function testAnEngineWithoutRoomTakesNothingInAndIsEmptiedAllTheSame(): void
+    public function testAnEngineWithoutMemoryAcceptsNoJobsButSettlesThem(): void
     {
         $this->redis = $this->start();
         $this->join('a');

@@ -73,7 +73,7 @@ final class RemoteItemsTest extends RemoteExecutorTestCase
     }
 
     /** The end of the task in the agent is not visible here. */
-    public function testAGeneratorWhoseFutureNobodyHoldsEnds(): void
+    public function testAGeneratorEndsWhenItsFutureIsReleased(): void
     {
         $gate = $this->gate();
         $executor = $this->executor();

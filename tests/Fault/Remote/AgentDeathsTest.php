@@ -55,7 +55,7 @@ final class AgentDeathsTest extends TestCase
         return 30 + Scale::of(120);
     }
 
-    public function testAnAgentThatWasStoppedForLongerThanItsLeaseHasNoSayInWhatItHad(): void
+    public function testAnAgentThatWasStoppedForLongerThanItsLeaseCannotSettleItsJobs(): void
     {
         $isFull = Scale::isFull();
         $options = $isFull ? self::LONG : self::SHORT;
@@ -107,7 +107,7 @@ final class AgentDeathsTest extends TestCase
         self::assertSame(1, LoggedTasks::ended($log)[3] ?? 0, 'what it ran has been ended');
     }
 
-    public function testWhatAStoppedAgentRunsHasEndedBeforeAnotherRunsIt(): void
+    public function testAJobOfAStoppedAgentEndsBeforeAnotherAgentRunsIt(): void
     {
         $executor = $this->executor();
         $directories = $ids = [];
@@ -340,7 +340,7 @@ final class AgentDeathsTest extends TestCase
         $this->kill($clones[1]);
     }
 
-    public function testAJobThatKillsWhoeverRunsItIsADeadLetterThatTellsAll(): void
+    public function testAJobThatKillsEveryWorkerIsADeadLetterWithAllDetails(): void
     {
         $executor = $this->executor();
         $log = $this->path('log');

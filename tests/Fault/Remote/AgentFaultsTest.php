@@ -225,7 +225,7 @@ final class AgentFaultsTest extends TestCase
         $redis->stop();
     }
 
-    public function testAJobThatAnEmptyEngineDoesNotKnowIsToldAsLost(): void
+    public function testAJobThatARestartedEmptyEngineDoesNotHaveIsReportedAsLost(): void
     {
         $redis = TemporaryRedis::start();
         $future = $this->executor($redis)->submit(static fn(): int => 1);

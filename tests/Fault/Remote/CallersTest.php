@@ -110,7 +110,7 @@ final class CallersTest extends TestCase
         self::assertSame($tasks, $broker->statistics($queue)['submitted_total']);
     }
 
-    public function testManyWhoWaitAskNothingAndNeedLittle(): void
+    public function testManyWaitingCallersSendNothingAndNeedLittleMemory(): void
     {
         $queue = self::newQueue();
         $tasks = Scale::of(10_000);
@@ -220,7 +220,7 @@ final class CallersTest extends TestCase
         self::assertSame(5, $executor->submit(static fn(): int => 5)->await());
     }
 
-    public function testAnOutcomeThatCameWhileItsCallerWasCutOffIsThereAtOnceAfterwards(): void
+    public function testAnOutcomeThatCameDuringAnOutageIsDeliveredAtOnceAfterIt(): void
     {
         $queue = self::newQueue();
         $redis = Redis::shared();

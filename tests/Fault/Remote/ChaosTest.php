@@ -78,7 +78,7 @@ final class ChaosTest extends TestCase
         return Scale::isFull() ? 100_000 : 3_000;
     }
 
-    public function testEachJobHasOneOutcomeWhateverDies(): void
+    public function testEachJobHasOneOutcomeDespiteAllDeaths(): void
     {
         $begin = microtime(true);
         $this->queue = self::newQueue();

@@ -119,7 +119,7 @@ final class CommandFaultsTest extends TestCase
         self::assertSame(0, $this->statistics()['lost_total']);
     }
 
-    public function testACommandThatNobodyCanEndIsGivenUpWhenPatienceIsOver(): void
+    public function testACancelledCommandOfALostAgentFailsAfterThePatience(): void
     {
         $agent = $this->agent($this->queue(), 1, ...self::SHORT);
         $pool = $this->pool(options: new RemoteOptions(patience: 0.5));

@@ -48,7 +48,7 @@ final class ConnectionRefusalsTest extends TestCase
 
     /** @param list<string> $advice words of the message */
     #[DataProvider('refusals')]
-    public function testWhoSubmitsIsToldAtOnceWhatToDo(string $how, array $advice): void
+    public function testACallerThatIsRefusedGetsAdviceAtOnce(string $how, array $advice): void
     {
         $address = $this->address($how);
         $executor = new RemoteExecutor(
@@ -94,7 +94,7 @@ final class ConnectionRefusalsTest extends TestCase
 
     /** @param list<string> $advice words of the message */
     #[DataProvider('refusals')]
-    public function testAnAgentEndsAndSaysWhatToDo(string $how, array $advice): void
+    public function testAnAgentThatIsRefusedEndsWithAdvice(string $how, array $advice): void
     {
         $address = $this->address($how);
         $before = $this->connections();
@@ -156,7 +156,7 @@ final class ConnectionRefusalsTest extends TestCase
         yield 'with TLS where it is not asked for' => ['plain caller', ['rediss://']];
     }
 
-    public function testACertificateThatIsTrustedIsAllThatTlsTakes(): void
+    public function testTlsNeedsOnlyATrustedCertificate(): void
     {
         $address = $this->address('untrusted');
         $authority = $this->file('authority', self::$authority);
@@ -177,7 +177,7 @@ final class ConnectionRefusalsTest extends TestCase
         self::assertSays(['redis.test', 'that its certificate is trusted'], $failure->getMessage());
     }
 
-    public function testAUserThatIsGivenWhatItLackedIsLetIn(): void
+    public function testAUserIsAcceptedOnceItHasTheMissingPermission(): void
     {
         $executor = new RemoteExecutor(new RedisBroker($this->address('-evalsha')), self::newQueue(), self::keys());
         self::assertInstanceOf(

@@ -42,7 +42,7 @@ final class EngineFaultsTest extends TestCase
         return 60 + 5 * Scale::of(30);
     }
 
-    public function testWhatIsSubmittedWhileTheEngineIsKilledIsThereOnceAndRunsOnce(): void
+    public function testTasksSubmittedWhileTheEngineIsKilledRunOnce(): void
     {
         $redis = $this->engine(['appendfsync' => 'always']);
         $impatient = $this->executor(patience: 0.0);
@@ -93,7 +93,7 @@ final class EngineFaultsTest extends TestCase
         ]);
     }
 
-    public function testOfAnEngineThatIsStartedEmptyAllThatIsWaitedForIsToldAsLostAndWhatComesAfterIsServed(): void
+    public function testAnEngineThatRestartsEmptyLosesPendingJobsAndServesLaterOnes(): void
     {
         $redis = $this->engine();
         $executor = $this->executor();
@@ -125,10 +125,10 @@ final class EngineFaultsTest extends TestCase
         $worker = (int) file_get_contents("{$directory}/1");
         Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'what nobody waits for runs no more');
         self::assertTrue($agent->isRunning());
-        $asked = $this->engineSays('cmdstat_evalsha:calls');
+        $asked = $this->engineInfo('cmdstat_evalsha:calls');
         delay(1.0); // The test asserts a rate: fewer than 50 requests in a second.
-        self::assertLessThan(50, $this->engineSays('cmdstat_evalsha:calls') - $asked);
-        self::assertLessThan(self::CALM, $this->engineSays('total_connections_received'));
+        self::assertLessThan(50, $this->engineInfo('cmdstat_evalsha:calls') - $asked);
+        self::assertLessThan(self::CALM, $this->engineInfo('total_connections_received'));
     }
 
     public function testAnEngineThatLoadsItsDataIsWaitedFor(): void
@@ -142,7 +142,7 @@ final class EngineFaultsTest extends TestCase
         $running = $executor->submit(static fn(): int => CountedTasks::tick($directory, 1, 0.5));
         $this->waitForFile("{$directory}/1.began");
         $waiting = $executor->dispatch(static fn(): int => 2, delay: 0.2);
-        $connections = $this->engineSays('total_connections_received');
+        $connections = $this->engineInfo('total_connections_received');
         $doing = $this->send('DEBUG', 'LOADAOF');
         Eventually::holds($this->isLoading(...), 'it loads');
         $others = [];
@@ -165,7 +165,7 @@ final class EngineFaultsTest extends TestCase
         self::assertSame([1, 2], [$running->await(), $executor->attach($waiting)->await()]);
         $statistics = $this->statistics();
         self::assertSame([17, 0, 0], [$statistics['done_total'], $statistics['lost_total'], $statistics['dead']]);
-        self::assertLessThan(self::CALM, $this->engineSays('total_connections_received') - $connections - $this->looks);
+        self::assertLessThan(self::CALM, $this->engineInfo('total_connections_received') - $connections - $this->looks);
         fclose($doing);
     }
 
@@ -204,7 +204,7 @@ final class EngineFaultsTest extends TestCase
         self::assertSame(range(1, 20), iterator_to_array($items, false));
         $statistics = $this->statistics();
         self::assertSame([23, 0, 0], [$statistics['done_total'], $statistics['lost_total'], $statistics['dead']]);
-        self::assertLessThan(self::CALM, $this->engineSays('total_connections_received') - $this->looks);
+        self::assertLessThan(self::CALM, $this->engineInfo('total_connections_received') - $this->looks);
     }
 
     /** @param 'always'|'everysec' $fsync */
@@ -253,7 +253,7 @@ final class EngineFaultsTest extends TestCase
         self::assertSame(1, $patient->submit(static fn(): int => 1)->await());
         self::assertSame($ids, array_values(array_intersect($ids, Text::lines($log))));
         self::assertCount(\count(array_unique(Text::lines($log))), Text::lines($log), 'each ran once');
-        self::assertLessThan(self::CALM, $this->engineSays('total_connections_received') - $this->looks);
+        self::assertLessThan(self::CALM, $this->engineInfo('total_connections_received') - $this->looks);
     }
 
     /** @return iterable<string, array{'always'|'everysec'}> */
@@ -277,7 +277,7 @@ final class EngineFaultsTest extends TestCase
             $this->impatientConnections(),
             'it connects anew for each try: its name may lead to another one by now',
         );
-        $connections = $this->engineSays('total_connections_received');
+        $connections = $this->engineInfo('total_connections_received');
         try {
             $this->executor(patience: 0.3)->submit(static fn(): int => 1);
             self::fail('It is read-only');
@@ -285,26 +285,26 @@ final class EngineFaultsTest extends TestCase
             self::assertStringContainsString('it is a replica', $failure->getMessage());
         }
         $late = self::later($executor, 2);
-        $asked = $this->engineSays('cmdstat_evalsha:calls');
+        $asked = $this->engineInfo('cmdstat_evalsha:calls');
         delay(1.0); // The test asserts a rate: fewer than 50 requests in a second.
-        self::assertLessThan(50, $this->engineSays('cmdstat_evalsha:calls') - $asked);
+        self::assertLessThan(50, $this->engineInfo('cmdstat_evalsha:calls') - $asked);
         $redis->command('REPLICAOF', 'NO', 'ONE');
 
         self::assertSame([1, 2], [$running->await(), $late->await()]);
         self::assertSame(3, $executor->submit(static fn(): int => 3)->await());
         $statistics = $this->statistics();
         self::assertSame([3, 0, 0], [$statistics['done_total'], $statistics['lost_total'], $statistics['dead']]);
-        self::assertLessThan(self::CALM, $this->engineSays('total_connections_received') - $connections);
+        self::assertLessThan(self::CALM, $this->engineInfo('total_connections_received') - $connections);
     }
 
     private function impatientConnections(): int
     {
-        $before = $this->engineSays('total_connections_received');
+        $before = $this->engineInfo('total_connections_received');
         try {
             $this->executor(new RedisBroker($this->engine()->address()), 1.5)->submit(static fn(): int => 1);
             self::fail('It is read-only');
         } catch (BrokerUnavailableException) {
-            return $this->engineSays('total_connections_received') - $before;
+            return $this->engineInfo('total_connections_received') - $before;
         }
     }
 

@@ -137,7 +137,7 @@ final class EngineOutagesTest extends TestCase
     }
 
     /** All cancellations are sent in batches when the engine is back. */
-    public function testManyCancellationsWhileTheEngineIsAwayAreNoStormAndWhatIsSubmittedAgainStays(): void
+    public function testManyCancellationsDuringAnOutageAreNoStormAndResubmittedJobsStay(): void
     {
         $redis = $this->engine();
         $executor = $this->executor();
@@ -176,7 +176,7 @@ final class EngineOutagesTest extends TestCase
         self::assertCancelled($again);
     }
 
-    public function testWhoIsNotPatientDoesNotWaitForWhoIs(): void
+    public function testAShortPatienceIsNotDelayedByALongOne(): void
     {
         $redis = $this->engine();
         $broker = new RedisBroker($redis->address());
@@ -205,7 +205,7 @@ final class EngineOutagesTest extends TestCase
         self::assertSame(1, $this->statistics()['waiting']);
     }
 
-    public function testWhatIsCancelledDoesNotWaitForAnEngineThatIsAway(): void
+    public function testCancelledTasksDoNotWaitForAnEngineThatIsAway(): void
     {
         $redis = $this->engine();
         $log = $this->path('log');
@@ -304,7 +304,7 @@ final class EngineOutagesTest extends TestCase
         self::assertCancelled(async($pool->execute(...), Command::of('true'), new TimeoutCancellation(0.1)));
         /** @var Future<array<CommandResult>> $inRun */
         $inRun = async(static fn(): array => iterator_to_array($pool->run([Command::of('true')])));
-        delay(0.1);
+        Eventually::holds(static fn(): bool => $pool->running() !== [], 'the command is being submitted');
         $pool->kill();
         $result = $inRun->await()[0];
         self::assertLessThan(5.0, (hrtime(true) - $began) / 1e9);
@@ -346,7 +346,7 @@ final class EngineOutagesTest extends TestCase
         }
     }
 
-    public function testACancellationIsHeardOfThoughItsLetterIsLost(): void
+    public function testACancellationArrivesThoughItsMessageIsLost(): void
     {
         $redis = $this->engine();
         $directory = $this->directory('runs');

@@ -36,7 +36,7 @@ final class MixedVersionsTest extends TestCase
 
     private string $queue = '';
 
-    public function testWhatAnAgentHasNoClassForIsDoneByOneThatHasIt(): void
+    public function testAJobWithAMissingClassRunsOnAnAgentThatHasIt(): void
     {
         $executor = $this->executor(new JobRetryPolicy(attempts: 100, delay: 0.02, maxDelay: 0.1));
         $this->agent($this->queue(), 1);
@@ -72,7 +72,7 @@ final class MixedVersionsTest extends TestCase
         self::assertSame(0, $this->statistics()['dead']);
     }
 
-    public function testWhatNoAgentHasAClassForIsADeadLetterThatNamesItAndIsDoneOnceItIsThere(): void
+    public function testAJobWhoseClassNoAgentHasIsADeadLetterUntilTheClassExists(): void
     {
         $executor = $this->executor(new JobRetryPolicy(attempts: 3, delay: 0.02));
         $old = $this->agent($this->queue());

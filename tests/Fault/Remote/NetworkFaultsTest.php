@@ -35,7 +35,7 @@ final class NetworkFaultsTest extends TestCase
         return 120 + 20 * Scale::of(20);
     }
 
-    public function testASubmissionWhoseAnswerIsLostIsThereOnce(): void
+    public function testASubmissionWithALostAnswerIsStoredOnce(): void
     {
         $log = $this->file('log', '');
         $executor = $this->executor(new RedisBroker($this->engine()->address(), timeout: 0.5), patience: 0.0);
@@ -58,7 +58,7 @@ final class NetworkFaultsTest extends TestCase
         self::assertEqualsCanonicalizing(['first', 'second'], Text::lines($log));
     }
 
-    public function testAnAgentThatHearsNothingEndsItsWorkBeforeOthersHaveIt(): void
+    public function testAnAgentThatIsCutOffEndsItsJobsBeforeOthersClaimThem(): void
     {
         $this->loseReplies(); // first, because nothing has to be stopped yet if this skips the test
         $this->passReplies();
@@ -79,7 +79,7 @@ final class NetworkFaultsTest extends TestCase
             );
         }
         self::assertSame([2, 0], [$this->statistics()['done_total'], $this->statistics()['dead']]);
-        self::assertLessThan(30, $this->engineSays('total_connections_received'), 'it asks less and less often');
+        self::assertLessThan(30, $this->engineInfo('total_connections_received'), 'it asks less and less often');
         $this->passReplies();
         self::assertTrue($deaf->isRunning());
     }

@@ -109,7 +109,7 @@ trait OwnEngine
     }
 
     /** Returns a number from INFO. */
-    private function engineSays(string $name): int
+    private function engineInfo(string $name): int
     {
         $info = $this->engine()->command('INFO', 'all');
 

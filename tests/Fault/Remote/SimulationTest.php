@@ -24,7 +24,7 @@ final class SimulationTest extends TestCase
         return 120 + intdiv(self::jobs(), 1000);
     }
 
-    public function testEachJobHasOneOutcomeWhateverDies(): void
+    public function testEachJobHasOneOutcomeDespiteAllDeaths(): void
     {
         $jobs = self::jobs();
         $arguments = [Scale::seed(), Scale::of(1000), $jobs];

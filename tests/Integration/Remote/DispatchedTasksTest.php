@@ -101,7 +101,7 @@ final class DispatchedTasksTest extends TestCase
         self::assertCount(1, $gate->names());
     }
 
-    public function testADifferentTaskOfAnIdIsRefusedWhateverHasBecomeOfTheFirst(): void
+    public function testADifferentTaskWithAKnownIdIsRefusedInAnyStateOfTheFirst(): void
     {
         $executor = $this->executor(JobRetryPolicy::none());
         $executor->dispatch(static fn(): int => 1, id: '7');
@@ -214,14 +214,14 @@ final class DispatchedTasksTest extends TestCase
         self::assertGreaterThan($before + 0.45, $at);
     }
 
-    public function testAnIdThatIsNotThereIsTold(): void
+    public function testAnUnknownIdIsReported(): void
     {
         $this->expectException(JobLostException::class);
         $this->expectExceptionMessage('does not have the job nobody');
         $this->executor()->attach('nobody')->await();
     }
 
-    public function testAnIdThatCanNotBeIsRefusedAndDisturbsNobodyElse(): void
+    public function testAnInvalidIdIsRefusedAndDisturbsNoOtherCall(): void
     {
         $executor = $this->executor();
         $other = $executor->attach($executor->dispatch(static fn(): int => 1));
@@ -239,7 +239,7 @@ final class DispatchedTasksTest extends TestCase
         self::assertSame([3, 1], [$refused, $other->await()]);
     }
 
-    public function testAFailureComesToWhoeverAttaches(): void
+    public function testAFailureReachesEachCallerThatAttaches(): void
     {
         $executor = $this->executor(JobRetryPolicy::none());
         $id = $executor->dispatch(static fn() => throw new \DomainException('bad'));
@@ -297,7 +297,7 @@ final class DispatchedTasksTest extends TestCase
         self::assertNotNull($cancelled);
     }
 
-    public function testWhatAnAgentIsGivenWhenItHasBeenToldToStopIsGivenBack(): void
+    public function testJobsThatAStoppingAgentReceivesAreGivenBack(): void
     {
         $executor = $this->executor();
         $file = $this->path('ran');
@@ -424,7 +424,7 @@ final class DispatchedTasksTest extends TestCase
         $items->next();
     }
 
-    public function testTheItemsOfAGeneratorThatIsOverAreThereForWhoeverAttaches(): void
+    public function testTheItemsOfAFinishedGeneratorAreKeptForALaterReader(): void
     {
         $executor = $this->executor();
         $id = $executor->dispatch(static function (): \Generator {
@@ -442,7 +442,7 @@ final class DispatchedTasksTest extends TestCase
         self::assertSame('end', $items->getReturn());
     }
 
-    public function testWhoAttachesAndDropsWhatItGetsDoesNotDisturbWhoReads(): void
+    public function testACallerThatDropsTheItemsDoesNotDisturbTheReader(): void
     {
         $executor = $this->executor();
         $id = $executor->dispatch(static fn(): \Generator => yield from range(1, 100));
@@ -476,7 +476,7 @@ final class DispatchedTasksTest extends TestCase
         self::assertSame([2], iterator_to_array($future->await()));
     }
 
-    public function testOnlyOneGetsTheItemsAndTheOthersAreToldSo(): void
+    public function testOnlyOneReaderGetsTheItemsAndTheOthersFail(): void
     {
         $executor = $this->executor();
         $id = $executor->dispatch(static fn(): \Generator => yield from range(1, 100));
@@ -498,7 +498,7 @@ final class DispatchedTasksTest extends TestCase
         self::assertItemsAreGone($second->await());
     }
 
-    public function testItemsThatTheEngineHasLostAreTold(): void
+    public function testLostItemsAreReported(): void
     {
         $gate = new Gate($this->path('gate'));
         $executor = $this->executor();
@@ -519,7 +519,7 @@ final class DispatchedTasksTest extends TestCase
         self::assertItemsAreGone($items);
     }
 
-    public function testAGeneratorOfWhichNobodyTakesAnythingEndsAndAnotherTaskHasItsWorker(): void
+    public function testAGeneratorWithoutAReaderEndsAndFreesItsWorker(): void
     {
         $executor = $this->executor();
         $id = $executor->dispatch(static fn(): \Generator => yield from range(1, 100));
@@ -543,7 +543,7 @@ final class DispatchedTasksTest extends TestCase
         $executor->attach($id)->await();
     }
 
-    public function testWhatIsTooLargeIsRefusedBeforeItIsSent(): void
+    public function testALargePayloadIsRefusedBeforeItIsSent(): void
     {
         $executor = $this->executor(options: new RemoteOptions(maxPayload: 1000));
         $text = str_repeat('x', 1000);

@@ -39,7 +39,7 @@ final class TemporaryRedisTest extends TestCase
         self::assertNothingLeft($redis->directory);
     }
 
-    public function testItsAnswersAreWhatTheyAre(): void
+    public function testAnswersKeepTheirTypes(): void
     {
         $redis = TemporaryRedis::start();
         $bytes = "\0\r\n" . str_repeat('x', 1_000_000);
@@ -63,7 +63,7 @@ final class TemporaryRedisTest extends TestCase
         $redis->command();
     }
 
-    public function testAnAnswerThatDoesNotComeInTimeIsToldAsSuch(): void
+    public function testALateAnswerIsReportedAsSuch(): void
     {
         $redis = TemporaryRedis::start([], new TemporaryRedisOptions(timeout: 1.2));
 
@@ -72,7 +72,7 @@ final class TemporaryRedisTest extends TestCase
         $redis->command('BLPOP', 'nothing', '0');
     }
 
-    public function testWithoutBeingToldItLosesAndEvictsNothing(): void
+    public function testByDefaultItLosesAndEvictsNothing(): void
     {
         $redis = TemporaryRedis::start();
 
@@ -127,7 +127,8 @@ final class TemporaryRedisTest extends TestCase
                 TemporaryRedis::start([$name => 'x']);
                 self::fail("{$name} is taken");
             } catch (\ValueError $error) {
-                self::assertSame("A temporary Redis chooses its own {$name}. Remove this setting", $error->getMessage());
+                $message = "A temporary Redis chooses its own {$name}. Remove this setting";
+                self::assertSame($message, $error->getMessage());
             }
         }
         $this->expectException(\ValueError::class);
@@ -345,7 +346,7 @@ final class TemporaryRedisTest extends TestCase
         }
     }
 
-    public function testTheLogOfAServerThatDoesNotStartIsTold(): void
+    public function testTheLogOfAServerThatDoesNotStartIsInTheMessage(): void
     {
         try {
             TemporaryRedis::start(['nonsense' => true]);

@@ -17,7 +17,7 @@ final class AddressTest extends TestCase
 
     /** @param array{string, bool, ?string, ?string, int} $expected URI, TLS, user, password, database */
     #[DataProvider('addresses')]
-    public function testAnAddressIsWhereWhoAndWhich(string $text, array $expected): void
+    public function testAnAddressHasHostUserAndDatabase(string $text, array $expected): void
     {
         $address = Address::parse($text);
 
@@ -42,7 +42,7 @@ final class AddressTest extends TestCase
     }
 
     #[DataProvider('others')]
-    public function testWhatIsNoAddressIsRefusedWithoutItsPassword(string $text): void
+    public function testAMalformedAddressIsRefusedWithoutItsPassword(string $text): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessageMatches(
@@ -76,7 +76,7 @@ final class AddressTest extends TestCase
         ];
     }
 
-    public function testItIsToldWithoutItsPassword(): void
+    public function testItsTextDoesNotContainThePassword(): void
     {
         foreach (['redis://:s3cr3t@host', 'unix://:s3cr3t@/path'] as $text) {
             $address = Address::parse($text);

@@ -187,7 +187,7 @@ final class AgentTest extends TestCase
         await($agents);
     }
 
-    public function testWhatAnAgentHadThatCanStartNoWorkerHasNotCrashed(): void
+    public function testJobsOfAnAgentWithoutWorkersDoNotCountAsCrashed(): void
     {
         $engine = new MemoryEngine();
         $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', new Keys([AgentProgram::KEY]));

@@ -158,7 +158,7 @@ final class CodecTest extends TestCase
         self::assertNull(Codec::message(''));
     }
 
-    public function testWhatIsKnownOfJobsComesBack(): void
+    public function testDetailsOfJobsAreDecoded(): void
     {
         $packed = self::named('a')
             . self::string('{"owner":"o","since":1700000000123,"share":0.5}')

@@ -104,7 +104,7 @@ final class FrameTest extends TestCase
         );
     }
 
-    public function testEachOfSeveralKeysOpensWhatItHasSigned(): void
+    public function testEachOfSeveralKeysVerifiesItsOwnFrames(): void
     {
         $secrets = array_map(static fn(int $i): string => str_repeat("key {$i} ", 8), range(1, 5));
         $all = new Keys($secrets);
@@ -127,7 +127,7 @@ final class FrameTest extends TestCase
         );
     }
 
-    public function testALaterVersionIsToldAsSuch(): void
+    public function testALaterVersionIsReportedAsSuch(): void
     {
         $frame = self::seal();
         $frame[0] = "\2";

@@ -46,7 +46,7 @@ final class JobTest extends TestCase
     }
 
     #[DataProvider('others')]
-    public function testWhatIsNoIdIsRefused(string $id): void
+    public function testAnInvalidIdIsRefused(string $id): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage(

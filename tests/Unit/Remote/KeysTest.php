@@ -134,7 +134,7 @@ final class KeysTest extends TestCase
         Keys::fromFile($this->file('keys', "# soon\n\n   \n", 0o600));
     }
 
-    public function testASecretThatIsTooShortIsRefusedAndNotTold(): void
+    public function testAShortSecretIsRefusedAndNotInTheMessage(): void
     {
         foreach ([[substr(self::ONE, 1)], [self::ONE, substr(self::ONE, 1)], ['']] as $secrets) {
             try {
@@ -152,7 +152,7 @@ final class KeysTest extends TestCase
 
     public function testTheAdviceMakesAFileThatIsTaken(): void
     {
-        self::assertSame(1, preg_match('/Create one: (\(.*\))$/D', KeyFileException::none()->getMessage(), $advice));
+        self::assertSame(1, preg_match('/Create one: (\(.*\))$/D', KeyFileException::noKey()->getMessage(), $advice));
         exec('cd ' . escapeshellarg($this->path()) . " && {$advice[1]}", result_code: $code);
 
         self::assertSame(0, $code);

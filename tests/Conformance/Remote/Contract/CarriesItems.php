@@ -49,7 +49,7 @@ trait CarriesItems
         self::assertSame(['c'], $this->broker()->takeItems($this->queue(), 'job', 0, 2));
     }
 
-    public function testWhatIsNotTakenIsCounted(): void
+    public function testUntakenItemsAreCounted(): void
     {
         $this->streamed();
         self::assertSame(0, $this->put(0));
@@ -62,7 +62,7 @@ trait CarriesItems
         self::assertSame(2, $this->put(3, 'd'));
     }
 
-    public function testAnItemIsStoredOnceHoweverOftenItIsStored(): void
+    public function testAnItemThatIsStoredAgainIsStoredOnce(): void
     {
         $this->streamed();
         $this->put(0, 'a', 'b');
@@ -75,7 +75,7 @@ trait CarriesItems
         self::assertSame(['c'], $this->broker()->takeItems($this->queue(), 'job', 2, 10));
     }
 
-    public function testTheMailboxesAreToldOfItems(): void
+    public function testMailboxesGetMessagesAboutItems(): void
     {
         $received = $this->post();
         $other = $this->post('other');
@@ -91,7 +91,7 @@ trait CarriesItems
         );
     }
 
-    public function testTheOwnerIsToldWhenItemsWereTaken(): void
+    public function testTheOwnerGetsAMessageWhenItemsAreTaken(): void
     {
         $received = $this->post('a');
         $this->streamed();
@@ -103,7 +103,7 @@ trait CarriesItems
         self::assertSame(['job'], $received->taken);
     }
 
-    public function testNobodyStoresItemsOfAJobThatIsNotItsOwn(): void
+    public function testItemsOfAnotherOwnersJobAreNotStored(): void
     {
         $delivery = $this->streamed();
         $this->join('b');
@@ -115,7 +115,7 @@ trait CarriesItems
         self::assertSame([], $this->broker()->takeItems($this->queue(), 'unheard-of', 0, 10));
     }
 
-    public function testWhoseLeaseHasEndedStoresNothing(): void
+    public function testAnOwnerWhoseLeaseHasEndedStoresNothing(): void
     {
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a', self::SHORT));
@@ -128,7 +128,7 @@ trait CarriesItems
         self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
     }
 
-    public function testItemsThatNobodyWantsAreNotStored(): void
+    public function testItemsWithoutAReaderAreNotStored(): void
     {
         $this->streamed();
         $this->put(0, 'a');
@@ -138,7 +138,7 @@ trait CarriesItems
         self::assertNull($this->put(1));
     }
 
-    public function testWhoStoresItemsThatNobodyTakesIsToldSoAndMayEndAllTheSame(): void
+    public function testAnOwnerLearnsThatItsItemsAreNotTakenAndCanSettleTheJob(): void
     {
         $received = $this->post('a');
         $delivery = $this->streamed();
@@ -164,7 +164,7 @@ trait CarriesItems
         self::assertSame(['b'], $this->broker()->takeItems($this->queue(), 'job', 1, 10));
     }
 
-    public function testTheNextOwnerIsToldThatThereAreItemsAlready(): void
+    public function testTheNextClaimHasTheFlagThatItemsAreStored(): void
     {
         $delivery = $this->streamed();
         self::assertFalse($delivery->streamed);

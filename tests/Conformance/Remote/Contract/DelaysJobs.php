@@ -46,7 +46,7 @@ trait DelaysJobs
         self::assertEqualsWithDelta(3e7, $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'), 60.0);
     }
 
-    public function testARenewalTellsWhenTheNextDelayIsOver(): void
+    public function testARenewalReturnsWhenTheNextDelayIsOver(): void
     {
         self::assertNull($this->broker()->renew($this->queue(), 'a', self::LONG, true, '{}'));
         $this->submit(new Job('late', 'frame', delay: 500.0), new Job('soon', 'frame', delay: 100.0));
@@ -54,7 +54,7 @@ trait DelaysJobs
         self::assertEqualsWithDelta(100.0, $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'), 30.0);
     }
 
-    public function testWhatIsDueStandsBehindWhatWaitsAlreadyAndBeforeWhatComesLater(): void
+    public function testADueJobIsQueuedBehindWaitingJobsAndBeforeLaterOnes(): void
     {
         $this->submit('new', new Job('due', 'frame', delay: 0.001));
         $this->join('a');

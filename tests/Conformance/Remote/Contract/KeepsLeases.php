@@ -70,7 +70,7 @@ trait KeepsLeases
         self::assertSame([3, 2, 4], [$delivery->crashes, $delivery->failures, $delivery->number]);
     }
 
-    public function testOnlyWhatMayHaveBegunHasCrashedWithItsOwner(): void
+    public function testOnlyJobsThatMayHaveBegunCountAsCrashed(): void
     {
         $this->submit('one', 'two', 'three', 'four');
         $this->join('a', self::SHORT);
@@ -114,7 +114,7 @@ trait KeepsLeases
         );
     }
 
-    public function testWhoNeverJoinedHasNoLeaseToRenew(): void
+    public function testAnOwnerThatNeverJoinedCannotRenew(): void
     {
         self::thrown(
             LeaseLostException::class,
@@ -158,7 +158,7 @@ trait KeepsLeases
         self::assertSame(1, $this->statistic('agents'));
     }
 
-    public function testWhoIsIdleIsToldOfTheJobsOfALostOwner(): void
+    public function testAnIdleOwnerGetsAMessageAboutJobsOfALostOwner(): void
     {
         $received = $this->post('b');
         $this->submit('job');
@@ -173,7 +173,7 @@ trait KeepsLeases
         }, 'there is a message');
     }
 
-    public function testWhatAnOwnerHasThatLeavesIsOthersAtOnce(): void
+    public function testJobsOfAnOwnerThatLeavesAreClaimableAtOnce(): void
     {
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a'));
@@ -190,7 +190,7 @@ trait KeepsLeases
     }
 
     /** Agents that live renew their leases after the engine was away. */
-    public function testLeasesThatEndWhileNobodyIsHeardOfGoOnForAWhile(): void
+    public function testLeasesThatEndDuringAnOutageAreExtended(): void
     {
         $this->submit('one', 'two');
         $this->claim($this->join('lives', self::SHORT), 1);
@@ -226,14 +226,14 @@ trait KeepsLeases
         self::assertSame('job', $this->claimOne($this->join('a', self::SHORT))->id);
     }
 
-    public function testWhoIsNotThereMayLeave(): void
+    public function testAnUnknownOwnerMayLeave(): void
     {
         $this->broker()->leave($this->queue(), 'a');
 
         self::assertSame(0, $this->statistic('agents'));
     }
 
-    public function testJobsBelongToAnOwnerWhateverTheConnection(): void
+    public function testJobsBelongToAnOwnerOnAnyConnection(): void
     {
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a'));

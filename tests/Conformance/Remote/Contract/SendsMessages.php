@@ -88,7 +88,7 @@ trait SendsMessages
         self::assertTrue($this->outcome('large') === $large);
     }
 
-    public function testLookingTellsOfEachJobWhatThereIs(): void
+    public function testTheStatesOfAllJobsAreReturned(): void
     {
         $this->submit('waits', 'done');
         $done = $this->claim($this->join('a'))[1];
@@ -122,7 +122,7 @@ trait SendsMessages
         }
     }
 
-    public function testWhoLooksForAJobGetsItsOutcomeAsWell(): void
+    public function testAMailboxOfALookupGetsTheOutcome(): void
     {
         $client = $this->post();
         $second = $this->post('second');
@@ -142,7 +142,7 @@ trait SendsMessages
         }
     }
 
-    public function testWhoLooksTwiceIsToldOnce(): void
+    public function testAMailboxOfTwoLookupsGetsOneMessage(): void
     {
         $client = $this->post();
         $other = $this->post('other');
@@ -222,7 +222,7 @@ trait SendsMessages
         );
     }
 
-    public function testWhatATaskTellsComesToTheMailboxes(): void
+    public function testReportsReachTheMailboxes(): void
     {
         $received = $this->post();
         $other = $this->post('other');
@@ -240,7 +240,7 @@ trait SendsMessages
         }
     }
 
-    public function testNobodyTellsOfAJobThatIsNotItsOwn(): void
+    public function testReportsOfAnotherOwnersJobAreDropped(): void
     {
         $received = $this->post();
         $this->submit('job');

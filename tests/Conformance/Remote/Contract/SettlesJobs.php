@@ -107,7 +107,7 @@ trait SettlesJobs
         self::assertSame([], $this->claim('a'));
     }
 
-    public function testAJobThatIsTriedAgainTellsTheNextClaimHowOftenItFailed(): void
+    public function testARetriedJobHasItsNumberOfFailuresInTheNextClaim(): void
     {
         $this->submit('job');
         $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Retry, 1, 2);
@@ -171,7 +171,7 @@ trait SettlesJobs
         self::assertSame([1, 0], $this->statistics('done_total', 'dead'));
     }
 
-    public function testNobodySettlesWhatAnotherHas(): void
+    public function testAnotherOwnersJobCannotBeSettled(): void
     {
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a'));
@@ -201,7 +201,7 @@ trait SettlesJobs
         $this->end('a', $second);
     }
 
-    public function testWhatIsUnheardOfIsNotSettled(): void
+    public function testAnUnknownJobIsNotSettled(): void
     {
         $this->submit('job');
         $this->join('a');
@@ -218,7 +218,7 @@ trait SettlesJobs
         self::assertSame(['job'], self::ids($this->claim('a')));
     }
 
-    public function testWhatIsStaleHoldsUpNothingElse(): void
+    public function testAStaleSettlementDoesNotAffectOthers(): void
     {
         $this->submit('one', 'two');
         [$one, $two] = $this->claim($this->join('a'));
@@ -232,7 +232,7 @@ trait SettlesJobs
         self::assertSame(['1', '3'], [$this->outcome('one'), $this->outcome('two')]);
     }
 
-    public function testWhoseLeaseHasEndedSettlesNothing(): void
+    public function testAnOwnerWhoseLeaseHasEndedSettlesNothing(): void
     {
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a', self::SHORT));

@@ -16,7 +16,7 @@ use Spindle\Tests\Eventually;
  */
 trait WithdrawsJobs
 {
-    public function testAJobThatNobodyHasClaimedIsGone(): void
+    public function testAnUnclaimedJobIsRemoved(): void
     {
         $this->submit('job', 'other');
 
@@ -36,7 +36,7 @@ trait WithdrawsJobs
         self::assertNull($this->broker()->renew($this->queue(), 'a', self::LONG, true, '{}'));
     }
 
-    public function testOneThatIsSubmittedAgainIsWhatItIsThen(): void
+    public function testAWithdrawnJobThatIsSubmittedAgainHasItsNewDelayAndKey(): void
     {
         $this->submit('late', new Job('first', 'frame', 'key'));
         $this->broker()->withdraw($this->queue(), ['late']);
@@ -67,7 +67,7 @@ trait WithdrawsJobs
         self::assertSame([0, 0], $this->statistics('delayed', 'waiting'));
     }
 
-    public function testWhatIsNotThereIsGoneUnlessItHasAnOutcome(): void
+    public function testUnknownJobsCountAsRemovedUnlessTheyHaveAnOutcome(): void
     {
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'));
@@ -78,7 +78,7 @@ trait WithdrawsJobs
         self::assertSame(0, $this->statistic('cancelled_total'));
     }
 
-    public function testTheOwnerOfAJobThatRunsIsTold(): void
+    public function testTheOwnerOfARunningJobGetsAMessage(): void
     {
         $received = $this->post('a');
         $this->submit('job');
@@ -93,7 +93,7 @@ trait WithdrawsJobs
         self::assertSame('cancelled', $this->outcome('job'));
     }
 
-    public function testAJobThatIsRecalledIsGoneUnlessSomebodyHasIt(): void
+    public function testAnUnclaimedJobIsWithdrawnAndAClaimedOneGoesOn(): void
     {
         $received = $this->post('a');
         $this->submit('claimed');
@@ -121,7 +121,7 @@ trait WithdrawsJobs
         self::assertSame('outcome', $this->outcome('job'));
     }
 
-    public function testTheNextOwnerOfAJobIsToldThatNobodyWantsIt(): void
+    public function testTheNextClaimOfAWithdrawnJobIsCancelled(): void
     {
         $this->submit('one', 'two');
         [$one, $two] = $this->claim($this->join('a'));
@@ -135,7 +135,7 @@ trait WithdrawsJobs
         self::assertSame([true, false], [$again[0]->cancelled, $again[1]->cancelled]);
     }
 
-    public function testWhoeverGetsAJobOfALostOwnerIsToldThatNobodyWantsIt(): void
+    public function testAWithdrawnJobOfALostOwnerIsClaimedAsCancelled(): void
     {
         $this->submit('job');
         $this->claimOne($this->join('a', self::SHORT));

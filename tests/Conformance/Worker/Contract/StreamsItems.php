@@ -267,7 +267,7 @@ trait StreamsItems
         self::assertUsable($executor);
     }
 
-    public function testAGeneratorWhoseFutureNobodyHoldsEnds(): void
+    public function testAGeneratorEndsWhenItsFutureIsReleased(): void
     {
         $gate = $this->gate();
         $executor = $this->executor();

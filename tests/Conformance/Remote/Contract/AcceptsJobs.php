@@ -15,14 +15,14 @@ use Spindle\Tests\Conformance\Remote\BrokerContract;
  *
  * @phpstan-require-extends BrokerContract
  */
-trait TakesJobsIn
+trait AcceptsJobs
 {
     public function testATierIsPromised(): void
     {
         self::assertContains($this->broker()->tier(), Tier::cases());
     }
 
-    public function testAJobIsThereOnceItWasTakenIn(): void
+    public function testAJobIsStoredOnceItIsAccepted(): void
     {
         self::assertFalse($this->outcome('job'));
         $this->submit('job');
@@ -31,12 +31,12 @@ trait TakesJobsIn
         self::assertSame(['job'], self::ids($this->claim($this->join('a'))));
     }
 
-    public function testNoJobsAreTakenInAsWell(): void
+    public function testAnEmptyBatchIsAccepted(): void
     {
         self::assertSame(0, $this->broker()->submit($this->queue(), [], 10, 'client', true)->accepted);
     }
 
-    public function testAJobThatIsSubmittedAgainIsTakenInOnce(): void
+    public function testAJobThatIsSubmittedAgainIsAddedOnce(): void
     {
         $this->submit('one');
 
@@ -54,7 +54,7 @@ trait TakesJobsIn
         self::assertSame('do job', $this->claimOne($this->join('a'))->frame);
     }
 
-    public function testAJobThatRunsIsNotTakenInAgain(): void
+    public function testARunningJobIsNotAddedAgain(): void
     {
         $this->submit('job');
         $this->claimOne($this->join('a'));
@@ -63,7 +63,7 @@ trait TakesJobsIn
         self::assertSame([], $this->claim($this->join('b')));
     }
 
-    public function testAJobThatIsDelayedIsNotTakenInAgain(): void
+    public function testADelayedJobIsNotAddedAgain(): void
     {
         $this->submit(new Job('job', 'frame', delay: 60.0));
 
@@ -71,7 +71,7 @@ trait TakesJobsIn
         self::assertSame([], $this->claim($this->join('a')));
     }
 
-    public function testAJobWithAnOutcomeIsNotTakenInAgain(): void
+    public function testAJobWithAnOutcomeIsNotAddedAgain(): void
     {
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'));
@@ -81,7 +81,7 @@ trait TakesJobsIn
         self::assertSame('outcome', $this->outcome('job'));
     }
 
-    public function testADeadLetterIsNotTakenInAgain(): void
+    public function testADeadLetterIsNotAddedAgain(): void
     {
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
@@ -91,7 +91,7 @@ trait TakesJobsIn
         self::assertSame(1, $this->statistic('dead'));
     }
 
-    public function testAnIdOfAnotherJobIsAConflictWhateverHasBecomeOfThat(): void
+    public function testAnIdOfADifferentJobIsAConflictInAnyStateOfThatJob(): void
     {
         $seal = str_repeat('s', 42);
         $ids = ['waits', 'delayed', 'blocked', 'runs', 'done', 'dead', 'revived'];
@@ -151,7 +151,7 @@ trait TakesJobsIn
         self::assertSame(['one', 'two'], self::ids($this->claim($this->join('a'))));
     }
 
-    public function testWhatRunsOrIsDelayedTakesRoom(): void
+    public function testRunningAndDelayedJobsCountAgainstTheLimit(): void
     {
         $this->submit('runs', new Job('delayed', 'frame', delay: 60.0));
         $this->claimOne($this->join('a'));
@@ -162,7 +162,7 @@ trait TakesJobsIn
         );
     }
 
-    public function testADeadLetterTakesNoRoom(): void
+    public function testADeadLetterDoesNotCountAgainstTheLimit(): void
     {
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
@@ -170,7 +170,7 @@ trait TakesJobsIn
         self::assertSame(1, $this->broker()->submit($this->queue(), self::jobs('one'), 1, 'client', false)->accepted);
     }
 
-    public function testAJobThatIsDoneTakesNoRoom(): void
+    public function testAFinishedJobDoesNotCountAgainstTheLimit(): void
     {
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'));
@@ -178,7 +178,7 @@ trait TakesJobsIn
         self::assertSame(1, $this->broker()->submit($this->queue(), self::jobs('one'), 1, 'client', false)->accepted);
     }
 
-    public function testAFullQueueTakesInWhatItHasAlready(): void
+    public function testAFullQueueAcceptsJobsThatItHasAlready(): void
     {
         $this->broker()->submit($this->queue(), self::jobs('one', 'two'), 2, 'client', false);
 
@@ -188,7 +188,7 @@ trait TakesJobsIn
         );
     }
 
-    public function testAsManyJobsAsAreAllowedAreTakenInAtOnce(): void
+    public function testTheLargestBatchIsAcceptedAtOnce(): void
     {
         $jobs = array_map(
             static fn(int $i): Job => new Job("job-{$i}", "frame {$i}", $i % 2 === 0 ? "key {$i}" : ''),

@@ -14,7 +14,7 @@ use Spindle\Tests\Eventually;
  *
  * @phpstan-require-extends BrokerContract
  */
-trait KeepsKeysApart
+trait SeparatesKeys
 {
     public function testJobsOfOneKeyNeverRunAtTheSameTime(): void
     {
@@ -118,7 +118,7 @@ trait KeepsKeysApart
         self::assertSame('two', $this->claimOne('a')->id);
     }
 
-    public function testWhoIsIdleIsToldOfTheNextOfAKey(): void
+    public function testAnIdleOwnerGetsAMessageAboutTheNextJobOfAKey(): void
     {
         $received = $this->post('b');
         $this->submit(self::keyed('one'), self::keyed('two'));

@@ -16,7 +16,7 @@ use Spindle\Tests\Eventually;
  *
  * @phpstan-require-extends BrokerContract
  */
-trait GivesJobs
+trait ClaimsJobs
 {
     public function testJobsAreGivenInTheOrderInWhichTheyCameAndNoMoreThanAreWanted(): void
     {
@@ -39,7 +39,7 @@ trait GivesJobs
         self::assertSame([], $this->claim('b'));
     }
 
-    public function testWhatWasTriedBeforeIsGivenBeforeWhatIsNew(): void
+    public function testReleasedJobsAreClaimedBeforeNewOnes(): void
     {
         $this->submit('one', 'two');
         $this->giveBack($this->join('a'), $this->claim('a', 1)[0]);
@@ -111,7 +111,7 @@ trait GivesJobs
         self::assertSame('outcome', $this->outcome($id));
     }
 
-    public function testWhoHasNoLeaseGetsNothing(): void
+    public function testAnOwnerWithoutALeaseClaimsNothing(): void
     {
         $this->submit('job');
 
@@ -119,7 +119,7 @@ trait GivesJobs
         self::assertSame(['job'], self::ids($this->claim($this->join('b'))));
     }
 
-    public function testWhoGotLessThanItWantedIsToldWhenThereIsMore(): void
+    public function testAnOwnerWithTooFewJobsGetsAMessageAboutMore(): void
     {
         $received = $this->post('a');
         $this->join('a');
@@ -129,7 +129,7 @@ trait GivesJobs
         Eventually::holds(static fn(): bool => $received->jobsAvailable > 0, 'there is a message');
     }
 
-    public function testWhoIsIdleIsToldOfWhatAnotherGivesBack(): void
+    public function testAnIdleOwnerGetsAMessageAboutAReleasedJob(): void
     {
         $received = $this->post('b');
         $this->submit('job');
@@ -141,7 +141,7 @@ trait GivesJobs
         self::assertSame(['job'], self::ids($this->claim('b')));
     }
 
-    public function testWhoCanNotBeReachedIsNotTheOnlyOneWhoIsTold(): void
+    public function testAnIdleAgentThatIsGoneDoesNotGetTheOnlyMessage(): void
     {
         $received = $this->post('b');
         $this->join('a');
@@ -153,7 +153,7 @@ trait GivesJobs
         Eventually::holds(static fn(): bool => $received->jobsAvailable > 0, 'there is a message');
     }
 
-    public function testWhatNobodyWantsAnyMoreIsNotInTheWay(): void
+    public function testWithdrawnJobsDoNotDelayOthers(): void
     {
         $received = $this->post('a');
         $ids = array_map(static fn(int $i): string => "unwanted-{$i}", range(1, 900));
@@ -185,7 +185,7 @@ trait GivesJobs
         self::assertSame('outcome', $this->outcome('one'));
     }
 
-    public function testWhatAnOwnerHasAndDoesNotKnowOfIsTold(): void
+    public function testClaimedJobsThatTheOwnerDoesNotKnowAreReturned(): void
     {
         $this->submit('one', 'two', 'three', 'four');
         $this->join('a');
@@ -209,7 +209,7 @@ trait GivesJobs
         self::assertSame([], $this->broker()->claimedJobs($this->queue(), 'a', ['one' => 2, 'two' => 1, 'three' => 1]));
     }
 
-    public function testAnOwnerIsToldWhatOfThatWhichItKnowsWasWithdrawn(): void
+    public function testKnownJobsThatWereWithdrawnAreReturned(): void
     {
         $this->submit('one', 'two');
         $this->claim($this->join('a'));
@@ -220,7 +220,7 @@ trait GivesJobs
         self::assertSame([1, true], [$held[0]->number, $held[0]->cancelled]);
     }
 
-    public function testAnOwnerHasNothingOfWhatItHasSettled(): void
+    public function testSettledJobsAreNotAmongTheClaimedJobs(): void
     {
         $this->submit('one', 'two');
         $deliveries = $this->claim($this->join('a'));
@@ -230,7 +230,7 @@ trait GivesJobs
         self::assertSame([], $this->broker()->claimedJobs($this->queue(), 'a', []));
     }
 
-    public function testWhoHasNoLeaseHasNothing(): void
+    public function testAnOwnerWithoutALeaseHasNoJobs(): void
     {
         self::thrown(LeaseLostException::class, fn() => $this->broker()->claimedJobs($this->queue(), 'a', []));
     }

@@ -17,7 +17,7 @@ use function Amp\delay;
  *
  * @phpstan-require-extends BrokerContract
  */
-trait IsLookedAt
+trait ReportsStates
 {
     public function testAnEmptyQueueHasNothing(): void
     {
@@ -98,7 +98,7 @@ trait IsLookedAt
         self::assertSame(['two', 'five'], self::ids($this->claim('a')));
     }
 
-    public function testThoseThatWaitAreListedHoweverManyRun(): void
+    public function testWaitingJobsAreListedAlsoWhenManyRun(): void
     {
         $this->submit(...array_map(static fn(int $i): string => "job-{$i}", range(1, 30)));
         $this->claim($this->join('a'), 28);
@@ -167,7 +167,7 @@ trait IsLookedAt
         self::assertSame('outcome', $this->outcome('job'));
     }
 
-    public function testWhoIsIdleIsToldOfARevivedJob(): void
+    public function testAnIdleOwnerGetsAMessageAboutARevivedJob(): void
     {
         $received = $this->post('a');
         $this->submit('job');
@@ -178,7 +178,7 @@ trait IsLookedAt
         Eventually::holds(static fn(): bool => $received->jobsAvailable > 0, 'there is a message');
     }
 
-    public function testWhoLooksForARevivedJobGetsItsOutcome(): void
+    public function testAMailboxOfALookupGetsTheOutcomeOfARevivedJob(): void
     {
         $received = $this->post();
         $this->submit('job');
@@ -225,7 +225,7 @@ trait IsLookedAt
         self::assertSame(['waits'], self::ids($this->claim('a')));
     }
 
-    public function testTheStatusOfAJobIsToldAndNothingIsChanged(): void
+    public function testTheStatusOfAJobIsReturnedWithoutSideEffects(): void
     {
         $received = $this->post('looks');
         $this->submit('waits', 'runs', 'done', 'dead', new Job('delayed', 'frame', delay: 60.0));
