@@ -32,6 +32,9 @@ final class HostedContext implements Context, ContextEvents
     /** Whether the host is being ended before it was ready. Waiting workers then need another host. */
     private bool $discarded = false;
 
+    /** State that the next fork inherits from the host; null for a host of threads. */
+    private ?InheritedState $inherited = null;
+
     /** @var array<int, array<string, mixed>> settings of workers that wait for the host to be ready, by worker */
     private array $waiting = [];
 
@@ -66,10 +69,14 @@ final class HostedContext implements Context, ContextEvents
 
     public function start(int $id, #[\SensitiveParameter] array $settings): void
     {
+        if ($this->kind === 'fork') {
+            $settings['inherited'] ??= InheritedState::current();
+        }
         if (!$this->started) {
             $this->failure = null;
             $this->stderr = '';
-            $this->processes->start(self::HOST, ['host' => $this->kind] + $settings);
+            $this->inherited = $this->kind === 'fork' ? InheritedState::current() : null;
+            $this->processes->start(self::HOST, ['host' => $this->kind, 'inherited' => null] + $settings);
             $this->started = true;
         }
         $this->workers[$id] = true;
@@ -238,6 +245,11 @@ final class HostedContext implements Context, ContextEvents
         if ($this->kind === 'thread' && $this->ends !== []) {
             $this->starts[$id] = [++$this->lastFrame, $settings];
         }
+        $inherited = $settings['inherited'] ?? null;
+        if ($inherited instanceof InheritedState && $this->inherited !== null) {
+            $settings['inherited'] = $inherited->changesSince($this->inherited);
+            $this->inherited = $inherited;
+        }
         $this->link?->send(WorkerProtocol::frame(WorkerProtocol::START, $id, serialize($settings)));
     }
 
@@ -252,13 +264,13 @@ final class HostedContext implements Context, ContextEvents
             $this->waiting = [];
         } elseif ($type === WorkerProtocol::NOT_READY) {
             $this->failure = TaskOutcome::startFailure($payload);
+        } elseif ($type === WorkerProtocol::NOT_STARTED && isset($this->workers[$id])) {
+            $this->forget($id);
+            $this->events->notStarted($id, WorkerStartException::impossible($payload));
         } elseif ($type === WorkerProtocol::PRINTED) {
             $this->events->printed($id, $payload, true);
         } elseif ($type === WorkerProtocol::ENDED && isset($this->workers[$id])) {
-            if (isset($this->timers[$id])) {
-                EventLoop::cancel($this->timers[$id]);
-            }
-            unset($this->workers[$id], $this->timers[$id], $this->ends[$id], $this->starts[$id]);
+            $this->forget($id);
             /** @var array{code: int, signal: int, peak: int} $exit */
             $exit = unpack('lcode/lsignal/Ppeak', $payload);
             $this->events->ended(
@@ -268,5 +280,13 @@ final class HostedContext implements Context, ContextEvents
                 $exit['peak'],
             );
         }
+    }
+
+    private function forget(int $id): void
+    {
+        if (isset($this->timers[$id])) {
+            EventLoop::cancel($this->timers[$id]);
+        }
+        unset($this->workers[$id], $this->timers[$id], $this->ends[$id], $this->starts[$id]);
     }
 }

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-use Spindle\Internal\Launcher\Environment;
 use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
 use Spindle\Internal\Launcher\PhpBinary;
@@ -40,21 +39,15 @@ final class ProcessContext implements Context
 
     public function start(int $id, #[\SensitiveParameter] array $settings): void
     {
-        clearstatcache();
-        $directory = getcwd();
-        if ($directory === false || !is_dir($directory)) {
-            throw WorkerStartException::impossible(
-                'the working directory of this process no longer exists. Change to another one with chdir()',
-            );
-        }
+        $inherited = InheritedState::current();
         $this->launcher ??= $this->launch();
-        $this->launcher->useEnvironment(Environment::variables());
-        $strings = implode("\0", [$directory, '', ...$this->command]);
+        $this->launcher->useEnvironment($inherited->environment);
+        $strings = implode("\0", [$inherited->directory, '', ...$this->command]);
         $flags = LauncherProtocol::STREAM_STDOUT | LauncherProtocol::STREAM_STDERR | LauncherProtocol::INPUT_INLINE;
         $this->launcher->send(LauncherProtocol::frame(
             LauncherProtocol::RUN,
             $id,
-            pack('VveeVVv', 0, $flags, 0.0, 0.0, 0, \strlen($strings), umask()) . $strings . serialize($settings),
+            pack('VveeVVv', 0, $flags, 0.0, 0.0, 0, \strlen($strings), $inherited->umask) . $strings . serialize($settings),
         ));
     }
 

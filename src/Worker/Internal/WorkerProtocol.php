@@ -45,6 +45,7 @@ final class WorkerProtocol
     public const ENDED = 35;
     public const PRINTED = 36;
     public const HOST = 37;
+    public const NOT_STARTED = 38;
 
     // Kinds of packed values.
     public const SERIALIZED = 0;

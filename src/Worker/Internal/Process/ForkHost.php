@@ -33,11 +33,14 @@ final class ForkHost
     /** Gives each fork its own standard error. Without it, the forks share one. */
     private readonly ?Libc $libc;
 
+    private readonly InheritedChanges $changes;
+
     /** Value of SPINDLE_COMMAND for all processes of this pool, without the worker's number at its end. */
     private readonly string $token;
 
     public function __construct(private readonly PoolLink $link)
     {
+        $this->changes = new InheritedChanges();
         $this->libc = \extension_loaded('FFI') ? self::libc() : null;
         $this->token = (string) preg_replace('/\.\d+$/D', '', (string) getenv('SPINDLE_COMMAND'));
     }
@@ -99,14 +102,28 @@ final class ForkHost
     }
 
     /** @return array<string, mixed>|null */
-    private function fork(int $id, #[\SensitiveParameter] string $settings): ?array
+    private function fork(int $id, #[\SensitiveParameter] string $bytes): ?array
     {
+        /**
+         * @var array{
+         *     inherited: array{
+         *         directory: string, moved: bool, umask: int|null, set: array<array-key, string>,
+         *         unset: list<int|string>,
+         *     },
+         * } $settings
+         */
+        $settings = unserialize($bytes, ['allowed_classes' => false]);
+        $refused = $this->changes->apply($settings['inherited']);
+        if ($refused !== null) {
+            $this->link->send(WorkerProtocol::NOT_STARTED, $id, $refused);
+
+            return null;
+        }
+        unset($settings['inherited']);
         $pipe = $this->pipe();
         $pid = @pcntl_fork();
         if ($pid === 0) {
             $this->becomeWorker($id, $pipe);
-            /** @var array<string, mixed> $settings */
-            $settings = unserialize($settings, ['allowed_classes' => false]);
 
             return $settings;
         }

@@ -46,6 +46,7 @@ final class WorkerBoot
         foreach (['Files', 'ProcessTree', 'Integers', 'LibcFunctions', 'Libc'] as $class) {
             require_once \dirname(__DIR__, 3) . "/Internal/Launcher/Process/{$class}.php";
         }
+        require_once __DIR__ . '/InheritedChanges.php';
         require_once __DIR__ . '/ForkHost.php';
         require_once __DIR__ . '/ThreadHost.php';
         /** @var list<string> $files */

@@ -1,0 +1,72 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+/**
+ * Applies changes of the pool's process to the host of its forks, so that the next fork inherits them. What the
+ * bootstrap changed stays, unless the pool's process has changed the same thing since.
+ */
+final class InheritedChanges
+{
+    /** Variables of $_SERVER that PHP sets after those of the environment. */
+    private const OWN_VARIABLES = [
+        'PHP_SELF', 'SCRIPT_NAME', 'SCRIPT_FILENAME', 'PATH_TRANSLATED', 'DOCUMENT_ROOT', 'REQUEST_TIME',
+        'REQUEST_TIME_FLOAT', 'argv', 'argc',
+    ];
+
+    /** Whether the host could not change to the directory of an earlier worker. */
+    private bool $isElsewhere = false;
+
+    /**
+     * @param array{
+     *     directory: string, moved: bool, umask: int|null, set: array<array-key, string>, unset: list<int|string>,
+     * } $changes {@see \Spindle\Worker\Internal\InheritedState::changesSince()}
+     *
+     * @return string|null why no worker can be started
+     */
+    public function apply(#[\SensitiveParameter] array $changes): ?string
+    {
+        if ($changes['umask'] !== null) {
+            umask($changes['umask']);
+        }
+        $this->changeEnvironment($changes['set'], $changes['unset']);
+        if (!$changes['moved'] && !$this->isElsewhere && getcwd() !== false) {
+            return null;
+        }
+        $this->isElsewhere = !@chdir($changes['directory']);
+
+        return $this->isElsewhere
+            ? "Can't enter the working directory '{$changes['directory']}': "
+                . (error_get_last()['message'] ?? 'unknown reason')
+            : null;
+    }
+
+    /**
+     * @param array<array-key, string> $set
+     * @param list<int|string>          $unset
+     */
+    private function changeEnvironment(#[\SensitiveParameter] array $set, array $unset): void
+    {
+        $order = strtoupper((string) \ini_get('variables_order'));
+        $inEnv = str_contains($order, 'E');
+        $inServer = str_contains($order, 'S');
+        foreach ($unset as $name) {
+            putenv((string) $name);
+            unset($_ENV[$name]);
+            if (!\in_array($name, self::OWN_VARIABLES, true)) {
+                unset($_SERVER[$name]);
+            }
+        }
+        foreach ($set as $name => $value) {
+            putenv("{$name}={$value}");
+            if ($inEnv) {
+                $_ENV[$name] = $value;
+            }
+            if ($inServer && !\in_array($name, self::OWN_VARIABLES, true)) {
+                $_SERVER[$name] = $value;
+            }
+        }
+    }
+}
