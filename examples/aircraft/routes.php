@@ -23,13 +23,13 @@ return [
     ],
     [ // $regexpList
         0 => '{^(?'
-                . '|/aircraft/(?'
-                    . '|((?!(?:import|export|events)(?:/|$))[^/]+)(?'
-                        . '|(*:65)'
-                    . ')'
-                    . '|((?!(?:import|export|events)(?:/|$))[^/]+)/certificate(*:127)'
-                . ')'
-            . ')/?$}sD',
+                .'|/aircraft/(?'
+                    .'|((?!(?:import|export|events)(?:/|$))[^/]+)(?'
+                        .'|(*:65)'
+                    .')'
+                    .'|((?!(?:import|export|events)(?:/|$))[^/]+)/certificate(*:127)'
+                .')'
+            .')/?$}sD',
     ],
     [ // $dynamicRoutes
         65 => [
