@@ -198,8 +198,10 @@ final class Message
     public static function welcome(int $pid = 4711, int $secret = 815): string
     {
         $parameters = [
-            'server_version' => '15.0', 'server_encoding' => 'UTF8', 'client_encoding' => 'UTF8', 'DateStyle' => 'ISO, MDY',
-            'IntervalStyle' => 'postgres', 'TimeZone' => 'UTC', 'integer_datetimes' => 'on', 'standard_conforming_strings' => 'on',
+            'server_version' => '15.0', 'server_encoding' => 'UTF8', 'client_encoding' => 'UTF8',
+            'DateStyle' => 'ISO, MDY',
+            'IntervalStyle' => 'postgres', 'TimeZone' => 'UTC', 'integer_datetimes' => 'on',
+            'standard_conforming_strings' => 'on',
         ];
 
         return self::authenticationOk()

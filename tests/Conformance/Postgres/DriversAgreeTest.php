@@ -21,8 +21,10 @@ use Spindle\Tests\Unit\Postgres\Types\RandomValues;
 final class DriversAgreeTest extends PostgresContract
 {
     private const TYPES = [
-        'bool' => 16, 'bytea' => 17, 'int8' => 20, 'float8' => 701, 'text' => 25, 'jsonb' => 3802, 'date' => 1082, 'timestamp' => 1114, 'timestamptz' => 1184, 'interval' => 1186,
-        'bool[]' => 1000, 'bytea[]' => 1001, 'int8[]' => 1016, 'float8[]' => 1022, 'text[]' => 1009, 'jsonb[]' => 3807, 'date[]' => 1182, 'timestamp[]' => 1115, 'timestamptz[]' => 1185, 'interval[]' => 1187,
+        'bool' => 16, 'bytea' => 17, 'int8' => 20, 'float8' => 701, 'text' => 25, 'jsonb' => 3802, 'date' => 1082,
+        'timestamp' => 1114, 'timestamptz' => 1184, 'interval' => 1186,
+        'bool[]' => 1000, 'bytea[]' => 1001, 'int8[]' => 1016, 'float8[]' => 1022, 'text[]' => 1009,
+        'jsonb[]' => 3807, 'date[]' => 1182, 'timestamp[]' => 1115, 'timestamptz[]' => 1185, 'interval[]' => 1187,
     ];
 
     protected function driver(): PostgresDriver

@@ -49,7 +49,8 @@ final class Gate
     public function waiting(): int
     {
         return (int) $this->ask(
-            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = {$this->key} AND classid = 0 AND NOT granted",
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = {$this->key} AND classid = 0 "
+                . 'AND NOT granted',
         );
     }
 

@@ -40,7 +40,9 @@ abstract class PoolContract extends LinkContract
         };
 
         // @phpstan-ignore argument.type
-        return new PostgresPool($this->options(), $maxConnections, new PostgresPoolOptions(...['onWarning' => $warn, ...$options]));
+        $poolOptions = new PostgresPoolOptions(...['onWarning' => $warn, ...$options]);
+
+        return new PostgresPool($this->options(), $maxConnections, $poolOptions);
     }
 
     /** @return list<string> warnings so far */

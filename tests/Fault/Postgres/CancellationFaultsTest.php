@@ -59,7 +59,8 @@ final class CancellationFaultsTest extends TestCase
     protected function tearDown(): void
     {
         Cluster::ask(
-            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = '{$this->table}'::regclass AND pid <> pg_backend_pid()",
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = '{$this->table}'::regclass "
+                . 'AND pid <> pg_backend_pid()',
         );
         Cluster::ask("DROP TABLE {$this->table}");
     }
@@ -227,7 +228,8 @@ final class CancellationFaultsTest extends TestCase
         ];
         yield 'a script' => [static function (PostgresLink $link, string $table, Cancellation $cancellation): int {
             $link->executeScript(
-                "INSERT INTO {$table} SELECT i FROM generate_series(1, 10000) AS i; SELECT pg_sleep(0.002); INSERT INTO {$table} SELECT i FROM generate_series(10001, 20000) AS i",
+                "INSERT INTO {$table} SELECT i FROM generate_series(1, 10000) AS i; SELECT pg_sleep(0.002); "
+                    . "INSERT INTO {$table} SELECT i FROM generate_series(10001, 20000) AS i",
                 $cancellation,
             );
 

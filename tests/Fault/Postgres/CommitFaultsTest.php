@@ -50,8 +50,10 @@ final class CommitFaultsTest extends TestCase
         // A COMMIT lasts the seconds in the row.
         Cluster::ask(<<<SQL
             CREATE TABLE {$this->table} (id int PRIMARY KEY, seconds float NOT NULL DEFAULT 0);
-            CREATE FUNCTION {$this->table}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(NEW.seconds); RETURN NULL; END';
-            CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON {$this->table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.seconds > 0) EXECUTE FUNCTION {$this->table}();
+            CREATE FUNCTION {$this->table}() RETURNS trigger LANGUAGE plpgsql
+                AS 'BEGIN PERFORM pg_sleep(NEW.seconds); RETURN NULL; END';
+            CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON {$this->table} DEFERRABLE INITIALLY DEFERRED
+                FOR EACH ROW WHEN (NEW.seconds > 0) EXECUTE FUNCTION {$this->table}();
             SQL);
         $this->proxy = FaultyProxy::before(Cluster::shared());
     }
@@ -101,7 +103,8 @@ final class CommitFaultsTest extends TestCase
 
             $committed = $this->settled() === [['id' => (string) $bytes]];
             Cluster::ask("TRUNCATE {$this->table}");
-            $seen[($outcome === 'done' ? 'done' : get_debug_type($outcome)) . ($committed ? ', committed' : ', not committed')] = true;
+            $kind = $outcome === 'done' ? 'done' : get_debug_type($outcome);
+            $seen[$kind . ($committed ? ', committed' : ', not committed')] = true;
             $bytes += Scale::of(10) === 10 ? 1 : mt_rand(1, 5);
         } while ($bytes < 500 && $outcome !== 'done');
 
@@ -322,7 +325,8 @@ final class CommitFaultsTest extends TestCase
         $pid = null;
         Eventually::holds(static function () use (&$pid): bool {
             $pid = Cluster::ask(
-                "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query = 'COMMIT' AND wait_event = 'PgSleep'",
+                "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query = 'COMMIT' "
+                    . "AND wait_event = 'PgSleep'",
             )[0]['pid']
                 ?? null;
 

@@ -163,7 +163,8 @@ final class ConnectFaultsTest extends TestCase
         self::assertInstanceOf(ConnectionFailedException::class, $failure);
         self::assertSame(
             "Could not connect to PostgreSQL: 127.0.0.1:{$closed}: connection refused; "
-            . "127.0.0.1:{$http->port}: the server does not speak the protocol of PostgreSQL, it sent: 'HTTP/1.1 400 Bad Request\\r\\n\\r\\n'; "
+            . "127.0.0.1:{$http->port}: the server does not speak the protocol of PostgreSQL, it sent: "
+            . "'HTTP/1.1 400 Bad Request\\r\\n\\r\\n'; "
             . "127.0.0.1:{$full->port}: sorry, too many clients already (53300); "
             . "127.0.0.1:{$starting->port}: the database system is starting up (57P03)",
             $failure->getMessage(),

@@ -358,7 +358,8 @@ final class MessageFaultsTest extends TestCase
             self::assertSame(
                 [
                     '57P01',
-                    'Nothing was sent: The connection to PostgreSQL was lost: the server ended it: terminating connection (SQLSTATE 57P01)',
+                    'Nothing was sent: The connection to PostgreSQL was lost: the server ended it: terminating '
+                        . 'connection (SQLSTATE 57P01)',
                 ],
                 [$idle->sqlState, $idle->getMessage()],
             );
@@ -368,7 +369,8 @@ final class MessageFaultsTest extends TestCase
                 self::assertSame(
                     [
                         '57P01',
-                        'The connection to PostgreSQL was lost: the server ended it: terminating connection (SQLSTATE 57P01)',
+                        'The connection to PostgreSQL was lost: the server ended it: terminating connection '
+                            . '(SQLSTATE 57P01)',
                     ],
                     [$busy->sqlState, $busy->getMessage()],
                 );

@@ -43,8 +43,10 @@ final class OutlivesTest extends TestCase
         $this->table = 'outlives_' . bin2hex(random_bytes(4));
         Cluster::ask(<<<SQL
             CREATE TABLE {$this->table} (id int, seconds float NOT NULL DEFAULT 0);
-            CREATE FUNCTION {$this->table}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(NEW.seconds); RETURN NULL; END';
-            CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON {$this->table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.seconds > 0) EXECUTE FUNCTION {$this->table}();
+            CREATE FUNCTION {$this->table}() RETURNS trigger LANGUAGE plpgsql
+                AS 'BEGIN PERFORM pg_sleep(NEW.seconds); RETURN NULL; END';
+            CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON {$this->table} DEFERRABLE INITIALLY DEFERRED
+                FOR EACH ROW WHEN (NEW.seconds > 0) EXECUTE FUNCTION {$this->table}();
             SQL);
     }
 

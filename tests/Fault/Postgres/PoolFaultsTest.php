@@ -316,20 +316,26 @@ final class PoolFaultsTest extends TestCase
         $pool = $this->pool(1);
         $look = static fn(): array
             => $pool->transaction(static fn(Transaction $transaction): array => $transaction->query(<<<'SQL'
-            SELECT current_setting('work_mem'), current_setting('search_path'), current_user, current_setting('role'), current_setting('TimeZone'),
+            SELECT current_setting('work_mem'), current_setting('search_path'), current_user,
+                current_setting('role'), current_setting('TimeZone'),
                 (SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND pg_table_is_visible(oid)),
                 (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
                 (SELECT count(*) FROM pg_cursors), (SELECT count(*) FROM pg_listening_channels()),
-                (SELECT count(*) FROM pg_prepared_statements WHERE from_sql), pg_backend_pid(), current_setting('client_connection_check_interval')
+                (SELECT count(*) FROM pg_prepared_statements WHERE from_sql), pg_backend_pid(),
+                current_setting('client_connection_check_interval')
             SQL)->lists()[0]);
         $before = $look();
         $changes = [
-            "SET work_mem = '1MB'", 'SET search_path = pg_catalog', 'SET ROLE pg_monitor', 'SET SESSION AUTHORIZATION pg_monitor', "SET TimeZone = 'Asia/Tokyo'",
-            'CREATE TEMPORARY TABLE left_behind (a int)', 'SELECT pg_advisory_lock(7)', 'SELECT pg_advisory_lock_shared(7)',
-            'DECLARE left_open CURSOR WITH HOLD FOR SELECT 1', 'LISTEN left_behind', 'PREPARE left_behind AS SELECT 1', "SELECT set_config('work_mem', '2MB', false)",
+            "SET work_mem = '1MB'", 'SET search_path = pg_catalog', 'SET ROLE pg_monitor',
+            'SET SESSION AUTHORIZATION pg_monitor', "SET TimeZone = 'Asia/Tokyo'",
+            'CREATE TEMPORARY TABLE left_behind (a int)', 'SELECT pg_advisory_lock(7)',
+            'SELECT pg_advisory_lock_shared(7)',
+            'DECLARE left_open CURSOR WITH HOLD FOR SELECT 1', 'LISTEN left_behind',
+            'PREPARE left_behind AS SELECT 1', "SELECT set_config('work_mem', '2MB', false)",
             'SET client_connection_check_interval = 0',
             // Changes that the text does not show.
-            "DO $$ BEGIN PERFORM set_config('work_mem', '3MB', false); PERFORM pg_advisory_lock(8); CREATE TEMPORARY TABLE hidden (a int); END $$",
+            "DO $$ BEGIN PERFORM set_config('work_mem', '3MB', false); PERFORM pg_advisory_lock(8); "
+                . 'CREATE TEMPORARY TABLE hidden (a int); END $$',
         ];
         foreach ($changes as $change) {
             foreach ([
@@ -373,7 +379,9 @@ final class PoolFaultsTest extends TestCase
     {
         $function = 'hidden_' . bin2hex(random_bytes(4));
         Cluster::ask(
-            "CREATE FUNCTION {$function}() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('work_mem', '1MB', false); PERFORM pg_advisory_lock(9); CREATE TEMPORARY TABLE hidden (a int); END $$",
+            "CREATE FUNCTION {$function}() RETURNS void LANGUAGE plpgsql AS $$ BEGIN "
+                . "PERFORM set_config('work_mem', '1MB', false); PERFORM pg_advisory_lock(9); "
+                . 'CREATE TEMPORARY TABLE hidden (a int); END $$',
         );
         $pool = $this->pool(1);
         $connection = $pool->acquire();
@@ -384,7 +392,8 @@ final class PoolFaultsTest extends TestCase
         self::assertSame(
             [['4MB', 0, null]],
             $pool->query(
-                "SELECT current_setting('work_mem'), (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()), to_regclass('pg_temp.hidden')::text",
+                "SELECT current_setting('work_mem'), (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' "
+                    . "AND pid = pg_backend_pid()), to_regclass('pg_temp.hidden')::text",
             )->lists(),
         );
         self::assertSame(1, $pool->stats()->opened);

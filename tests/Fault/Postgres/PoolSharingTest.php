@@ -307,7 +307,8 @@ final class PoolSharingTest extends TestCase
                 delay(0);
                 delay(0);
                 // The answer arrives long before it is read.
-                for ($begin = BusyTime::until((int) hrtime(true)); BusyTime::until((int) hrtime(true)) - $begin < 60_000_000;) {
+                $begin = BusyTime::until((int) hrtime(true));
+                while (BusyTime::until((int) hrtime(true)) - $begin < 60_000_000) {
                     hash('sha256', 'work');
                 }
                 $query->await();

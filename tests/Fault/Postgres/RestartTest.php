@@ -66,7 +66,8 @@ final class RestartTest extends TestCase
             CREATE TABLE tokens (token text NOT NULL);
             CREATE TABLE facts AS
             SELECT id, payload, md5(id || payload) AS checksum
-            FROM (SELECT id, repeat(md5(id::text), 1 + id * id % 700) AS payload FROM generate_series(1, 300) AS id) AS fact;
+            FROM (SELECT id, repeat(md5(id::text), 1 + id * id % 700) AS payload
+                FROM generate_series(1, 300) AS id) AS fact;
             ALTER TABLE facts ADD PRIMARY KEY (id);
             SQL, $dsn);
         $this->pool = new PostgresPool($dsn, 10, new PostgresPoolOptions(acquireTimeout: 30));

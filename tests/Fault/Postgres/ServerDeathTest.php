@@ -261,8 +261,10 @@ final class ServerDeathTest extends TestCase
         self::ask(<<<'SQL'
             DROP TABLE IF EXISTS death;
             CREATE TABLE death (a int);
-            CREATE OR REPLACE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(30); RETURN NULL; END';
-            CREATE CONSTRAINT TRIGGER linger AFTER INSERT ON death DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION linger();
+            CREATE OR REPLACE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql
+                AS 'BEGIN PERFORM pg_sleep(30); RETURN NULL; END';
+            CREATE CONSTRAINT TRIGGER linger AFTER INSERT ON death DEFERRABLE INITIALLY DEFERRED
+                FOR EACH ROW EXECUTE FUNCTION linger();
             SQL);
         foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
             $link = self::link($make);
@@ -482,7 +484,11 @@ final class ServerDeathTest extends TestCase
                     }
                     // Blocks, so that the client can't notice the end too early.
                     $end($pid);
-                    Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($pid), 'the backend has ended', 20);
+                    Eventually::holdsByItself(
+                        static fn(): bool => !Processes::isAlive($pid),
+                        'the backend has ended',
+                        20,
+                    );
                     if ($when === 'between queries') {
                         Eventually::holds(
                             static fn(): bool
@@ -509,7 +515,8 @@ final class ServerDeathTest extends TestCase
         $pid = null;
         Eventually::holds(static function () use (&$pid): bool {
             $pid = (self::ask(
-                "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND query !~ 'set_config'",
+                "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() "
+                    . "AND backend_type = 'client backend' AND query !~ 'set_config'",
             ) ?? [])[0]['pid']
                 ?? null;
 

@@ -251,7 +251,8 @@ final class SharedLocksTest extends TestCase
     {
         Eventually::holds(
             fn(): bool => Cluster::ask(
-                "SELECT 1 FROM pg_locks WHERE NOT granted AND (relation = '{$this->table}'::regclass OR locktype IN ('transactionid', 'tuple'))",
+                "SELECT 1 FROM pg_locks WHERE NOT granted AND (relation = '{$this->table}'::regclass "
+                    . "OR locktype IN ('transactionid', 'tuple'))",
             ) !== [],
             'a statement waits for a lock',
         );

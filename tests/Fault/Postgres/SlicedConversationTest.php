@@ -28,7 +28,8 @@ final class SlicedConversationTest extends TestCase
     use UsesCluster;
 
     private const LOST = 'Spindle\Postgres\ConnectionLostException: ';
-    private const END = 'The connection to PostgreSQL was lost: the server ended it: terminating connection (SQLSTATE 57P01)';
+    private const END = 'The connection to PostgreSQL was lost: the server ended it: '
+        . 'terminating connection (SQLSTATE 57P01)';
     private const TWO_ROWS = '[{"a":"1","b":"x"},{"a":null,"b":""}]';
     private const TWO_LISTS = '[["1","x"],[null,""]]';
     private const ERROR = 'Spindle\Postgres\QueryException: no such table (SQLSTATE 42P01)';

@@ -53,7 +53,9 @@ final class ConnectTest extends TestCase
             [['connect test', '4500ms', "a, 'b'", '\\', 'ISO, MDY', (string) $session->pid]],
             self::ask(
                 $session,
-                "select current_setting('application_name'), current_setting('statement_timeout'), current_setting('search_path'), current_setting('my.own'), current_setting('DateStyle'), pg_backend_pid()",
+                "select current_setting('application_name'), current_setting('statement_timeout'), "
+                    . "current_setting('search_path'), current_setting('my.own'), current_setting('DateStyle'), "
+                    . 'pg_backend_pid()',
             ),
         );
         if (version_compare($session->parameters['server_version'], '14', '>=')) {
@@ -258,7 +260,10 @@ final class ConnectTest extends TestCase
             self::assertSame($standby->host, $connect($target->value, $primary, $standby), $target->value);
         }
         self::assertSame($primary->host, $connect('prefer-standby', $primary));
-        self::assertStringContainsString("the server is a primary, but 'standby' was requested", $connect('standby', $primary));
+        self::assertStringContainsString(
+            "the server is a primary, but 'standby' was requested",
+            $connect('standby', $primary),
+        );
         self::assertStringContainsString(
             "the server is a standby, but 'read-write' was requested",
             $connect('read-write', $standby),
@@ -283,7 +288,8 @@ final class ConnectTest extends TestCase
             authority: $certificates->authority,
         ));
         Cluster::ask(
-            "create role bycert login; create role bypassword login password 'secret'; set password_encryption = 'md5'; create role bymd5 login password 'secret'",
+            "create role bycert login; create role bypassword login password 'secret'; "
+                . "set password_encryption = 'md5'; create role bymd5 login password 'secret'",
             $cluster->dsn(),
         );
         $options = PostgresOptions::of($cluster->tcpDsn(host: 'localhost', sslrootcert: $certificates->authority));

@@ -61,7 +61,9 @@ final class PgsqlConnectTest extends TestCase
         self::assertSame(
             [["it's a \\ test", '4500ms', "a, 'b'", '\\', 'ISO, MDY', 'UTF8', $session->backendPid()]],
             $session->query(
-                "SELECT current_setting('application_name'), current_setting('statement_timeout'), current_setting('search_path'), current_setting('my.own'), current_setting('DateStyle'), current_setting('client_encoding'), pg_backend_pid()",
+                "SELECT current_setting('application_name'), current_setting('statement_timeout'), "
+                    . "current_setting('search_path'), current_setting('my.own'), current_setting('DateStyle'), "
+                    . "current_setting('client_encoding'), pg_backend_pid()",
             )->lists(),
         );
         self::assertSame('2s', $session->query('SHOW client_connection_check_interval')->value());

@@ -117,7 +117,9 @@ final class PgsqlSessionTest extends TestCase
             ["INSERT INTO {$table} VALUES (\$1, \$2)", [2, null]],
             ["INSERT INTO {$table} VALUES (\$1, \$2)", [3, '']],
             [
-                "DO 'BEGIN RAISE EXCEPTION USING MESSAGE = ''m'', DETAIL = ''d'', HINT = ''h'', ERRCODE = ''ZZ123'', TABLE = ''t'', COLUMN = ''c'', DATATYPE = ''y'', SCHEMA = ''s'', CONSTRAINT = ''n''; END'",
+                "DO 'BEGIN RAISE EXCEPTION USING MESSAGE = ''m'', DETAIL = ''d'', HINT = ''h'', "
+                    . "ERRCODE = ''ZZ123'', TABLE = ''t'', COLUMN = ''c'', DATATYPE = ''y'', SCHEMA = ''s'', "
+                    . "CONSTRAINT = ''n''; END'",
                 [],
             ],
             ['SELECT nothing', []],
@@ -226,7 +228,8 @@ final class PgsqlSessionTest extends TestCase
                 require '{$autoload}';
                 ini_set('display_errors', '0');
                 ini_set('log_errors', '0');
-                \$options = Spindle\\Postgres\\PostgresOptions::of('{$dsn}')->with(['driver' => Spindle\\Postgres\\PostgresDriver::ExtPgsql]);
+                \$options = Spindle\\Postgres\\PostgresOptions::of('{$dsn}')
+                    ->with(['driver' => Spindle\\Postgres\\PostgresDriver::ExtPgsql]);
                 \$connection = Spindle\\Postgres\\PostgresConnection::connect(\$options);
                 Revolt\\EventLoop::delay(0.1, static function (): void { {$end} });
                 \$connection->query('SELECT pg_sleep(1000)');
@@ -521,7 +524,9 @@ final class PgsqlSessionTest extends TestCase
         $session = self::open();
         $table = self::table('id int');
         Cluster::ask(
-            "CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE NOTICE ''%'', NEW.id; RETURN NEW; END'; CREATE TRIGGER t BEFORE INSERT ON {$table} FOR EACH ROW EXECUTE FUNCTION {$table}_f()",
+            "CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE NOTICE ''%'', "
+                . "NEW.id; RETURN NEW; END'; CREATE TRIGGER t BEFORE INSERT ON {$table} FOR EACH ROW "
+                . "EXECUTE FUNCTION {$table}_f()",
         );
         $ignores = \ini_get('pgsql.ignore_notice');
         foreach (['0', '1'] as $ignore) {

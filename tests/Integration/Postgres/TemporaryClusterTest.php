@@ -22,9 +22,6 @@ final class TemporaryClusterTest extends TestCase
     use EndsWithItsOwner;
     use LeavesNothing;
 
-    /** Microseconds after which a start is still in progress. */
-    private const STARTING = 40_000;
-
     public function testItAnswersOnItsUnixSocketAndWithThePasswordOnTcp(): void
     {
         $cluster = TemporaryCluster::start();
@@ -235,7 +232,8 @@ final class TemporaryClusterTest extends TestCase
         $this->expectException(ClusterException::class);
         $this->expectExceptionMessage('No PostgreSQL 8 server is installed');
         $this->expectExceptionMessage(
-            'On Debian, install the package postgresql-8. Or give their directory: TemporaryClusterOptions(binaries: ...)',
+            'On Debian, install the package postgresql-8. Or give their directory: '
+                . 'TemporaryClusterOptions(binaries: ...)',
         );
         TemporaryCluster::start([], new TemporaryClusterOptions(version: 8));
     }

@@ -30,7 +30,8 @@ $one->close();
 
 $one = $open();
 $found['found again'] = $one->backendPid() === $pid;
-$state = "SELECT current_setting('statement_timeout'), current_setting('my.own'), to_regclass('t')::text, count(*), $1::text FROM pg_locks WHERE locktype = 'advisory'";
+$state = "SELECT current_setting('statement_timeout'), current_setting('my.own'), to_regclass('t')::text, "
+    . "count(*), $1::text FROM pg_locks WHERE locktype = 'advisory'";
 $found['as at first'] = $one->query($state, ['a'])->lists();
 $one->query('BEGIN');
 $one->close();

@@ -292,7 +292,12 @@ final class ConversationTest extends TestCase
 
         self::assertSame(
             [false, true, false, false],
-            [$cancelled->isStoppedByMistake, $signalledTwice->isStoppedByMistake, $stoppedByOthers->isStoppedByMistake, $sentLater->isStoppedByMistake],
+            [
+                $cancelled->isStoppedByMistake,
+                $signalledTwice->isStoppedByMistake,
+                $stoppedByOthers->isStoppedByMistake,
+                $sentLater->isStoppedByMistake,
+            ],
         );
     }
 
@@ -383,7 +388,8 @@ final class ConversationTest extends TestCase
                         static fn(string $rows): string => substr($rows, 0, -MessageReader::PADDING),
                         $exchange->chunks,
                     ),
-                ), $exchange->rows, $exchange->affected(), $exchange->description, $exchange->parameters, $exchange->error?->sqlState(),
+                ), $exchange->rows, $exchange->affected(), $exchange->description, $exchange->parameters,
+                $exchange->error?->sqlState(),
                 $exchange->error?->field('D'), $exchange->suspended, $exchange->done, $exchange->status,
             ];
         }

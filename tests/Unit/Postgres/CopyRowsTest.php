@@ -148,7 +148,8 @@ final class CopyRowsTest extends TestCase
         foreach ([[[1], '2'], ['1', [2]], [1], [null], ['1', 2], [[1], null], [new \SplFileInfo('a')]] as $input) {
             try {
                 // @phpstan-ignore argument.type
-                iterator_to_array(CopyRows::of('COPY t FROM STDIN', $input, new Types(), static fn(): array => [self::INT]));
+                $rows = CopyRows::of('COPY t FROM STDIN', $input, new Types(), static fn(): array => [self::INT]);
+                iterator_to_array($rows);
                 self::fail('Not refused: ' . json_encode($input));
             } catch (\LogicException $thrown) {
                 self::assertStringContainsString('must be all strings or all arrays', $thrown->getMessage());

@@ -84,7 +84,7 @@ final class PendingCommitTest extends TestCase
         self::assertTrue($commit->isComplete());
 
         $this->expectException(ConnectionLostException::class);
-        $this->expectExceptionMessage('the transaction was cancelled, and the server did not answer its COMMIT within 5 s');
+        $this->expectExceptionMessage('the server did not answer its COMMIT within 5 s');
         $commit->await();
     }
 

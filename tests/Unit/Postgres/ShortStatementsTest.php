@@ -96,14 +96,17 @@ final class ShortStatementsTest extends TestCase
     public static function statements(): iterable
     {
         foreach ([
-            'SELECT 1', ' (select 1) union select 2', 'VALUES (1)', 'TABLE a', 'WITH a AS (SELECT 1) SELECT * FROM a', '/* a /* b */ */ select updated, shared FROM a',
+            'SELECT 1', ' (select 1) union select 2', 'VALUES (1)', 'TABLE a', 'WITH a AS (SELECT 1) SELECT * FROM a',
+            '/* a /* b */ */ select updated, shared FROM a',
             "SELECT substring('a' for 1)", 'SELECT a FROM b WHERE c = $1',
         ] as $sql) {
             yield $sql => [$sql, true, true];
         }
         foreach ([
-            'UPDATE a SET b = 1', 'insert into a values (1)', 'DELETE FROM a', 'MERGE INTO a USING b ON true WHEN MATCHED THEN DELETE', 'SELECT 1 FROM a FOR UPDATE',
-            "SELECT 1 FROM a FOR\nNO KEY UPDATE", 'SELECT 1 FROM a FOR /* a */ SHARE', 'select 1 from a for key share', 'WITH a AS (DELETE FROM b RETURNING *) SELECT * FROM a',
+            'UPDATE a SET b = 1', 'insert into a values (1)', 'DELETE FROM a',
+            'MERGE INTO a USING b ON true WHEN MATCHED THEN DELETE', 'SELECT 1 FROM a FOR UPDATE',
+            "SELECT 1 FROM a FOR\nNO KEY UPDATE", 'SELECT 1 FROM a FOR /* a */ SHARE',
+            'select 1 from a for key share', 'WITH a AS (DELETE FROM b RETURNING *) SELECT * FROM a',
             'SELECT 1 INTO a', 'SELECT pg_advisory_xact_lock(1)',
         ] as $sql) {
             yield $sql => [$sql, true, false];

@@ -167,7 +167,8 @@ trait CancelsOnTheServer
         $table = self::table('i int');
         $procedure = 'p_' . bin2hex(random_bytes(6));
         Observer::ask(
-            "CREATE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; PERFORM pg_sleep(0.05); END $$",
+            "CREATE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); "
+                . 'COMMIT; PERFORM pg_sleep(0.05); END $$',
         );
         foreach ([
             static fn(PostgresConnection $connection): mixed => $connection->query('SELECT pg_sleep(0.05)'),
@@ -247,14 +248,17 @@ trait CancelsOnTheServer
         $gate = new Gate();
         $name = 'p_' . bin2hex(random_bytes(6));
         Observer::ask(
-            "CREATE FUNCTION {$name}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM {$gate->call()}; RETURN NULL; END $$",
+            "CREATE FUNCTION {$name}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM {$gate->call()}; "
+                . 'RETURN NULL; END $$',
         );
         Observer::ask(
-            "CREATE PROCEDURE {$name}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; PERFORM {$gate->call()}; END $$",
+            "CREATE PROCEDURE {$name}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; "
+                . "PERFORM {$gate->call()}; END $$",
         );
         $deferred = self::table('i int');
         Observer::ask(
-            "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON {$deferred} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$name}_f()",
+            "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON {$deferred} DEFERRABLE INITIALLY DEFERRED "
+                . "FOR EACH ROW EXECUTE FUNCTION {$name}_f()",
         );
         foreach (["CALL {$name}()", 'COMMIT'] as $statement) {
             $connection = $this->connect();

@@ -24,8 +24,10 @@ trait CarriesTypes
     {
         $connection = $this->connect(json: JsonMode::Lossless);
         $texts = [
-            '{}', '[]', '{"0": 1}', '[{}, []]', '18446744073709551616', '-9223372036854775809', '9223372036854775807', '"123"', '"{}"', '""', '123', '1.50', '1.0', '0.1', '12345678901234567890.123456789',
-            'true', 'false', '{"a": [1, {"": null, "b": 9223372036854775808}], "number": "1"}', '"\\"quoted\\\\ 1.50\\""', '[1.0, 2, "3"]',
+            '{}', '[]', '{"0": 1}', '[{}, []]', '18446744073709551616', '-9223372036854775809', '9223372036854775807',
+            '"123"', '"{}"', '""', '123', '1.50', '1.0', '0.1', '12345678901234567890.123456789',
+            'true', 'false', '{"a": [1, {"": null, "b": 9223372036854775808}], "number": "1"}',
+            '"\\"quoted\\\\ 1.50\\""', '[1.0, 2, "3"]',
         ];
         foreach (['json', 'jsonb'] as $type) {
             $table = self::table("id int, value {$type}, list {$type}[]");
@@ -35,7 +37,8 @@ trait CarriesTypes
                 $connection->copyFrom("COPY {$table} FROM STDIN", [[$id + 100, $value, [$value, $value]]]);
             }
             $rows = $connection->query(
-                "SELECT value::jsonb::text AS value, list::jsonb[] = ARRAY[value, value]::jsonb[] AS same FROM {$table} ORDER BY id",
+                'SELECT value::jsonb::text AS value, list::jsonb[] = ARRAY[value, value]::jsonb[] AS same '
+                    . "FROM {$table} ORDER BY id",
             )->all();
             self::assertSame([...$texts, ...$texts], array_column($rows, 'value'), $type);
             self::assertNotContains(false, array_column($rows, 'same'), $type);

@@ -268,7 +268,11 @@ trait CopiesIn
             static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN (FORMAT csv)", [[1]]),
         );
         // @phpstan-ignore argument.type
-        self::refused(\LogicException::class, $link, static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [1]));
+        self::refused(
+            \LogicException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [1]),
+        );
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
     }
 

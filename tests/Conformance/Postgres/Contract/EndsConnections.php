@@ -96,7 +96,9 @@ trait EndsConnections
             Observer::ask("ALTER ROLE {$role} SET {$setting}");
         }
         $pool = new PostgresPool($this->options(user: $role, password: null), 1);
-        $values = "SELECT interval '1 year -2 days 03:04:05.6' AS i, 0.1::float8 + 0.2::float8 AS f, ARRAY[0.1::float4] AS g, '\\x00ff'::bytea AS b, \$1::text[] AS a, timestamp '2026-01-02 03:04:05' AS t";
+        $values = "SELECT interval '1 year -2 days 03:04:05.6' AS i, "
+            . "0.1::float8 + 0.2::float8 AS f, ARRAY[0.1::float4] AS g, "
+            . "'\\x00ff'::bytea AS b, \$1::text[] AS a, timestamp '2026-01-02 03:04:05' AS t";
         $expected = $this->connect()->query($values, [['x', null]])->one();
         try {
             foreach (['at first', 'after a reset'] as $when) {

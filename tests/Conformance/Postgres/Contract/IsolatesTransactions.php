@@ -334,10 +334,12 @@ trait IsolatesTransactions
         $table = self::table('i int');
         $function = "f_{$table}";
         Observer::ask(
-            "CREATE FUNCTION {$function}() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM ({$gate->statement()}); RETURN NULL; END \$\$",
+            "CREATE FUNCTION {$function}() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN "
+                . "PERFORM ({$gate->statement()}); RETURN NULL; END \$\$",
         );
         Observer::ask(
-            "CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$function}()",
+            "CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE INITIALLY DEFERRED "
+                . "FOR EACH ROW EXECUTE FUNCTION {$function}()",
         );
         $future = Async::run(
             static fn(): mixed => $connection->transaction(
@@ -359,10 +361,12 @@ trait IsolatesTransactions
         $gate = new Gate();
         $table = self::table('i int');
         Observer::ask(
-            "CREATE FUNCTION f_{$table}() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM ({$gate->statement()}); RETURN NULL; END \$\$",
+            "CREATE FUNCTION f_{$table}() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN "
+                . "PERFORM ({$gate->statement()}); RETURN NULL; END \$\$",
         );
         Observer::ask(
-            "CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION f_{$table}()",
+            "CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE INITIALLY DEFERRED "
+                . "FOR EACH ROW EXECUTE FUNCTION f_{$table}()",
         );
         $source = new DeferredCancellation();
         $future = Async::run(

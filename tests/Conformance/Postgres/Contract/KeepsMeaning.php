@@ -62,7 +62,8 @@ trait KeepsMeaning
                 ],
             );
         });
-        $stored = "SELECT (SELECT count(*) FROM {$this->first}.events) AS first, (SELECT min(at) = '2026-01-31 07:00:00+00' FROM {$this->second}.events) AS second";
+        $stored = "SELECT (SELECT count(*) FROM {$this->first}.events) AS first, "
+            . "(SELECT min(at) = '2026-01-31 07:00:00+00' FROM {$this->second}.events) AS second";
         self::assertSame([['first' => '2', 'second' => 't']], Observer::ask($stored));
     }
 

@@ -77,7 +77,8 @@ trait KeepsSecrets
         $connection = $this->connect();
         $table = self::table('a int, b text');
         Observer::ask(
-            "CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'row of % is bad', NEW.b; END $$",
+            "CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+                . "RAISE EXCEPTION 'row of % is bad', NEW.b; END $$",
         );
         Observer::ask("CREATE TRIGGER refuse BEFORE INSERT ON {$table} FOR EACH ROW EXECUTE FUNCTION {$table}_f()");
         foreach (['secret', "sec\tret", str_repeat('secret', 100)] as $value) {

@@ -54,7 +54,8 @@ trait LendsConnections
             static fn() => $connection->transaction(static fn(): bool => true),
             static fn() => $connection->backendPid(),
         ] as $verb) {
-            self::assertStringContainsString('released to its pool', self::thrown(\LogicException::class, $verb)->getMessage());
+            $message = self::thrown(\LogicException::class, $verb)->getMessage();
+            self::assertStringContainsString('released to its pool', $message);
         }
         self::assertUsable($pool);
     }
@@ -153,7 +154,8 @@ trait LendsConnections
         ];
         self::meanwhile();
         foreach (self::verbs($pool) as $verb) {
-            self::assertStringContainsString('2 calls wait', self::thrown(PoolTimeoutException::class, $verb)->getMessage());
+            $message = self::thrown(PoolTimeoutException::class, $verb)->getMessage();
+            self::assertStringContainsString('2 calls wait', $message);
         }
         $connection->release();
 
@@ -176,7 +178,8 @@ trait LendsConnections
         );
         $borrowed = [$pool->acquire(), $pool->acquire(), $pool->acquire()];
         foreach (self::verbs($pool) as $verb) {
-            self::assertStringContainsString('0 calls wait', self::thrown(PoolTimeoutException::class, $verb)->getMessage());
+            $message = self::thrown(PoolTimeoutException::class, $verb)->getMessage();
+            self::assertStringContainsString('0 calls wait', $message);
         }
         foreach ($borrowed as $connection) {
             $connection->release();

@@ -145,7 +145,8 @@ trait LimitsSizes
         $bytes = 0;
         $growth = self::growth(static function () use ($connection, &$bytes): void {
             foreach ($connection->stream(
-                "SELECT CASE WHEN i > 16000 THEN repeat('x', 300000) ELSE '' END AS x FROM generate_series(1, 16200) AS i",
+                "SELECT CASE WHEN i > 16000 THEN repeat('x', 300000) ELSE '' END AS x FROM generate_series(1, "
+                    . '16200) AS i',
             ) as $row) {
                 $bytes += \is_string($row['x']) ? \strlen($row['x']) : 0;
             }

@@ -70,7 +70,8 @@ trait Listens
         $this->awaitListener('flood');
         foreach ([0, 1, 2, 3, 4] as $thousand) {
             Observer::ask(
-                "SELECT pg_notify('flood', (1000 * {$thousand} + i)::text || '{$payload}') FROM generate_series(0, 999) AS i",
+                "SELECT pg_notify('flood', (1000 * {$thousand} + i)::text || '{$payload}') "
+                    . 'FROM generate_series(0, 999) AS i',
             );
         }
 

@@ -23,7 +23,8 @@ trait MakesObjects
     {
         $people = $this->link()
             ->query(
-                "SELECT * FROM (VALUES ('b', 1, 'Ada', NULL), ('a', 2, NULL, 'b')) AS v (kind, id, first_name, other_kind)",
+                "SELECT * FROM (VALUES ('b', 1, 'Ada', NULL), ('a', 2, NULL, 'b')) AS v (kind, id, first_name, "
+                    . 'other_kind)',
             )
             ->as(Person::class);
 

@@ -202,7 +202,8 @@ trait PreparesStatements
         $function = 'f_' . bin2hex(random_bytes(6));
         // The text does not show what the function does.
         $connection->execute(
-            "CREATE FUNCTION {$function}() RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'DEALLO' || 'CATE ALL'; RETURN 1; END $$",
+            "CREATE FUNCTION {$function}() RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
+                . "EXECUTE 'DEALLO' || 'CATE ALL'; RETURN 1; END $$",
         );
         foreach ([1, 2, 3] as $_) {
             self::assertUsable($connection);
@@ -227,7 +228,9 @@ trait PreparesStatements
         $procedure = 'p_' . bin2hex(random_bytes(6));
         foreach (['26000', '42P05', 'XX000', '0A000'] as $state) {
             Observer::ask(
-                "CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; RAISE EXCEPTION 'cache lookup failed for type 1' USING ERRCODE = '{$state}'; END $$",
+                "CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN "
+                    . "INSERT INTO {$table} VALUES (1); COMMIT; RAISE EXCEPTION 'cache lookup failed for type 1' "
+                    . "USING ERRCODE = '{$state}'; END $$",
             );
             foreach (['at first', 'once it is known'] as $when) {
                 Observer::ask("TRUNCATE {$table}");
@@ -242,7 +245,8 @@ trait PreparesStatements
             }
         }
         Observer::ask(
-            "CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (2); COMMIT; EXECUTE 'EXECUTE nowhere'; END $$",
+            "CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN "
+                . "INSERT INTO {$table} VALUES (2); COMMIT; EXECUTE 'EXECUTE nowhere'; END $$",
         );
         self::assertSame(
             '26000',
@@ -385,7 +389,8 @@ trait PreparesStatements
         $connection = $this->connect();
         $schema = 's_' . bin2hex(random_bytes(6));
         $connection->executeScript(
-            "CREATE SCHEMA {$schema}_a; CREATE SCHEMA {$schema}_b; CREATE TABLE {$schema}_a.t AS SELECT 1 AS a; CREATE TABLE {$schema}_b.t AS SELECT 'x' AS b",
+            "CREATE SCHEMA {$schema}_a; CREATE SCHEMA {$schema}_b; CREATE TABLE {$schema}_a.t AS SELECT 1 AS a; "
+                . "CREATE TABLE {$schema}_b.t AS SELECT 'x' AS b",
         );
         foreach (['a' => ['a' => 1], 'b' => ['b' => 'x']] as $which => $row) {
             $connection->execute("SET search_path = {$schema}_{$which}");

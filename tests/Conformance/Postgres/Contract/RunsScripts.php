@@ -43,7 +43,8 @@ trait RunsScripts
             UniqueViolationException::class,
             $link,
             static fn(PostgresLink $link) => $link->executeScript(
-                "INSERT INTO {$table} VALUES (1); CREATE TABLE {$table}_2 (); INSERT INTO {$table} VALUES (1); INSERT INTO {$table} VALUES (2)",
+                "INSERT INTO {$table} VALUES (1); CREATE TABLE {$table}_2 (); INSERT INTO {$table} VALUES (1); "
+                    . "INSERT INTO {$table} VALUES (2)",
             ),
         );
 

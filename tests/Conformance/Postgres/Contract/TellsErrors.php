@@ -175,7 +175,8 @@ trait TellsErrors
         $link->execute(<<<SQL
             CREATE FUNCTION {$function}() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
                 RAISE EXCEPTION 'a message' USING ERRCODE = 'ZZ123', DETAIL = 'a detail', HINT = 'a hint',
-                    SCHEMA = 'a schema', TABLE = 'a table', COLUMN = 'a column', DATATYPE = 'a type', CONSTRAINT = 'a constraint';
+                    SCHEMA = 'a schema', TABLE = 'a table', COLUMN = 'a column',
+                    DATATYPE = 'a type', CONSTRAINT = 'a constraint';
             END $$
             SQL);
         $thrown = self::refused(
@@ -267,7 +268,8 @@ trait TellsErrors
         $link = $this->link();
         $function = 'f_' . bin2hex(random_bytes(6));
         $link->execute(
-            "CREATE FUNCTION {$function}(a anyelement) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'bad %', a; END $$",
+            "CREATE FUNCTION {$function}(a anyelement) RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
+                . "RAISE EXCEPTION 'bad %', a; END $$",
         );
         foreach ([
             ['text', 'secret', 'bad $1'],

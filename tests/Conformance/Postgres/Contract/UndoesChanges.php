@@ -151,7 +151,8 @@ trait UndoesChanges
         $pool = $this->pool(1);
         $function = 'f_' . bin2hex(random_bytes(6));
         $pool->execute(
-            "CREATE FUNCTION {$function}() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('work_mem', '123kB', false); RETURN 1; END $$",
+            "CREATE FUNCTION {$function}() RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
+                . "PERFORM set_config('work_mem', '123kB', false); RETURN 1; END $$",
         );
         self::assertUsable($pool);
         $connection = $pool->acquire();

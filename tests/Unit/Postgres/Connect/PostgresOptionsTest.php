@@ -134,7 +134,10 @@ final class PostgresOptionsTest extends TestCase
         yield 'a port' => ['postgres://u@h:99999/db', '99999'];
         yield 'port 0' => ['postgres://u@h:0/db', 'not 0'];
         yield 'a port of letters' => ["postgres://u:{$password}@h:x/db", 'is malformed'];
-        yield 'broken percent-encoding' => ["postgres://u:{$password}%2@h", "'password' has an invalid percent-encoding"];
+        yield 'broken percent-encoding' => [
+            "postgres://u:{$password}%2@h",
+            "'password' has an invalid percent-encoding",
+        ];
         yield 'an encoded NUL' => ["postgres://u:{$password}%00@h", "'password' has an invalid percent-encoding"];
         yield 'a NUL' => ["host=h password={$password}\0", 'NUL'];
         yield 'a slash in the password' => ["postgres://u:{$password}/@h", "'/', '?', '@', ':' and '#'"];
@@ -169,8 +172,10 @@ final class PostgresOptionsTest extends TestCase
     {
         $file = $this->file('pem', '');
         foreach ([
-            'PGHOST=h1,h2', 'PGPORT=7', 'PGUSER=app', 'PGPASSWORD=secret', 'PGDATABASE=shop', 'PGSSLMODE=require', "PGSSLROOTCERT={$file}", "PGSSLCERT={$file}",
-            "PGSSLKEY={$file}", 'PGCONNECT_TIMEOUT=2', 'PGTARGETSESSIONATTRS=standby', 'PGAPPNAME=me', 'PGOPTIONS=-c a=b', 'PGCHANNELBINDING=disable', 'PGREQUIREAUTH=md5',
+            'PGHOST=h1,h2', 'PGPORT=7', 'PGUSER=app', 'PGPASSWORD=secret', 'PGDATABASE=shop', 'PGSSLMODE=require',
+            "PGSSLROOTCERT={$file}", "PGSSLCERT={$file}",
+            "PGSSLKEY={$file}", 'PGCONNECT_TIMEOUT=2', 'PGTARGETSESSIONATTRS=standby', 'PGAPPNAME=me',
+            'PGOPTIONS=-c a=b', 'PGCHANNELBINDING=disable', 'PGREQUIREAUTH=md5',
             "PGPASSFILE={$file}",
         ] as $variable) {
             putenv($variable);

@@ -30,7 +30,10 @@ final class SessionSetupTest extends TestCase
 
         self::assertCount(1, $setup->statements());
         self::assertSame(
-            "select pg_catalog.pg_backend_pid() = 4711, pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time()), case when pg_catalog.pg_backend_pid() = 4711 and pg_catalog.current_setting('client_connection_check_interval', true) = '0' then pg_catalog.set_config(E'client_connection_check_interval', E'2000', false) end",
+            "select pg_catalog.pg_backend_pid() = 4711, pg_catalog.date_part('epoch', "
+                . 'pg_catalog.pg_postmaster_start_time()), case when pg_catalog.pg_backend_pid() = 4711 '
+                . "and pg_catalog.current_setting('client_connection_check_interval', "
+                . "true) = '0' then pg_catalog.set_config(E'client_connection_check_interval', E'2000', false) end",
             $setup->statements()[0],
         );
     }
@@ -53,8 +56,11 @@ final class SessionSetupTest extends TestCase
 
         self::assertSame(
             [
-                "select pg_catalog.pg_backend_pid() = 1, pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())",
-                "select pg_catalog.set_config(E'search_path', E'a''b\\\\', false), pg_catalog.set_config(E'client_connection_check_interval', E'5s', false), pg_catalog.set_config(E'statement_timeout', E'1', false)",
+                "select pg_catalog.pg_backend_pid() = 1, pg_catalog.date_part('epoch', "
+                    . 'pg_catalog.pg_postmaster_start_time())',
+                "select pg_catalog.set_config(E'search_path', E'a''b\\\\', false), "
+                    . "pg_catalog.set_config(E'client_connection_check_interval', E'5s', false), "
+                    . "pg_catalog.set_config(E'statement_timeout', E'1', false)",
             ],
             (new SessionSetup($options, TargetSession::Any, self::NEW, 1))->statements(),
         );

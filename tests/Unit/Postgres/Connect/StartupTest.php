@@ -261,7 +261,10 @@ final class StartupTest extends TestCase
         yield 'a length below itself' => ["{$notice}R\0\0\0\3\0\0\0\0", 'a length of 3'];
         yield 'a length below 0' => ["{$notice}R\xff\xff\xff\xff\0\0\0\0", 'a length of 4294967295'];
         yield 'a message too long' => ["{$notice}R\0\1\0\1", 'a length of 65537'];
-        yield 'parameters before the login' => [Message::parameterStatus('a', 'b'), "the protocol of PostgreSQL, it sent: 'S"];
+        yield 'parameters before the login' => [
+            Message::parameterStatus('a', 'b'),
+            "the protocol of PostgreSQL, it sent: 'S",
+        ];
         yield 'parameters before the end of the login' => [
             Message::noticeResponse('00000', '') . Message::parameterStatus('a', 'b'),
             "type 'S' before the login was done",

@@ -15,7 +15,8 @@ use Spindle\Tests\Postgres\TypeCases;
 final class TypesTest extends TestCase
 {
     private const OIDS = [
-        'int' => 23, 'text' => 25, 'text[]' => 1009, 'int[]' => 1007, 'jsonb' => 3802, 'bytea' => 17, 'date' => 1082, 'int4range' => 3904, 'int4multirange' => 4451, 'interval' => 1186,
+        'int' => 23, 'text' => 25, 'text[]' => 1009, 'int[]' => 1007, 'jsonb' => 3802, 'bytea' => 17, 'date' => 1082,
+        'int4range' => 3904, 'int4multirange' => 4451, 'interval' => 1186,
     ];
 
     #[DataProvider('refused')]
