@@ -39,7 +39,8 @@ final class JsonLinesTest extends TestCase
 
         self::assertOutcome(
             3,
-            "{\"id\":1,\"status\":0,\"stdout\":\"\",\"stderr\":\"\"}\n{\"id\":4,\"status\":0,\"stdout\":\"\",\"stderr\":\"\"}\n",
+            "{\"id\":1,\"status\":0,\"stdout\":\"\",\"stderr\":\"\"}\n"
+            . "{\"id\":4,\"status\":0,\"stdout\":\"\",\"stderr\":\"\"}\n",
             $process,
             "spindle: input line 2: not JSON: Syntax error\nspindle: input line 3: not JSON: Syntax error\n"
             . "spindle: input line 5: \"cmd\" is missing\n",
@@ -55,7 +56,8 @@ final class JsonLinesTest extends TestCase
 
         self::assertOutcome(
             1,
-            "{\"id\":1,\"status\":0,\"stdout\":\"a\\n\",\"stderr\":\"\"}\n{\"id\":3,\"status\":0,\"stdout\":\"c\\n\",\"stderr\":\"\"}\n",
+            "{\"id\":1,\"status\":0,\"stdout\":\"a\\n\",\"stderr\":\"\"}\n"
+            . "{\"id\":3,\"status\":0,\"stdout\":\"c\\n\",\"stderr\":\"\"}\n",
             $process,
             "spindle: input line 2: \"id\" is a number that is too large; give a string\n",
         );
@@ -95,7 +97,8 @@ final class JsonLinesTest extends TestCase
 
         self::assertSame(2, $process->getExitCode());
         self::assertSame(
-            "{\"id\":1,\"status\":143,\"stdout\":\"\",\"stderr\":\"\"}\n{\"id\":2,\"status\":124,\"stdout\":\"\",\"stderr\":\"\"}\n",
+            "{\"id\":1,\"status\":143,\"stdout\":\"\",\"stderr\":\"\"}\n"
+            . "{\"id\":2,\"status\":124,\"stdout\":\"\",\"stderr\":\"\"}\n",
             $process->getOutput(),
         );
         self::assertSame(2, substr_count($process->getErrorOutput(), ': timed out (0.2 s) after'));

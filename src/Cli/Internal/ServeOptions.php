@@ -11,7 +11,8 @@ use Symfony\Component\Console\Input\InputInterface;
 final class ServeOptions
 {
     private const DEFAULT_ADDRESS = '127.0.0.1:8080';
-    private const ADDRESS_PATTERN = '~^(?:(?:tcp://|tls://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
+    private const ADDRESS_PATTERN = '~^(?:(?:tcp://|tls://)?'
+        . '(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
     private const MAX_PORT = 65_535;
 
     /** Minimum seconds. With less, a busy process would look like one that hangs. */

@@ -122,7 +122,8 @@ final class HostConditionsTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testAHostWithoutExtensionsHasAPool(StartMethod $start): void
     {
-        $disabled = 'disable_functions=pcntl_signal,pcntl_signal_get_handler,pcntl_alarm,posix_kill,posix_getpid,posix_getrlimit';
+        $disabled = 'disable_functions=pcntl_signal,pcntl_signal_get_handler,pcntl_alarm,'
+            . 'posix_kill,posix_getpid,posix_getrlimit';
 
         self::assertSame(
             self::EVERYTHING,

@@ -42,7 +42,7 @@ trait ExhaustionFaults
 
     #[TestWith([true])]
     #[TestWith([false])]
-    public function testAProcessWithoutAFreeDescriptorIsToldSoAndThePoolIsUsableOnceThereAreSome(bool $beforeTheFirst): void
+    public function testAProcessWithoutAFreeDescriptorGetsAnErrorAndThePoolWorksLater(bool $beforeTheFirst): void
     {
         $answer = Host::call(
             HostPrograms::class . '::useUpDescriptors',

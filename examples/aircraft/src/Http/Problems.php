@@ -80,10 +80,12 @@ final readonly class Problems implements MiddlewareInterface
         } catch (BrokerException|QueueFullException|JobLostException) {
             return Problem::of(
                 503,
-                'Nobody can do the work at present; nothing was changed',
+                'No worker is available at present; nothing was changed',
                 headers: self::RETRY_AFTER,
             );
-        } catch (TaskTimeoutException|WorkerCrashedException|WorkerStartException|CommandFailedException|LauncherException) {
+        } catch (
+            TaskTimeoutException|WorkerCrashedException|WorkerStartException|CommandFailedException|LauncherException
+        ) {
             return Problem::of(503, 'The work was interrupted; nothing was changed', headers: self::RETRY_AFTER);
         }
     }
