@@ -304,7 +304,7 @@ final class AgentLease
         $this->settledSinceBeat = 0;
         $this->capacity = (int) max($this->workers, min(self::MAX_CLAIMED_JOBS, $rate * self::CLAIM_SECONDS));
         $running = \count($this->jobs) - \count($this->waiting);
-        // other agents may be free for them
+        // other agents may be idle
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $running), null, true) as $job) {
             $this->settle($job, $this->settlements->released($job->delivery));
         }
@@ -429,7 +429,7 @@ final class AgentLease
                         $this->mayHaveMissedMessages = false;
                         $this->recoverClaims();
 
-                        continue; // unless the lease was lost while waiting
+                        continue; // the loop ends if the lease was lost while waiting
                     }
                     $batch = $this->takeSettlements();
                     $want = $this->mayClaim() ? max(0, $this->capacity - \count($this->jobs)) : 0;

@@ -14,8 +14,8 @@ use Spindle\Remote\Delivery;
 /**
  * A job that an agent has claimed, and the means to end it.
  *
- * The pool gets it as the task's cancellation and subscribes to it while the task runs. So the assignment knows when
- * the task is over, whatever became of the task's items.
+ * The pool gets it as the task's cancellation and subscribes to it while the task runs. So this job knows when the
+ * task is over, whatever happened to the task's items.
  */
 final class ClaimedJob implements Cancellation
 {

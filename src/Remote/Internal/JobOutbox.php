@@ -104,7 +104,7 @@ final class JobOutbox
             $conflicts = array_flip($result->conflicts);
             $first = 0;
             foreach ($batch as [, $own, , $suspension]) {
-                // only dispatched jobs, which are parcels of one, can have the id of another job
+                // only a dispatched job, which is alone in its submission, can have the id of another job
                 isset($conflicts[$first])
                     ? $suspension->throw(JobConflictException::of($this->queue, Job::givenId($own[0]->id)))
                     : $suspension->resume(max(0, min(\count($own), $result->accepted - $first)));

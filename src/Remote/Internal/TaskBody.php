@@ -12,10 +12,10 @@ use Spindle\Worker\PortableTask;
 /** The body of a job's frame: retry policy and timeout, and the encoded task or command. */
 final class TaskBody
 {
-    private const HEAD_FORMAT = 'vtries/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
+    private const HEAD_FORMAT = 'vattempts/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
     private const HEAD_BYTES = 48;
 
-    /** Bytes of an outcome before the result. */
+    /** Bytes of a task's outcome before the result: its kind. */
     public const KIND_BYTES = 1;
 
     /** Kinds of bodies, by what follows the code. */
@@ -66,7 +66,7 @@ final class TaskBody
         }
         /**
          * @var array{
-         *     tries: int,
+         *     attempts: int,
          *     crashes: int,
          *     delay: float,
          *     factor: float,
@@ -84,7 +84,7 @@ final class TaskBody
 
         return new self(
             new JobRetryPolicy(
-                $head['tries'],
+                $head['attempts'],
                 $head['crashes'],
                 $head['delay'],
                 $head['factor'],

@@ -197,7 +197,7 @@ local function nextOf(key)
     local record = call('HGET', TRIED, waiting)
     record = record and decoded(record)
     if not record and call('HEXISTS', JOBS, waiting) == 1 then record = {0, 0, 0, '', key, BLOCKED, ''} end
-    if record and hasFlag(record, BLOCKED) then -- otherwise the data were changed by hand
+    if record and hasFlag(record, BLOCKED) then -- otherwise the data was changed by hand
       unblock(waiting, record)
       enqueue('u', waiting, record[4], key)
       return 1
@@ -301,7 +301,7 @@ local function claim(owner, want, out, first)
   local given, read, bytes, full = 0, 0, 0, false
   for _, stream in ipairs({'u', 'r'}) do
     while given < want and (stream == 'r' or call('XLEN', STREAMS.u) > 0) do
-      if read > want + MAX_SKIPPED or full then -- left side: too many entries were of jobs that are gone
+      if read > want + MAX_SKIPPED or full then -- the first condition: too many entries of jobs that are gone
         call('PUBLISH', 'spindle:to:' .. owner, 'w')
         return given
       end

@@ -46,7 +46,7 @@ if step == 'check' then
   -- Each job has an entry, or is delayed or blocked. A full audit once an hour finds damage that these counts do not
   -- show, such as a lost queue of a key.
   local hidden = call('ZCARD', P .. 'delayed') + math.max(0, call('HGET', META, 'blocked') or 0)
-  local isNew = call('HSETNX', META, 'audited', now) == 1 and call('HLEN', JOBS) > 0 -- or the figures were deleted
+  local isNew = call('HSETNX', META, 'audited', now) == 1 and call('HLEN', JOBS) > 0 -- or the counters were deleted
   if not isNew and call('HLEN', TRIED) >= hidden and there >= tonumber(call('HGET', META, 'entries') or 0) and unlisted == known and call('HLEN', JOBS) <= there + hidden
     and consumers <= call('ZCARD', P .. 'agents') and now - call('HGET', META, 'audited') < HOUR then
     return '0 ok'

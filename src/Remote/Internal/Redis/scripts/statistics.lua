@@ -1,4 +1,4 @@
--- Returns the figures of the queue, one "name value" per line.
+-- Returns the statistics of the queue, one "name value" per line.
 local out = {}
 local function say(name, value) out[#out + 1] = name .. ' ' .. value end
 local jobs, running, delayed = call('HLEN', JOBS), call('HLEN', RUNNING), call('ZCARD', P .. 'delayed')

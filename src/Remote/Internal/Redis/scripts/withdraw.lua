@@ -1,4 +1,4 @@
--- Withdraws jobs. ARGV: ids, their number, "unclaimed" to spare claimed jobs.
+-- Withdraws jobs. ARGV: ids, their number, "unclaimed" to keep claimed jobs.
 local packed, number, unclaimed = ARGV[1], tonumber(ARGV[2]), ARGV[3] == 'unclaimed'
 local gone, at, ready = {}, 1, 0
 for i = 1, number do
