@@ -22,7 +22,7 @@ final class FixedWaitsTest extends TestCase
         'Fault/Http/FullServerTest.php::testItIsFullWhenConnectionsHaveHadToWaitForASecond'
             => 'the claim is a time for which a connection waits',
         'Fault/Http/ManyClientsTest.php::assertIdle' => 'the claim is CPU time in a known time',
-        'Fault/Http/ManyClientsTest.php::testIdleConnectionsOfOneAddressShutOutNobody'
+        'Fault/Http/ManyClientsTest.php::testIdleConnectionsOfOneAddressShutOutNoOtherClient'
             => 'only connections that were idle for half a second make room',
         'Fault/Http/ManyClientsTest.php::testMoreClientsThanStreamSelectKnowsWaitUntilOthersLeave'
             => 'only connections that were idle for half a second make room',

@@ -89,7 +89,7 @@ final class ServeLogTest extends TestCase
         self::assertStringContainsString("\e[32minfo\e[0m Stopping", $this->shell("{$line} --ansi")->getErrorOutput());
     }
 
-    public function testWhatAnExceptionSaysIsShownAsItIsAndObeyedByNoTerminal(): void
+    public function testMessagesOfExceptionsAreEscapedForTerminals(): void
     {
         $failing = '<?php return static fn($request) => throw new RuntimeException("no {method} \u{9b}31m \u{e9}");';
         [$text] = $this->served(['--processes', '1'], $failing);
@@ -244,7 +244,7 @@ final class ServeLogTest extends TestCase
 
     /** @param list<string> $channel descriptor specification for standard error */
     #[DataProvider('channels')]
-    public function testAReaderThatStallsHoldsUpNothingAndIsToldWhatItHasMissed(array $channel): void
+    public function testAStalledReaderDelaysNothingAndLearnsOfMissedEntries(array $channel): void
     {
         $this->file(
             'app.php',

@@ -14,9 +14,9 @@ use Spindle\Tests\Async;
 final class RawClient
 {
     /** Maximum seconds of each wait. */
-    private const PATIENCE = 15.0;
+    private const WAIT_TIMEOUT = 15.0;
 
-    private const READ = 65_536;
+    private const READ_BYTES = 65_536;
 
     /** Host of {@see request()}. */
     public const HOST = 'server.test';
@@ -54,7 +54,7 @@ final class RawClient
             $transport,
             $code,
             $message,
-            self::PATIENCE,
+            self::WAIT_TIMEOUT,
             \STREAM_CLIENT_CONNECT,
             stream_context_create($context),
         );
@@ -124,7 +124,7 @@ final class RawClient
     }
 
     /** Sends in another fiber, so that the client can read at the same time. */
-    public function sendAside(string $bytes): void
+    public function sendConcurrently(string $bytes): void
     {
         Async::run(fn(): self => $this->send($bytes))->ignore();
     }
@@ -154,7 +154,7 @@ final class RawClient
         $head = $this->until("\r\n\r\n");
         $lines = explode("\r\n", $head);
         if (preg_match('~^HTTP/1\.1 (\d{3}) ([\t\x20-\x7e\x80-\xff]*)$~D', array_shift($lines), $match) !== 1) {
-            throw new \UnexpectedValueException("No answer begins so: {$head}");
+            throw new \UnexpectedValueException("This is not the head of a response: {$head}");
         }
         [$status, $headers] = [(int) $match[1], self::fields($lines)];
         [$body, $trailers, $chunks] = match (true) {
@@ -252,13 +252,13 @@ final class RawClient
     {
         if ($headers['transfer-encoding'] !== ['chunked'] || isset($headers['content-length'])) {
             throw new \UnexpectedValueException(
-                'The length of the answer is ambiguous: ' . json_encode($headers, \JSON_THROW_ON_ERROR),
+                'The length of the response is ambiguous: ' . json_encode($headers, \JSON_THROW_ON_ERROR),
             );
         }
         [$body, $count] = ['', 0];
         while (($size = $this->until("\r\n")) !== '0') {
             if (preg_match('/^[1-9a-f][0-9a-f]*$/D', $size) !== 1) {
-                throw new \UnexpectedValueException("No chunk has the size \"{$size}\"");
+                throw new \UnexpectedValueException("A chunk has the invalid size \"{$size}\"");
             }
             $body .= $this->bytes((int) hexdec($size));
             if ($this->bytes(2) !== "\r\n") {
@@ -289,7 +289,7 @@ final class RawClient
                 $line,
                 $match,
             ) !== 1) {
-                throw new \UnexpectedValueException("No header line looks so: {$line}");
+                throw new \UnexpectedValueException("This is not a header line: {$line}");
             }
             $fields[strtolower($match[1])][] = $match[2] ?? '';
         }
@@ -318,7 +318,7 @@ final class RawClient
     private function receive(): bool
     {
         while (!$this->ended) {
-            $bytes = $this->quietly(fn() => fread($this->stream, self::READ));
+            $bytes = $this->quietly(fn() => fread($this->stream, self::READ_BYTES));
             if ($bytes !== false && $bytes !== '') {
                 $this->received .= $bytes;
 
@@ -351,8 +351,8 @@ final class RawClient
             $suspension->throw(new \RuntimeException($why));
         };
         $timer = EventLoop::delay(
-            self::PATIENCE,
-            static fn() => $end('The server let the client wait for ' . self::PATIENCE . ' s'),
+            self::WAIT_TIMEOUT,
+            static fn() => $end('The server let the client wait for ' . self::WAIT_TIMEOUT . ' s'),
         );
         try {
             $suspension->suspend();

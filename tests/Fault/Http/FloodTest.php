@@ -28,7 +28,7 @@ final class FloodTest extends TestCase
     /** Number of requests handled. */
     private int $handled = 0;
 
-    public function testRequestsWhoseAnswersNobodyReadsAreNotAnsweredWithoutEnd(): void
+    public function testRequestsWithUnreadResponsesAreNotAnsweredWithoutLimit(): void
     {
         $this->serve(function (): Response {
             ++$this->handled;
@@ -38,7 +38,7 @@ final class FloodTest extends TestCase
         $this->flood(100_000);
     }
 
-    public function testRequestsWhoseHandlersSuspendAreNotEither(): void
+    public function testRequestsOfSuspendedHandlersAreNotReadWithoutLimit(): void
     {
         $this->serve(function (): Response {
             ++$this->handled;
@@ -59,13 +59,13 @@ final class FloodTest extends TestCase
         $this->flood(3_000, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000\r\n\r\n" . str_repeat('y', 10_000));
     }
 
-    public function testAFloodHoldsUpNobody(): void
+    public function testAFloodDelaysNoOtherClient(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response => Response::text($request->getRequestTarget()),
         );
         $flood = $this->client();
-        $flood->sendAside(str_repeat(self::GET, 200_000));
+        $flood->sendConcurrently(str_repeat(self::GET, 200_000));
         $read = 0;
         \Spindle\Tests\Async::run(static function () use ($flood, &$read): void {
             for (; ;) {
@@ -84,7 +84,7 @@ final class FloodTest extends TestCase
         $this->serve(self::measure(...));
         $client = $this->client()->send("\r\n\r\n" . self::GET);
         self::assertSame(200, $client->response()->status, 'some are harmless');
-        $client->sendAside(str_repeat("\r\n", self::MIB));
+        $client->sendConcurrently(str_repeat("\r\n", self::MIB));
 
         self::assertFalse($client->response()->keepsConnection());
     }
@@ -100,7 +100,7 @@ final class FloodTest extends TestCase
             'in many' => str_repeat("1;a=bcdefghijklmnopqrstuvwxyz\r\nx\r\n", 10_000),
         ] as $how => $bytes) {
             $client = $this->client();
-            $client->sendAside($begin . $bytes);
+            $client->sendConcurrently($begin . $bytes);
             self::assertSame(400, $client->response()->status, $how);
             self::assertTrue($client->isEnded());
         }
@@ -110,7 +110,7 @@ final class FloodTest extends TestCase
     {
         $this->serve(self::measure(...));
         $client = $this->client();
-        $client->sendAside(
+        $client->sendConcurrently(
             "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
                 . str_repeat("X: y\r\n", 100_000),
         );
@@ -119,14 +119,14 @@ final class FloodTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
-    public function testTheTrailersOfABodyThatNobodyReadAreTakenInReasonToo(): void
+    public function testTrailersOfAnUnreadBodyAreLimitedToo(): void
     {
         $this->serve(static fn(): Response => Response::text('did not look'));
         $client = $this->client()->send(
             "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n",
         );
         self::assertSame('did not look', $client->response()->body);
-        $client->sendAside(str_repeat("X: y\r\n", self::MIB));
+        $client->sendConcurrently(str_repeat("X: y\r\n", self::MIB));
 
         $client->rest();
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'it is left');
@@ -137,7 +137,7 @@ final class FloodTest extends TestCase
         $this->serve(self::measure(...));
         $client = $this->client();
         $before = memory_get_usage();
-        $client->sendAside(
+        $client->sendConcurrently(
             "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
                 . str_repeat("1\r\nx\r\n", 100_000)
                 . "0\r\n\r\n",
@@ -178,7 +178,7 @@ final class FloodTest extends TestCase
     {
         $flood = str_repeat($request, $requests);
         $before = memory_get_usage();
-        $this->client()->sendAside($flood);
+        $this->client()->sendConcurrently($flood);
         Eventually::standsStill(fn(): int => $this->handled, 'it stands still', 15);
 
         self::assertLessThan($requests, $this->handled);

@@ -65,7 +65,7 @@ final class FullDiskTest extends TestCase
             . str_repeat('x', $size)
             . "\r\n--mark--\r\n";
         $client = $server->client();
-        $client->sendAside(
+        $client->sendConcurrently(
             "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\nContent-Length: "
                 . \strlen($body)
                 . "\r\n\r\n{$body}",

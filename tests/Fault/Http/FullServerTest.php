@@ -111,7 +111,7 @@ final class FullServerTest extends TestCase
 
     /** @param \Closure(RawClient): mixed $begin */
     #[DataProvider('states')]
-    public function testWhateverKeepsTheServerWaitingMakesRoom(\Closure $begin, bool $secure = false): void
+    public function testConnectionsThatKeepTheServerWaitingMakeRoom(\Closure $begin, bool $secure = false): void
     {
         [$certificate, $key] = $secure ? (new Certificates($this->path()))->forServer('server.test') : [null, null];
         $options = new HttpServerOptions(
@@ -195,7 +195,7 @@ final class FullServerTest extends TestCase
         self::assertSame(200, $this->client()->get('/')->response()->status);
         self::assertSame(1, $this->server()->statistics()->evicted);
         EventLoop::cancel($sending);
-        $quick->sendAside(str_repeat('x', $left));
+        $quick->sendConcurrently(str_repeat('x', $left));
         self::assertSame('answer', $quick->response()->body);
         unset($slow);
     }
@@ -278,7 +278,7 @@ final class FullServerTest extends TestCase
         self::assertSame([1, 0], [$this->server()->statistics()->evicted, $this->server()->statistics()->rejected]);
     }
 
-    public function testOneAddressHasOnlySoManyConnections(): void
+    public function testConnectionsOfOneAddressAreLimited(): void
     {
         $this->serve($this->answer(...), new HttpServerOptions(maxConnectionsPerAddress: 2));
         [$first, $second, $third] = [$this->client()->get('/wait'), $this->client()->get('/wait'), $this->client()];

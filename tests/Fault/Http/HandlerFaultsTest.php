@@ -23,7 +23,7 @@ final class HandlerFaultsTest extends TestCase
     use OwnDirectory;
     use StartsServers;
 
-    public function testWhoeverWaitsWhenAHandlerExitsIsToldSo(): void
+    public function testWaitingRequestsGet500WhenAHandlerExits(): void
     {
         $server = $this->startServer();
         $waiting = $server->client()->get('/wait?1000');
@@ -52,7 +52,7 @@ final class HandlerFaultsTest extends TestCase
         self::assertSame(4, $server->wait());
     }
 
-    public function testWhoeverWaitsWhenAHandlerOverrunsTheMemoryIsToldSo(): void
+    public function testWaitingRequestsGet500WhenAHandlerExhaustsTheMemory(): void
     {
         foreach (['/memory', '/memory-later?0.1'] as $target) {
             $server = $this->startServer(php: ['-d', 'memory_limit=32M', '-d', 'display_errors=stderr']);
@@ -94,7 +94,7 @@ final class HandlerFaultsTest extends TestCase
     }
 
     #[RequiresPhpExtension('pcntl')]
-    public function testAForkOfAHandlerThatEndsAnswersNobody(): void
+    public function testAForkOfAHandlerThatEndsSendsNoResponse(): void
     {
         $server = $this->startServer();
         $waiting = $server->client()->get('/wait?0.3');
@@ -121,7 +121,7 @@ final class HandlerFaultsTest extends TestCase
         self::assertSame(200, $idle->get('/')->response()->status);
     }
 
-    public function testAHandlerThatBlocksHoldsUpNobodysAnswerForGood(): void
+    public function testAHandlerThatBlocksDelaysOtherResponsesOnlyForATime(): void
     {
         $server = $this->startServer(options: new HttpServerOptions(headTimeout: 0.3, idleTimeout: 0.3));
         $kept = $server->client()->get('/');

@@ -61,12 +61,12 @@ final class LeavingClientsTest extends TestCase
             'when it may still be told to continue' => static fn(RawClient $client)
                 => $client->send($post('/stream-late', "Content-Length: 10\r\nExpect: 100-continue")),
             'in a large upload' => static fn(RawClient $client)
-                => $client->sendAside($post('/wait', 'Content-Length: 5000000') . str_repeat('x', 5_000_000)),
+                => $client->sendConcurrently($post('/wait', 'Content-Length: 5000000') . str_repeat('x', 5_000_000)),
             'while the handler is suspended' => static fn(RawClient $client) => $client->send($get('/wait')),
             'while a handler is suspended, with more requests' => static fn(RawClient $client)
                 => $client->send($get('/') . $get('/wait') . $get('/') . $get('/wait'))->response(),
             'with more requests than are read' => static fn(RawClient $client)
-                => $client->send($get('/wait'))->sendAside(str_repeat($get('/'), 10_000)),
+                => $client->send($get('/wait'))->sendConcurrently(str_repeat($get('/'), 10_000)),
             'in a streamed answer' => static fn(RawClient $client) => $client->send($get('/stream'))->until('piece'),
             'in a streamed answer that waits' => static fn(RawClient $client)
                 => $client->send($get('/stream-wait'))->until('piece'),
@@ -89,7 +89,7 @@ final class LeavingClientsTest extends TestCase
      */
     #[DataProvider('departures')]
     #[RequiresPhpExtension('sockets')]
-    public function testAClientThatLeavesHarmsNobody(\Closure $begin, \Closure $leave): void
+    public function testAClientThatLeavesHarmsNoOther(\Closure $begin, \Closure $leave): void
     {
         $this->serveAll();
         $this->leave(fn(): RawClient => $this->client(), $begin, $leave);
@@ -102,7 +102,7 @@ final class LeavingClientsTest extends TestCase
     #[DataProvider('departures')]
     #[RequiresPhpExtension('sockets')]
     #[RequiresPhpExtension('openssl')]
-    public function testAClientThatLeavesTlsHarmsNobody(\Closure $begin, \Closure $leave): void
+    public function testAClientThatLeavesTlsHarmsNoOther(\Closure $begin, \Closure $leave): void
     {
         $this->serveAll(secure: true);
         $this->leave(fn(): RawClient => $this->clients[] = RawClient::connectSecurely($this->address), $begin, $leave);
@@ -120,7 +120,7 @@ final class LeavingClientsTest extends TestCase
     #[DataProvider('handshakes')]
     #[RequiresPhpExtension('sockets')]
     #[RequiresPhpExtension('openssl')]
-    public function testAClientThatLeavesInTheHandshakeHarmsNobody(string $bytes): void
+    public function testAClientThatLeavesInTheHandshakeHarmsNoOther(string $bytes): void
     {
         $this->serveAll(secure: true);
         $this->leave(

@@ -154,7 +154,7 @@ final class LimitsTest extends TestCase
         );
     }
 
-    public function testTheRestOfABodyThatNobodyReadIsNotWaitedForForEver(): void
+    public function testTheRestOfAnUnreadBodyIsNotAwaitedForever(): void
     {
         $this->serve(self::answer(...), new HttpServerOptions(minRate: 1_000, rateWindow: 0.15));
         $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n");
@@ -189,7 +189,7 @@ final class LimitsTest extends TestCase
         unset($client);
     }
 
-    public function testAClientThatNeverReadsAWholeAnswerIsGivenUpToo(): void
+    public function testAClientThatNeverReadsAWholeResponseIsClosedToo(): void
     {
         $options = new HttpServerOptions(writeTimeout: 0.15);
         $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), $options);
@@ -219,7 +219,7 @@ final class LimitsTest extends TestCase
         }
     }
 
-    public function testAClientThatTakesLessThanTheKernelTellsOfGetsItAll(): void
+    public function testASlowReaderThatTheKernelDoesNotReportGetsEverything(): void
     {
         $this->serve(
             static fn(): Response => Response::text(str_repeat('x', 8 * self::MIB)),
@@ -334,7 +334,7 @@ final class LimitsTest extends TestCase
         self::assertCount(1, $this->log()->all, 'what it is told when it goes on is no news');
     }
 
-    public function testMoreRequestsThanMayBeHandledAtOnceAreToldToComeAgain(): void
+    public function testRequestsAboveTheLimitGetRetryAfter(): void
     {
         /** @var DeferredFuture<null> $gate */
         $gate = new DeferredFuture();
@@ -375,7 +375,7 @@ final class LimitsTest extends TestCase
         $client = $this->client()->send("no request\r\n\r\n");
         self::assertSame(400, $client->response()->status);
         $begin = microtime(true);
-        $client->sendAside(str_repeat('x', 50 * self::MIB));
+        $client->sendConcurrently(str_repeat('x', 50 * self::MIB));
 
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'it is not listened to');
         self::assertLessThan(1.9, microtime(true) - $begin, 'by its bytes, not by the time');

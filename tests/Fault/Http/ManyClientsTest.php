@@ -78,7 +78,7 @@ final class ManyClientsTest extends TestCase
         self::assertStringContainsString('ev, event and uv', $server->log()[0]);
     }
 
-    public function testIdleConnectionsOfOneAddressShutOutNobody(): void
+    public function testIdleConnectionsOfOneAddressShutOutNoOtherClient(): void
     {
         self::needDescriptors(1_400);
         $server = $this->startServer(limits: 'ulimit -n 2048');
@@ -94,7 +94,7 @@ final class ManyClientsTest extends TestCase
         }
     }
 
-    public function testAFullTableOfDescriptorsHoldsUpNobodyAndIsRecoveredFrom(): void
+    public function testTheServerRecoversFromAFullDescriptorTable(): void
     {
         $server = $this->startServer(
             options: new HttpServerOptions(headTimeout: 600, minRate: 0, maxConnectionsPerAddress: 5_000),
@@ -116,7 +116,7 @@ final class ManyClientsTest extends TestCase
         );
     }
 
-    public function testClientsWhoseHeadsNeverEndAreAllGivenUpWhileOthersAreServed(): void
+    public function testClientsWhoseHeadsNeverEndAreClosedWhileOthersAreServed(): void
     {
         $server = $this->startServer(options: new HttpServerOptions(headTimeout: 2));
         $slow = array_map(

@@ -29,7 +29,7 @@ final class ManyUploadsTest extends TestCase
         return 90;
     }
 
-    public function testUploadsOfManyFilesShutOutNobody(): void
+    public function testUploadsOfManyFilesShutOutNoOtherClient(): void
     {
         $server = $this->startServer(options: new HttpServerOptions(rateWindow: 60), limits: 'ulimit -n 2048');
         $before = $server->descriptors();
@@ -57,7 +57,7 @@ final class ManyUploadsTest extends TestCase
     private static function begin(ServerProcess $server, int $files): RawClient
     {
         $client = $server->client();
-        $client->sendAside(self::head(8_000_000) . str_repeat(self::part(), $files));
+        $client->sendConcurrently(self::head(8_000_000) . str_repeat(self::part(), $files));
 
         return $client;
     }
@@ -66,7 +66,7 @@ final class ManyUploadsTest extends TestCase
     {
         $body = self::part() . '--mark--';
         $client = $server->client();
-        $client->sendAside(self::head(\strlen($body)) . $body);
+        $client->sendConcurrently(self::head(\strlen($body)) . $body);
         $response = $client->response();
         $client->close();
 

@@ -30,7 +30,7 @@ final class ScarceMemoryTest extends TestCase
         $head = static fn(int $length): string => "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: {$length}\r\n\r\n";
         $greedy = array_map(static fn(): RawClient => $server->client(), range(1, 120));
         array_map(
-            static fn(RawClient $client) => $client->sendAside($head(1_000_000) . str_repeat('x', 990_000)),
+            static fn(RawClient $client) => $client->sendConcurrently($head(1_000_000) . str_repeat('x', 990_000)),
             $greedy,
         );
         Eventually::holds(static fn(): bool => $server->log() !== [], 'it says that memory is scarce', 60);
@@ -42,7 +42,7 @@ final class ScarceMemoryTest extends TestCase
         }
         Eventually::holds(static function () use ($server, $head): bool {
             $client = $server->client();
-            $client->sendAside($head(500_000) . str_repeat('x', 500_000));
+            $client->sendConcurrently($head(500_000) . str_repeat('x', 500_000));
             $response = $client->response();
             $client->close();
 

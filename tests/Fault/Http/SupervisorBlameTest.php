@@ -95,7 +95,7 @@ final class SupervisorBlameTest extends TestCase
         self::assertGreaterThan(0.69, (hrtime(true) - $begun) / 1e9);
     }
 
-    public function testWhatTakesAllMemoryIsNamedAmongOthers(): void
+    public function testTheRequestThatExhaustedTheMemoryIsNamed(): void
     {
         $this->serve(self::APP, ['--processes', '1']);
         foreach (['/memory', '/memory-later'] as $target) {
@@ -112,7 +112,7 @@ final class SupervisorBlameTest extends TestCase
         }
     }
 
-    public function testWhatExitsIsNamedAmongOthers(): void
+    public function testTheRequestThatExitedIsNamed(): void
     {
         $this->serve(self::APP, ['--processes', '1']);
         $this->client()->get('/wait');
@@ -121,7 +121,7 @@ final class SupervisorBlameTest extends TestCase
         $this->awaitLogged(' called exit() while it handled GET /exit-later; another takes its place');
     }
 
-    public function testWhatDoesNotEndIsNamed(): void
+    public function testTheRequestThatDelaysTheEndIsNamed(): void
     {
         $server = $this->serve(self::APP, ['--processes', '1']);
         $this->client()->get('/loop');

@@ -185,7 +185,7 @@ final class SupervisorFaultsTest extends TestCase
         self::assertSame($worker, $this->get()->body);
     }
 
-    public function testAForkOfAProcessSaysNothingToTheSupervisor(): void
+    public function testAForkOfAProcessSendsNothingToTheSupervisor(): void
     {
         $this->serve(self::UNRULY, ['--processes', '1']);
         $worker = $this->get('/fork')->body;
@@ -229,7 +229,7 @@ final class SupervisorFaultsTest extends TestCase
     }
 
     #[RequiresPhpExtension('sockets')]
-    public function testAnAnswerWithoutALengthIsNotTakenForWholeWhenItsProcessIsKilled(): void
+    public function testAResponseWithoutALengthIsNotCompleteWhenItsProcessIsKilled(): void
     {
         $this->serve(
             'return static fn($request) => Spindle\Http\Response::stream('
@@ -358,7 +358,7 @@ final class SupervisorFaultsTest extends TestCase
     }
 
     #[RequiresPhpExtension('FFI')]
-    public function testWhenTheSupervisorIsKilledNotEvenAProcessIsLeftWhoseHandlerNeverReturns(): void
+    public function testABlockedProcessEndsWhenTheSupervisorIsKilled(): void
     {
         $server = $this->serve(self::UNRULY, ['--processes', '1']);
         [$worker] = $this->workers();

@@ -188,7 +188,7 @@ final class SupervisorReloadFaultsTest extends TestCase
         self::assertTrue($server->isRunning());
     }
 
-    public function testToldToStopWhileItStartsItStops(): void
+    public function testAStopDuringTheStartIsObeyed(): void
     {
         $server = $this->start(
             'touch(__DIR__ . "/loading"); sleep(1000);',
@@ -200,7 +200,7 @@ final class SupervisorReloadFaultsTest extends TestCase
         self::assertSame(0, $server->wait(), $server->getErrorOutput());
     }
 
-    public function testToldToStopDuringAReloadItStops(): void
+    public function testAStopDuringAReloadIsObeyed(): void
     {
         $server = $this->serve(self::PID, ['--processes', '2']);
         $this->app('touch(__DIR__ . "/loading"); sleep(1000);');

@@ -20,7 +20,7 @@ final class UnreadOutputTest extends TestCase
     use LeavesNothing;
     use RunsServe;
 
-    public function testALogThatNobodyReadsHoldsUpNoRequest(): void
+    public function testAnUnreadLogDelaysNoRequest(): void
     {
         self::assertTrue(posix_mkfifo($this->path('log'), 0o600));
         $reader = Streams::open($this->path('log'), 'r+');

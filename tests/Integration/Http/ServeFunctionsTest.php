@@ -120,7 +120,7 @@ final class ServeFunctionsTest extends TestCase
         $this->awaitLogged('The handler of GET /bob failed: session_start() would share one session');
     }
 
-    public function testNorDoesASessionBeginByItself(): void
+    public function testSessionAutoStartStartsNoSession(): void
     {
         $this->serve(
             self::EVALUATED,
@@ -131,7 +131,7 @@ final class ServeFunctionsTest extends TestCase
         self::assertSame('[1,""]', $this->get('/?[session_status(),session_id()]')->body);
     }
 
-    public function testNorByASupervisorInAScriptThatWasNotRestarted(): void
+    public function testASupervisorInAScriptSharesNoSessionEither(): void
     {
         $this->app(self::SESSIONS);
         $autoload = \dirname(__DIR__, 3) . '/vendor/autoload.php';
@@ -293,7 +293,7 @@ final class ServeFunctionsTest extends TestCase
         $this->awaitLogged('The handler of GET /?answer() failed: header() ');
     }
 
-    public function testWhereThePhpCanNotBeRestartedAWarningSaysSo(): void
+    public function testAWarningReportsThatPhpCannotBeRestarted(): void
     {
         $this->serve(self::EVALUATED, ['--processes', '1'], ['-d', 'disable_functions=pcntl_exec']);
 
@@ -315,7 +315,7 @@ final class ServeFunctionsTest extends TestCase
         $this->awaitLogged('printed 7 bytes, which are not part of the response: printed');
     }
 
-    public function testATimeLimitThatAHandlerSetsIsForgottenAndEndsNobody(): void
+    public function testATimeLimitThatAHandlerSetsIsReset(): void
     {
         $this->serve(self::EVALUATED, ['--processes', '1', '--stall-timeout', '0.4']);
         $limit = '/?' . rawurlencode("ini_get('max_execution_time')");

@@ -114,7 +114,7 @@ final class ServeOutputTest extends TestCase
         self::assertSame($worker, $this->get('/pid')->body, 'the process is the same');
     }
 
-    public function testWhatIsWrittenToStandardOutputItselfEndsNothingWhereNobodyReadsIt(): void
+    public function testUnreadStandardOutputEndsNoProcess(): void
     {
         $this->serve(self::PRINTING, ['--processes', '1'], [], self::UNREAD);
         $worker = $this->get('/pid')->body;
@@ -158,7 +158,7 @@ final class ServeOutputTest extends TestCase
         self::assertLessThan($before + 1_000_000, (int) $this->get('/memory')->body);
     }
 
-    public function testOnlySoManyEntriesAMinuteAreLogged(): void
+    public function testEntriesPerMinuteAreLimited(): void
     {
         $server = $this->serve(self::PRINTING, ['--processes', '1']);
         for ($i = 0; $i < 30; ++$i) {

@@ -166,7 +166,7 @@ final class ServeReloadTest extends TestCase
         self::assertSame('old', $this->get('/', "unix://{$this->path('socket')}")->body);
     }
 
-    public function testAReloadThatFailsHalfwaySaysHowManyProcessesRunTheNewCode(): void
+    public function testAReloadThatFailsHalfwayReportsHowManyProcessesRunTheNewCode(): void
     {
         $this->serve('return static fn($request) => Spindle\Http\Response::text("old");', ['--processes', '3']);
         $this->app(

@@ -81,7 +81,7 @@ final class ServeTest extends TestCase
         $this->testAnApplicationIsServed($app);
     }
 
-    public function testSoManyProcessesShareTheSocketAsWereAskedFor(): void
+    public function testTheRequestedNumberOfProcessesShareTheSocket(): void
     {
         $server = $this->serve(
             'return static function ($request) { Amp\delay(0.01);'
@@ -132,7 +132,7 @@ final class ServeTest extends TestCase
     }
 
     #[RequiresPhpExtension('openssl')]
-    public function testACertificateIsReadAnewForEachConnection(): void
+    public function testACertificateIsReadForEachConnection(): void
     {
         $authority = new Certificates($this->path());
         $replace = function () use ($authority): void {
@@ -152,7 +152,7 @@ final class ServeTest extends TestCase
         self::assertNotSame($first, $this->fingerprint());
     }
 
-    public function testAProcessIsReplacedAfterSoManyRequestsAndNoneIsLost(): void
+    public function testAProcessIsReplacedAfterMaxRequestsAndNoRequestIsLost(): void
     {
         $this->serve(self::PID, ['--processes', '2', '--max-requests', '100']);
         $load = new Load($this->address);

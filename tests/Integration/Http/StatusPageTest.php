@@ -145,7 +145,7 @@ final class StatusPageTest extends TestCase implements Statistics
         self::assertSame([], $page->complaints);
     }
 
-    public function testThePageSaysThatTheServerDrainsAndHasEndedAndComesBackByItself(): void
+    public function testThePageShowsDrainingAndEndedAndReconnects(): void
     {
         $this->serve();
         $page = $this->page();
@@ -176,7 +176,7 @@ final class StatusPageTest extends TestCase implements Statistics
         self::assertSame(0.0, min(self::heights($page)), 'counters that begin anew are no negative rate');
     }
 
-    public function testThePageOutlivesTheProcessesOfWhichItTells(): void
+    public function testThePageOutlivesItsProcesses(): void
     {
         $this->serve('processesThatEnd');
         $page = $this->page();

@@ -93,7 +93,7 @@ final class SupervisorMetricsTest extends TestCase
         $load->stop();
     }
 
-    public function testRoutesBeyondThoseThatAreToldApartDoNotFallEither(): void
+    public function testCountsOfRoutesAboveTheLimitDoNotFallEither(): void
     {
         $server = $this->serve(
             'return static function ($request) {'
@@ -125,7 +125,7 @@ final class SupervisorMetricsTest extends TestCase
         }
     }
 
-    public function testANewAdminProcessTellsWhatTheOneBeforeHadTold(): void
+    public function testANewAdminProcessReportsTheSameCounts(): void
     {
         $this->serve(self::COUNTED, ['--processes', '1', '--admin', '127.0.0.1:0']);
         for ($i = 0; $i < 30; ++$i) {

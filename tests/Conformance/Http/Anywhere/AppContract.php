@@ -434,7 +434,7 @@ abstract class AppContract extends TestCase
         }
     }
 
-    public function testABodyThatIsShorterThanWasAnnouncedIsNotTakenForWhole(): void
+    public function testABodyThatIsShorterThanAnnouncedIsNotComplete(): void
     {
         $this->expectException(\UnexpectedValueException::class);
         $this->expectExceptionMessage('The response ended after 12 bytes of its body');

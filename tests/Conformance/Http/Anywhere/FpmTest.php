@@ -21,7 +21,7 @@ final class FpmTest extends AppContract
         self::$host = null;
     }
 
-    public function testAnAnswerThatBreaksOffIsNotTakenForWhole(): void
+    public function testAnInterruptedResponseIsNotComplete(): void
     {
         try {
             $this->ask('GET', '/breaks');

@@ -49,7 +49,7 @@ final class VectorsTest extends TestCase
 
     /** The rest of a body is skipped after the response. */
     #[DataProvider('vectors')]
-    public function testWhoTakesNoBodyMeetsTheSameHeadsAndTheSameEnd(Vector $vector): void
+    public function testTheHeadsAreTheSameWithoutReadingBodies(Vector $vector): void
     {
         $taken = Reading::of([$vector->bytes], $vector->limits);
         foreach ([[$vector->bytes], str_split($vector->bytes)] as $pieces) {

@@ -163,7 +163,7 @@ final class AddressesTest extends TestCase
         self::assertSame(200, $this->client()->get('/')->response()->status);
     }
 
-    public function testAPathThatIsTooLongForAUnixSocketIsSaidSo(): void
+    public function testATooLongPathOfAUnixSocketIsReported(): void
     {
         $longest = str_pad($this->path('x'), 107, 'x');
         $this->serve(self::peer(...), address: "unix://{$longest}");
@@ -176,7 +176,7 @@ final class AddressesTest extends TestCase
         );
     }
 
-    public function testAFolderThatIsNotThereIsSaidSo(): void
+    public function testAMissingFolderIsReported(): void
     {
         $file = $this->file('file', '');
 
@@ -260,7 +260,7 @@ final class AddressesTest extends TestCase
         }
     }
 
-    public function testAPortThatIsTakenIsSaidSo(): void
+    public function testAPortInUseIsReported(): void
     {
         $other = Streams::server();
         $address = (string) stream_socket_get_name($other, false);
@@ -314,7 +314,7 @@ final class AddressesTest extends TestCase
     }
 
     #[DataProvider('malformed')]
-    public function testAMalformedAddressIsSaidSo(string $address): void
+    public function testAMalformedAddressIsReported(string $address): void
     {
         self::assertSame(
             "\"{$address}\" is not an address to listen on. Use host:port, [IPv6]:port,"
@@ -323,7 +323,7 @@ final class AddressesTest extends TestCase
         );
     }
 
-    public function testAnAddressThatIsNotOfThisMachineIsSaidSo(): void
+    public function testAForeignAddressIsReported(): void
     {
         self::assertStringStartsWith(
             "The server can't listen on 192.0.2.1:0: ",
@@ -331,7 +331,7 @@ final class AddressesTest extends TestCase
         );
     }
 
-    public function testTlsWithoutACertificateIsSaidSo(): void
+    public function testTlsWithoutACertificateIsReported(): void
     {
         self::assertStringContainsString(
             'Set HttpServerOptions(certificate: ...)',

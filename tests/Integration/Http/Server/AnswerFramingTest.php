@@ -222,7 +222,7 @@ final class AnswerFramingTest extends TestCase
         );
     }
 
-    public function testAnHttp10ClientThatKeepsTheConnectionLosesItWhereOnlyItsEndTellsTheBodysEnd(): void
+    public function testAKeptHttp10ConnectionEndsAfterABodyOfUnknownLength(): void
     {
         $request = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
 
@@ -282,7 +282,7 @@ final class AnswerFramingTest extends TestCase
         self::assertSame('body', $this->answer(new Response(200, [], $stream))->body);
     }
 
-    public function testAStreamThatGivesMoreThanItIsAskedForIsCutWhereItsLengthSays(): void
+    public function testAStreamLongerThanItsLengthIsCut(): void
     {
         self::assertSame(
             'body',

@@ -263,7 +263,7 @@ final class ConnectionTest extends TestCase
         self::assertLessThan(1.0, microtime(true) - $begin, 'ten times 0.2 s, one after the other, would take 2 s');
     }
 
-    public function testAHandlerThatSuspendsHoldsUpNobody(): void
+    public function testAHandlerThatSuspendsDelaysNoOther(): void
     {
         $held = null;
         $this->serve(static function (ServerRequestInterface $request) use (&$held): Response {
@@ -284,7 +284,7 @@ final class ConnectionTest extends TestCase
         self::assertSame('/held', $waiting->response()->body);
     }
 
-    public function testTheLastOfTheRequestsThatAConnectionServesSaysSo(): void
+    public function testTheLastResponseOfAConnectionAnnouncesTheEnd(): void
     {
         $this->serve(self::path(...), new HttpServerOptions(maxRequests: 3));
         $client = $this->client()->get('/1')->get('/2')->get('/3')->get('/4');

@@ -161,7 +161,7 @@ final class HandlerTest extends TestCase
         self::assertSame([], $this->log()->all);
     }
 
-    public function testWhatIsNoResponseIsAnErrorOfTheHandler(): void
+    public function testAReturnValueThatIsNotAResponseIsAnErrorOfTheHandler(): void
     {
         // @phpstan-ignore argument.type (which is the point)
         $this->serve(static function (ServerRequestInterface $request) {
@@ -186,7 +186,7 @@ final class HandlerTest extends TestCase
         self::assertContainsOnlyInstancesOf(\InvalidArgumentException::class, $this->log()->failures());
     }
 
-    public function testALoggerThatFailsHarmsNobody(): void
+    public function testALoggerThatFailsHarmsNoRequest(): void
     {
         $logger = new FailingLogger();
         $server = $this->servers[] = new HttpServer(
@@ -253,7 +253,7 @@ final class HandlerTest extends TestCase
         );
     }
 
-    public function testNothingIsCancelledWhileTheClientIsThere(): void
+    public function testNothingIsCancelledWhileTheClientIsConnected(): void
     {
         $requested = [];
         $this->serve(static function (ServerRequestInterface $request) use (&$requested): Response {

@@ -60,7 +60,7 @@ final class RequestBodyTest extends TestCase
         $client = $this->client();
 
         foreach (['', 'a', random_bytes(100_000), "0\r\n\r\n", random_bytes(3 * self::MIB)] as $body) {
-            $client->sendAside($request($body));
+            $client->sendConcurrently($request($body));
             self::assertTrue($client->response()->body === $body, \strlen($body) . ' bytes');
         }
     }
@@ -73,7 +73,7 @@ final class RequestBodyTest extends TestCase
 
         $client = $this->client()->send($request(str_repeat('x', 200_000)));
         self::assertSame(200, $client->response()->status, 'the limit itself is allowed');
-        $client->sendAside($request(str_repeat('x', 400_000)));
+        $client->sendConcurrently($request(str_repeat('x', 400_000)));
         $response = $client->response();
         self::assertSame([413, "The body is larger than 200000 bytes\n"], [$response->status, $response->body]);
         self::assertTrue($client->isEnded());
@@ -103,7 +103,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame(413, $client->response()->status);
     }
 
-    public function testTheConnectionOutlivesASmallBodyThatNobodyReads(): void
+    public function testTheConnectionOutlivesASmallUnreadBody(): void
     {
         $this->serve(static fn(): Response => Response::text('did not look'));
         $client = $this->client()->request('POST', '/', '', str_repeat('x', 50_000));
@@ -124,11 +124,11 @@ final class RequestBodyTest extends TestCase
 
     /** @param \Closure(string): string $request */
     #[DataProvider('framings')]
-    public function testALargeBodyThatNobodyReadsEndsTheConnectionButNotTheAnswer(\Closure $request): void
+    public function testALargeUnreadBodyEndsTheConnectionAfterTheResponse(\Closure $request): void
     {
         $this->serve(static fn(): Response => Response::text('did not look'));
         $client = $this->client();
-        $client->sendAside($request(str_repeat('x', 900_000)));
+        $client->sendConcurrently($request(str_repeat('x', 900_000)));
 
         $response = $client->response();
         self::assertSame(['did not look', 'close'], [$response->body, $response->header('connection')]);
@@ -158,7 +158,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame([[], 'x', $trailers, ['trailers' => $trailers]], $client->response()->json());
     }
 
-    public function testTheClientIsToldToContinueWhenTheHandlerReads(): void
+    public function testContinueIsSentWhenTheHandlerReads(): void
     {
         /** @var DeferredFuture<null> $gate */
         $gate = new DeferredFuture();
@@ -180,7 +180,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame([200, 'body', true], [$response->status, $response->body, $response->keepsConnection()]);
     }
 
-    public function testAClientWhoseBodyNobodyWantsIsNotToldToContinue(): void
+    public function testContinueIsNotSentForAnUnreadBody(): void
     {
         $this->serve(static fn(): Response => Response::text('no', 403));
         $client = $this->client()->send(
@@ -196,7 +196,7 @@ final class RequestBodyTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
-    public function testAClientWhoseBodyIsTooLargeIsNotToldToContinue(): void
+    public function testContinueIsNotSentForATooLargeBody(): void
     {
         $this->serve(self::echo(...), new HttpServerOptions(maxBody: 3));
         $client = $this->client()->send(
@@ -207,7 +207,7 @@ final class RequestBodyTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
-    public function testAClientThatDidNotWaitToBeToldIsNotTold(): void
+    public function testContinueIsNotSentToAClientThatDidNotWait(): void
     {
         $this->serve(self::echo(...));
         $client = $this->client()->send(
@@ -218,7 +218,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame([200, 'body', true], [$response->status, $response->body, $response->keepsConnection()]);
     }
 
-    public function testAClientIsToldToContinueWhereTheAnswerIsItsOwnBody(): void
+    public function testContinueIsSentWhenTheResponseIsTheBodyItself(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response => new Response(200, [], $request->getBody()),
@@ -231,7 +231,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame('body', $client->send('body')->response()->body);
     }
 
-    public function testTheConnectionOutlivesABodyOfChunksThatHasComeAndNobodyReads(): void
+    public function testTheConnectionOutlivesAnUnreadChunkedBodyThatHasArrived(): void
     {
         $this->serve(static fn(): Response => Response::text('answered'));
         $client = $this->client()
@@ -257,7 +257,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame('', $client->response()->body);
     }
 
-    public function testAClientIsNotToldToContinueInTheMiddleOfTheAnswer(): void
+    public function testContinueIsNotSentInTheMiddleOfTheResponse(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response
@@ -425,7 +425,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame('LogicException body', $client->response()->body);
     }
 
-    public function testWhoStillReadsTheBodyWhenTheAnswerIsSentIsToldSo(): void
+    public function testAReaderOfTheBodyGetsAnExceptionWhenTheResponseIsSent(): void
     {
         $thrown = null;
         $this->serve(static function (ServerRequestInterface $request) use (&$thrown): Response {
@@ -448,7 +448,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame('GET', $client->send('body')->get('/')->response()->body);
     }
 
-    public function testABodyThatIsReadAfterTheAnswerIsGone(): void
+    public function testABodyCannotBeReadAfterTheResponse(): void
     {
         $kept = null;
         $this->serve(static function (ServerRequestInterface $request) use (&$kept): Response {
@@ -572,7 +572,7 @@ final class RequestBodyTest extends TestCase
         }, new HttpServerOptions(maxBody: $limit));
         foreach (self::framings() as [$request]) {
             $client = $this->client();
-            $client->sendAside(str_replace("Host: a\r\n", "Host: a\r\nContent-Type: {$type}\r\n", $request($form)));
+            $client->sendConcurrently(str_replace("Host: a\r\n", "Host: a\r\nContent-Type: {$type}\r\n", $request($form)));
 
             self::assertSame([$status, 'refused'], [($response = $client->response())->status, $response->body]);
             self::assertCount(4, $refusals);
@@ -601,7 +601,7 @@ final class RequestBodyTest extends TestCase
             . "Content-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n"
             . "{$content}\r\n--mark--\r\n";
         $client = $this->client();
-        $client->sendAside(
+        $client->sendConcurrently(
             "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\nContent-Length: "
                 . \strlen($body)
                 . "\r\n\r\n{$body}",
@@ -893,7 +893,7 @@ final class RequestBodyTest extends TestCase
         $responses = [];
         foreach (self::framings() as [$request]) {
             $client = $this->client();
-            $client->sendAside(str_replace(
+            $client->sendConcurrently(str_replace(
                 "Host: a\r\n",
                 "Host: a\r\n" . ($type === '' ? '' : "Content-Type: {$type}\r\n"),
                 $request($body),

@@ -153,7 +153,7 @@ final class StatisticsTest extends TestCase
         self::assertSame(['db' => ['idle' => 3]], $this->server()->statistics()->pools);
     }
 
-    public function testAFigureThatIsNoNumberIsLeftOutAndToldOnce(): void
+    public function testAStatisticThatIsNotANumberIsLeftOutAndReportedOnce(): void
     {
         $pool = new class implements Statistics {
             public function statistics(): array

@@ -63,7 +63,7 @@ final class StoppingTest extends TestCase
         $stopped->await();
     }
 
-    public function testEventsEndSoThatNobodyWaitsForThem(): void
+    public function testEventStreamsEndWhenTheServerStops(): void
     {
         $end = new DeferredFuture();
         $this->serve(static fn(): Response => Response::events((static function () use ($end): \Generator {

@@ -32,7 +32,7 @@ final class StreamingTest extends TestCase
 
     private const MIB = 1_048_576;
 
-    public function testEachPieceIsSentWhenItIsThere(): void
+    public function testEachPieceIsSentAtOnce(): void
     {
         /** @var list<DeferredFuture<null>> $gates */
         $gates = [new DeferredFuture(), new DeferredFuture()];
@@ -277,7 +277,7 @@ final class StreamingTest extends TestCase
         self::assertSame([], $this->log()->all);
     }
 
-    public function testAPieceThatIsNeitherThereNorTheEndCostsOthersNothing(): void
+    public function testAStreamWithoutBytesForNowDelaysNoOther(): void
     {
         $stream = new Hesitant();
         $this->serve(

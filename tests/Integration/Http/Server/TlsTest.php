@@ -63,7 +63,7 @@ final class TlsTest extends TestCase
         }
     }
 
-    public function testAHandshakeThatEndsWhileTheServerStopsKeepsNobodyWaiting(): void
+    public function testAHandshakeThatEndsDuringAStopDoesNotDelayIt(): void
     {
         $this->serveSecurely(options: new HttpServerOptions($this->certificate('default.test'), idleGrace: 0.2));
         $client = RawClient::connect($this->address, ['ssl' => ['verify_peer' => false, 'verify_peer_name' => false]]);
@@ -93,7 +93,7 @@ final class TlsTest extends TestCase
         self::assertSame(200, $this->secureClient()->get('/')->response()->status, 'others are served');
     }
 
-    public function testItSaysThatItSpeaksHttp11(): void
+    public function testItAnnouncesHttp11(): void
     {
         $this->serveSecurely();
 
@@ -145,7 +145,7 @@ final class TlsTest extends TestCase
         self::assertSame(200, $before->get('/')->response()->status);
     }
 
-    public function testACertificateThatIsReplacedByNoneHoldsUpOnlyThoseWhoComeMeanwhile(): void
+    public function testAMissingCertificateFileFailsOnlyNewConnections(): void
     {
         $path = $this->certificate('old.test');
         $this->serveSecurely(options: new HttpServerOptions($path));
@@ -168,7 +168,7 @@ final class TlsTest extends TestCase
         self::assertStringContainsString($path, $this->log()->messages()[0]);
     }
 
-    public function testACertificateThatDoesNotFitIsSaidSoBeforeAnybodyConnects(): void
+    public function testAMismatchedCertificateIsReportedAtTheStart(): void
     {
         $authority = new Certificates($this->path());
         [$certificate] = $authority->forServer('a.test');
@@ -204,7 +204,7 @@ final class TlsTest extends TestCase
         self::assertSame(200, $this->secureClient()->get('/')->response()->status);
     }
 
-    public function testASlowHandshakeHoldsUpNobody(): void
+    public function testASlowHandshakeDelaysNoOtherClient(): void
     {
         $this->serveSecurely();
         $this->client()->send("\x16\x03\x01\x02\x00");
@@ -233,7 +233,7 @@ final class TlsTest extends TestCase
         $client = $this->secureClient(method: $method);
 
         foreach ([1, 2] as $i) {
-            $client->sendAside("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}");
+            $client->sendConcurrently("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}");
             self::assertTrue($client->response()->body === $body);
         }
     }
@@ -287,7 +287,7 @@ final class TlsTest extends TestCase
         }
     }
 
-    public function testTheEndIsSaidSo(): void
+    public function testTheEndOfTlsIsAnnounced(): void
     {
         $this->serveSecurely(static fn(): Response => Response::stream(['cut off or not?']));
         $relay = new Relay($this->address);

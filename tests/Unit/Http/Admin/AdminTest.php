@@ -229,7 +229,7 @@ final class AdminTest extends TestCase
         }
     }
 
-    public function testThoseWhoReachItsUnixSocketMayAskByAnyName(): void
+    public function testClientsOfAUnixSocketMayUseAnyHostName(): void
     {
         $request = new ServerRequest('GET', 'http://anything/livez', serverParams: ['REMOTE_ADDR' => 'unix:']);
 

@@ -23,7 +23,7 @@ final class LocalServersTest extends TestCase
     use EndsInTime;
     use LeavesNothing;
 
-    public function testServersOfOneProcessAreToldAsOne(): void
+    public function testServersOfOneProcessAreReportedAsOne(): void
     {
         $shared = self::pool(3);
         $servers = [

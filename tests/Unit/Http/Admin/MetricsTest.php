@@ -37,7 +37,7 @@ final class MetricsTest extends TestCase
         self::assertSame($expected, array_intersect_key($exposed->samples, $expected));
     }
 
-    public function testWhatHasNoSumIsToldOfEachProcess(): void
+    public function testValuesWithoutASumAreListedByProcess(): void
     {
         $exposed = self::of(FixedOverview::process(pid: 1, count: 10), FixedOverview::process(pid: 2, count: 20));
         $expected = [

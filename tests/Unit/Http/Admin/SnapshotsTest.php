@@ -17,7 +17,7 @@ final class SnapshotsTest extends TestCase
     use EndsInTime;
     use LeavesNothing;
 
-    public function testASnapshotTellsAllOfAllProcesses(): void
+    public function testASnapshotHasAllProcesses(): void
     {
         $event = (new Snapshots(new FixedOverview([
             FixedOverview::process(
@@ -64,7 +64,7 @@ final class SnapshotsTest extends TestCase
         ], $snapshot['processes']);
     }
 
-    public function testNobodyIsAskedBeforeSomebodyLooks(): void
+    public function testNoStatisticsAreReadBeforeAPageIsOpen(): void
     {
         $overview = new FixedOverview();
         $following = (new Snapshots($overview))->follow(null);

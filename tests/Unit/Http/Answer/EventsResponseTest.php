@@ -32,7 +32,7 @@ final class EventsResponseTest extends TestCase
     /** @var list<string> */
     private array $log = [];
 
-    public function testItIsAnEventStreamThatNobodyHoldsBack(): void
+    public function testItIsAnEventStreamThatProxiesDoNotBuffer(): void
     {
         $response = Response::events([]);
 
@@ -303,7 +303,7 @@ final class EventsResponseTest extends TestCase
         $body->close();
     }
 
-    public function testNobodyIsToldWhatIsThrownWhenNobodyIsThereAnyMore(): void
+    public function testExceptionsAfterTheClientHasLeftAreDropped(): void
     {
         /** @var DeferredFuture<string> $event */
         $event = new DeferredFuture();
@@ -364,7 +364,7 @@ final class EventsResponseTest extends TestCase
         self::assertNull($kept->get());
     }
 
-    public function testAStreamThatNobodyClosedLetsItsGeneratorGo(): void
+    public function testAStreamThatIsNotClosedReleasesItsGenerator(): void
     {
         $events = (static fn() => yield 'first')();
         $body = $this->begun($events);

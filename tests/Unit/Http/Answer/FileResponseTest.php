@@ -28,7 +28,7 @@ final class FileResponseTest extends TestCase
     private const BEFORE = 'Sun, 09 Sep 2001 01:46:39 GMT';
     private const AFTER = 'Sun, 09 Sep 2001 01:46:41 GMT';
 
-    public function testAFileIsSentWithItsTypeAndWhatTellsItsVersions(): void
+    public function testAFileIsSentWithItsTypeAndValidators(): void
     {
         $response = $this->get([]);
 
@@ -387,7 +387,7 @@ final class FileResponseTest extends TestCase
         self::assertSame(200, $get(['If-Range' => $date, 'Range' => 'bytes=0-1'])->getStatusCode());
     }
 
-    public function testATimeInTheFutureIsNotTold(): void
+    public function testAModificationTimeInTheFutureIsNotSent(): void
     {
         $this->ten();
         touch($this->path('ten.txt'), time() + 86_400);

@@ -53,7 +53,7 @@ final class FileStreamTest extends TestCase
         $part->seek(-1);
     }
 
-    public function testWhatIsAppendedMeanwhileIsNotRead(): void
+    public function testAppendedBytesAreNotRead(): void
     {
         $part = $this->part('01234', 0, 5);
         self::assertSame('01', $part->read(2));
@@ -62,7 +62,7 @@ final class FileStreamTest extends TestCase
         self::assertSame(['234', 5, true], [$part->read(100), $part->getSize(), $part->eof()]);
     }
 
-    public function testItEndsWhereTheFileIsCutMeanwhile(): void
+    public function testItEndsWhereTheFileIsTruncated(): void
     {
         $part = $this->part('0123456789', 0, 10);
         self::assertSame('01', $part->read(2));

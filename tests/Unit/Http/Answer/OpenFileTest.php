@@ -17,7 +17,7 @@ final class OpenFileTest extends TestCase
     use LeavesNothing;
     use OwnDirectory;
 
-    public function testWhatIsToldOfItIsToldOfTheOpenFile(): void
+    public function testMetadataIsThatOfTheOpenFile(): void
     {
         $path = $this->file('a', 'first');
         $file = OpenFile::at($path);
@@ -27,7 +27,7 @@ final class OpenFileTest extends TestCase
         self::assertSame('first', (string) $file->whole());
     }
 
-    public function testWhatIsNoFileIsNotThere(): void
+    public function testWhatIsNotAFileDoesNotExist(): void
     {
         posix_mkfifo($this->path('pipe'), 0o600);
         mkdir($this->path('directory'));
@@ -187,7 +187,7 @@ final class OpenFileTest extends TestCase
         self::assertNull(OpenFile::at("{$root}/directory/file")->nameBelow($root));
     }
 
-    public function testALinkThatAnotherProcessExchangedIsFollowedAnew(): void
+    public function testAReplacedLinkIsFollowedAgain(): void
     {
         $this->file('new', 'new');
         symlink($this->file('old', 'old'), $this->path('link'));

@@ -499,7 +499,7 @@ final class FormReaderTest extends TestCase
     #[TestWith([self::URLENCODED])]
     #[TestWith(['application/json'])]
     #[TestWith([self::MULTIPART])]
-    public function testTheRestOfABodyIsNotTakenForTheWhole(string $type): void
+    public function testTheRestOfABodyIsNotParsedAsTheWhole(string $type): void
     {
         $body = new Body(['{"a":', '1}']);
         $body->read(5);
@@ -607,7 +607,7 @@ final class FormReaderTest extends TestCase
         self::assertCount($descriptors, Text::names('/proc/self/fd'));
     }
 
-    public function testADirectoryInWhichNoFileCanBeIsToldToTheLogAndNotToTheClient(): void
+    public function testAnUnusableDirectoryIsLoggedAndNotShownToTheClient(): void
     {
         $large = self::multipart([['f', 'x', str_repeat('1', self::LARGE)]]);
         $exception = self::refusal(self::MULTIPART, new Body([$large]), new FormReader(directory: '/nowhere/at/all'));

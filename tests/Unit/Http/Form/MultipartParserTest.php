@@ -16,7 +16,7 @@ final class MultipartParserTest extends TestCase
 
     private const FIELD = "Content-Disposition: form-data; name=\"a\"\r\n";
 
-    public function testFieldsAndFilesAreToldInTheirOrder(): void
+    public function testFieldsAndFilesAreReportedInOrder(): void
     {
         $body = "--b\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nTwo\r\nlines\r\n"
             . "--b\r\nContent-Disposition: form-data; name=\"cover\"; filename=\"a cat.png\"\r\n"

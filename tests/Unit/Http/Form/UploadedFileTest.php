@@ -21,7 +21,7 @@ final class UploadedFileTest extends TestCase
     use LeavesNothing;
     use OwnDirectory;
 
-    public function testItTellsWhatWasSent(): void
+    public function testItReturnsTheSentMetadata(): void
     {
         $file = new UploadedFile(self::content('12345'), 5, \UPLOAD_ERR_OK, 'x.png', 'image/png');
 
@@ -78,7 +78,7 @@ final class UploadedFileTest extends TestCase
         self::assertSame(0o666 & ~umask(), fileperms($this->path('target')) & 0o777);
     }
 
-    public function testItReplacesAFileThatIsThere(): void
+    public function testItReplacesAnExistingFile(): void
     {
         (new UploadedFile(self::content('new'), 3))->moveTo($this->file('target', 'which was longer'));
 
@@ -130,7 +130,7 @@ final class UploadedFileTest extends TestCase
         self::assertSame($size, filesize($this->path('target')));
     }
 
-    public function testWhatReadsTheStreamMeanwhileDoesNotMixUpTheCopy(): void
+    public function testAConcurrentReadOfTheStreamDoesNotCorruptTheCopy(): void
     {
         $bytes = random_bytes(4 << 20);
         $file = new UploadedFile(self::content($bytes), 4 << 20);
@@ -192,7 +192,7 @@ final class UploadedFileTest extends TestCase
         self::assertSame([], Text::names($this->path()));
     }
 
-    public function testAStreamThatWasClosedIsToldOf(): void
+    public function testAClosedStreamIsReported(): void
     {
         $file = new UploadedFile(self::content('12345'), 5);
         $file->getStream()->close();

@@ -29,7 +29,7 @@ final class HandlerFailureTest extends TestCase
 
     /** @param list<string> $messages */
     #[DataProvider('failures')]
-    public function testTheLogIsToldOfWhatTheClientIsNot(\Throwable $failure, int $status, array $messages): void
+    public function testTheLogHasDetailsThatTheClientDoesNotGet(\Throwable $failure, int $status, array $messages): void
     {
         $log = new Records();
         $answer = HandlerFailure::answer($failure, new Head(), $log);

@@ -82,7 +82,7 @@ final class IterableStreamTest extends TestCase
         self::assertSame('end', $stream->read(100));
     }
 
-    public function testWhoAsksForAllGetsAll(): void
+    public function testAttributesOfTheExchangeAreIncluded(): void
     {
         $chunks = ['begin', ...array_fill(0, 1000, ''), 'end'];
 

@@ -131,7 +131,7 @@ final class RequestParserTest extends TestCase
 
     #[TestWith(["POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n", 'ab'])]
     #[TestWith([self::CHUNKED, "2\r\nab\r\n0\r\nX: y\r\n\r\n"])]
-    public function testItIsIdleBehindABodyThatNobodyTook(string $head, string $body): void
+    public function testItIsIdleBehindAnUnreadBody(string $head, string $body): void
     {
         $this->parser->push($head . $body);
 
@@ -260,7 +260,7 @@ final class RequestParserTest extends TestCase
         }
     }
 
-    public function testARefusalSaysWhatIsWrong(): void
+    public function testARefusalNamesTheFault(): void
     {
         foreach ([
             "GET / HTTP/1.1\nHost: a\r\n\r\n" => 'A line ends without CR',

@@ -190,7 +190,7 @@ final class AccessLogTest extends TestCase
         self::assertSame(0, $log->lostLines());
     }
 
-    public function testAFileThatCantBeOpenedIsToldOf(): void
+    public function testAFileThatCannotBeOpenedIsReported(): void
     {
         $path = $this->path('none/access.log');
         try {
@@ -211,7 +211,7 @@ final class AccessLogTest extends TestCase
         AccessLog::toFile($this->path('fifo'));
     }
 
-    public function testAFullDiskHarmsNoRequestAndIsToldOnce(): void
+    public function testAFullDiskHarmsNoRequestAndIsReportedOnce(): void
     {
         $log = AccessLog::toFile('/dev/full');
         $told = $this->errorLogOf(static function () use ($log): void {
@@ -301,7 +301,7 @@ final class AccessLogTest extends TestCase
         self::assertStringContainsString('Broken pipe', $told[0] ?? '');
     }
 
-    public function testALoggerThatThrowsHarmsNoRequestAndIsToldOfOnce(): void
+    public function testALoggerThatThrowsHarmsNoRequestAndIsReportedOnce(): void
     {
         $throwing = new class extends AbstractLogger {
             /**

@@ -177,7 +177,7 @@ final class CompressionTest extends TestCase
         self::assertSame($response, self::answer($response));
     }
 
-    public function testABodyThatIsShorterThanItSaidIsNotTakenForWhole(): void
+    public function testABodyThatIsShorterThanItsSizeIsNotComplete(): void
     {
         $source = self::createStub(StreamInterface::class);
         $source->method('isSeekable')->willReturn(true);
@@ -208,7 +208,7 @@ final class CompressionTest extends TestCase
      * @param \Closure(string): StreamInterface $stream
      */
     #[DataProvider('sizes')]
-    public function testABodyThatIsShorterThanWasAnnouncedIsNotTakenForWhole(int $size, \Closure $stream): void
+    public function testABodyThatIsShorterThanAnnouncedIsNotComplete(int $size, \Closure $stream): void
     {
         $response = new Response(
             200,
@@ -238,7 +238,7 @@ final class CompressionTest extends TestCase
         self::assertSame(substr($text, 0, $size - 300), gzdecode(self::answer($response)->getBody()->getContents()));
     }
 
-    public function testALengthThatIsWronglyToldOfAStringCountsForNothing(): void
+    public function testAWrongLengthOfAStringIsIgnored(): void
     {
         foreach ([1500, 150_000] as $size) {
             $text = self::text($size);

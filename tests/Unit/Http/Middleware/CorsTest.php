@@ -15,7 +15,7 @@ final class CorsTest extends TestCase
 {
     private const APP = 'https://app.example';
 
-    public function testAnAllowedOriginIsToldThatItMayRead(): void
+    public function testAnAllowedOriginMayRead(): void
     {
         $response = self::simple(new Cors([self::APP]), self::APP);
 
@@ -94,7 +94,7 @@ final class CorsTest extends TestCase
 
     /** @param string|list<string> $origin */
     #[DataProvider('strangers')]
-    public function testAnyOtherOriginIsToldNothing(string|array $origin): void
+    public function testOtherOriginsGetNoHeaders(string|array $origin): void
     {
         $cors = new Cors([self::APP, 'http://other.example:8080'], credentials: true, exposedHeaders: ['X-A']);
 
@@ -118,7 +118,7 @@ final class CorsTest extends TestCase
         }
     }
 
-    public function testCredentialsAndHeadersAreToldOfWhenTheyAreAllowed(): void
+    public function testAllowedCredentialsAndHeadersAreDeclared(): void
     {
         $response = self::simple(
             new Cors([self::APP], exposedHeaders: ['X-Total', 'Link'], credentials: true),
@@ -152,7 +152,7 @@ final class CorsTest extends TestCase
         ], self::headers($response));
     }
 
-    public function testAPreflightIsNeverToldWhatItAskedFor(): void
+    public function testAPreflightNeverEchoesItsRequest(): void
     {
         $headers = self::headers(self::preflight(new Cors('*'), self::APP));
 

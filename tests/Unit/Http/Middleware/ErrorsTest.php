@@ -237,7 +237,7 @@ final class ErrorsTest extends TestCase
     }
 
     #[DataProvider('forms')]
-    public function testATraceIsShownOnlyWhenToldAndWithoutArguments(string $accept): void
+    public function testATraceIsShownOnlyIfConfiguredAndWithoutArguments(string $accept): void
     {
         $errors = Errors::showingTraces(new Records());
         $body = (string) self::answer(self::failure('hunter2'), $accept, $errors)->getBody();

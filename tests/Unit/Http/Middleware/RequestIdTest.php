@@ -31,7 +31,7 @@ final class RequestIdTest extends TestCase
         self::assertCount(1000, $given);
     }
 
-    public function testWhatTheClientSaysIsTakenOnlyWhenTold(): void
+    public function testIncomingRequestIdsAreKeptOnlyIfConfigured(): void
     {
         self::assertNotSame('a-1', self::idOf(new RequestId(), 'a-1'));
         self::assertSame('a-1', self::idOf(RequestId::keepingIncoming(), 'a-1'));

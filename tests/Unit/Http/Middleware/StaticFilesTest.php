@@ -248,7 +248,7 @@ final class StaticFilesTest extends TestCase
         self::assertSame(416, $get(['Range' => 'bytes=6-'])->getStatusCode());
     }
 
-    public function testClientsMayBeToldForHowLongAFileCanBeUsed(): void
+    public function testTheMaximumAgeOfFilesIsConfigurable(): void
     {
         foreach ([0, 3600] as $seconds) {
             $files = new StaticFiles($this->root(), maxAge: $seconds);
@@ -429,7 +429,7 @@ final class StaticFilesTest extends TestCase
 
     /** @param \Closure(string): StaticFiles $make */
     #[DataProvider('mistakes')]
-    public function testAMistakeIsToldAtOnce(\Closure $make, string $message): void
+    public function testInvalidOptionsThrow(\Closure $make, string $message): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($message);

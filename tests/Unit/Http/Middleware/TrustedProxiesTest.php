@@ -95,7 +95,7 @@ final class TrustedProxiesTest extends TestCase
     }
 
     #[DataProvider('forwarded')]
-    public function testForwardedTellsTheClient(string $field, string $client): void
+    public function testForwardedNamesTheClient(string $field, string $client): void
     {
         $request = self::passed(['Forwarded' => $field]);
 
@@ -143,7 +143,7 @@ final class TrustedProxiesTest extends TestCase
     }
 
     #[DataProvider('xForwardedFor')]
-    public function testXForwardedForTellsTheClient(string $field, string $client): void
+    public function testXForwardedForNamesTheClient(string $field, string $client): void
     {
         self::assertSame(
             $client,

@@ -12,7 +12,7 @@ final class FileWatchTest extends TestCase
 {
     use OwnDirectory;
 
-    public function testWhatWasChangedAddedOrRemovedIsToldOnce(): void
+    public function testChangesAreReportedOnce(): void
     {
         mkdir($this->path('src'));
         $this->file('app.php', 'old');
@@ -39,7 +39,7 @@ final class FileWatchTest extends TestCase
         self::assertSame(['app.php'], $watch->changes());
     }
 
-    public function testTwoVersionsOfOneSecondAndOneSizeAreToldApart(): void
+    public function testTwoVersionsOfOneSecondAndOneSizeAreDistinguished(): void
     {
         $now = 1_000_000_000;
         touch($path = $this->file('app.php', 'one'), $now);
@@ -71,7 +71,7 @@ final class FileWatchTest extends TestCase
         self::assertSame([], $watch->changes());
     }
 
-    public function testAFileThatIsWrittenAnewAsItWasHasNotChanged(): void
+    public function testAFileThatIsRewrittenUnchangedHasNotChanged(): void
     {
         $path = $this->file('container.php', 'compiled');
         $watch = new FileWatch($this->path());

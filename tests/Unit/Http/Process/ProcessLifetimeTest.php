@@ -72,7 +72,7 @@ final class ProcessLifetimeTest extends TestCase
         self::assertSame(20_000_000, \strlen($held));
     }
 
-    public function testMemoryThatIsTooLittleAlmostFromTheStartIsToldApart(): void
+    public function testALimitThatIsReachedEarlyIsReportedAsTooLow(): void
     {
         foreach ([10 => true, 11 => false] as $requests => $tooSoon) {
             [$held, $this->tooSoon] = ['', null];

@@ -18,7 +18,7 @@ final class ChecksTest extends TestCase
 {
     use VirtualTime;
 
-    public function testEachSaysForItselfWhatIsWrong(): void
+    public function testEachCheckReportsItsOwnFailure(): void
     {
         $results = self::resultsOf([
             'works' => static function (): void {},
@@ -38,7 +38,7 @@ final class ChecksTest extends TestCase
         );
     }
 
-    public function testThoseThatAreLateHoldNobodyUpForLonger(): void
+    public function testLateChecksDoNotDelayTheResultFurther(): void
     {
         $results = self::resultsOf([
             'late' => static fn() => delay(1.6),
@@ -52,7 +52,7 @@ final class ChecksTest extends TestCase
         self::assertSame(['late' => Checks::LATE, 'later' => Checks::LATE, 'works' => null], $results);
     }
 
-    public function testWhoAsksForASecondAtMostIsToldThatACheckIsLate(): void
+    public function testALateCheckIsReportedWithinASecond(): void
     {
         $before = $this->now();
         self::resultsOf(['late' => static fn() => delay(1.5)]);

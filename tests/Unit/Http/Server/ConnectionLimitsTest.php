@@ -34,7 +34,7 @@ final class ConnectionLimitsTest extends TestCase
         self::assertTrue($room->admits(self::peer('192.0.2.2'), []));
     }
 
-    public function testNobodyElseInTheNetworkOfAProxyIsTrusted(): void
+    public function testOtherAddressesInTheNetworkOfAProxyAreNotTrusted(): void
     {
         $room = self::room();
         [$proxy, $other] = [self::peer('[fe80::1%eth0]'), self::peer('[fe80::2%eth0]')];

@@ -33,7 +33,7 @@ final class LoopLagTest extends TestCase
         self::assertSame([2.0, 2.0], [$lag->last(), $lag->max()]);
     }
 
-    public function testItIsForgottenAfterAMinuteEvenIfNobodyIsServed(): void
+    public function testLagIsForgottenAfterAMinuteEvenWithoutConnections(): void
     {
         $lag = $this->lag();
         $this->block($lag, 2.5);

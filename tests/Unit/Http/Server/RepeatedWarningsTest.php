@@ -27,7 +27,7 @@ final class RepeatedWarningsTest extends TestCase
         self::assertTrue($recurrences->isNew('slow'), 'which is something else');
     }
 
-    public function testAfterAQuietMinuteItBeginsAnew(): void
+    public function testAfterAQuietMinuteAWarningIsNewAgain(): void
     {
         $recurrences = new RepeatedWarnings(fn(): int => $this->now);
         $recurrences->isNew('full');

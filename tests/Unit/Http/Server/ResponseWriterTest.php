@@ -129,7 +129,7 @@ final class ResponseWriterTest extends TestCase
         self::assertEquals($before->lines, self::write(Response::text('hello'))[0]->lines);
     }
 
-    public function testTheAnswersOfAnotherLibraryAreToldApart(): void
+    public function testResponsesOfAnotherLibraryAreDistinguished(): void
     {
         $writer = new ResponseWriter();
         $lines = static function (ForeignResponse $response) use ($writer): array {
@@ -226,7 +226,7 @@ final class ResponseWriterTest extends TestCase
         );
     }
 
-    public function testHeadIsToldTheLengthAndGetsNoBody(): void
+    public function testHeadGetsTheLengthAndNoBody(): void
     {
         $head = new Head();
         $head->method = 'HEAD';
