@@ -149,7 +149,7 @@ final class MapInput
 
     private function pull(): void
     {
-        if ($this->isDropped()) {
+        if ($this->isDropped() || $this->dispatcher->isFork()) {
             return;
         }
         $turn = \is_array($this->input) ? null : EventLoop::unreference(EventLoop::defer(function (): void {

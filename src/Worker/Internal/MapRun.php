@@ -341,6 +341,9 @@ final class MapRun implements Source
      */
     private function nextChunk(): ?array
     {
+        if ($this->dispatcher->isFork()) {
+            throw PoolClosedException::forked();
+        }
         if ($this->lastLoopTurn !== 0 && hrtime(true) - $this->lastLoopTurn > self::LOOP_INTERVAL_NANOSECONDS) {
             $this->runLoop();
         }

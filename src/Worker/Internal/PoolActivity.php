@@ -8,12 +8,16 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Fibers;
+use Spindle\Worker\PoolClosedException;
 
 /** Tracks open work in a pool. Open work keeps the event loop running; a closed pool without any stops its workers. */
 final class PoolActivity
 {
     /** @var array<int, self> instances with open work: the fiber that waits may be unreachable otherwise */
     private static array $busy = [];
+
+    /** Seconds after which a fork notices that outcomes of this pool will not arrive there. */
+    private const FORK_CHECK_INTERVAL = 0.5;
 
     /** Whether the pool object was destroyed while tasks were open. */
     private bool $released = false;
@@ -29,16 +33,30 @@ final class PoolActivity
     /** @var array<int, Suspension<null>> callers of close(), by object id */
     private array $waiting = [];
 
-    /** Timer that keeps the loop running while it is referenced. */
+    /** Timer that keeps the loop running while it is referenced, and notices a fork of this process. */
     private readonly string $loopTimer;
 
+    /** Whether the timer is enabled. It is disabled when it fires and nothing is open. */
+    private bool $ticks = false;
+
+    private readonly int $owner;
+
+    /** @param \Closure(): void $onFork called in a fork of this process that runs the loop while work is open */
     public function __construct(
         private readonly Workers $workers,
         private readonly TaskSources $sources,
         private readonly Results $results,
         private readonly TaskTimeouts $timeouts,
+        private readonly \Closure $onFork,
     ) {
-        $this->loopTimer = EventLoop::unreference(EventLoop::repeat(86_400, static fn() => null));
+        $this->owner = (int) getmypid();
+        $weak = \WeakReference::create($this);
+        $tick = static function (string $timer) use ($weak): void {
+            $activity = $weak->get();
+            $activity === null ? EventLoop::cancel($timer) : $activity->tick();
+        };
+        $timer = EventLoop::unreference(EventLoop::repeat(self::FORK_CHECK_INTERVAL, $tick));
+        $this->loopTimer = EventLoop::disable($timer);
     }
 
     public function isClosed(): bool
@@ -83,7 +101,11 @@ final class PoolActivity
         if ($this->ended) {
             return;
         }
-        if ($this->sources->areOpen() || $this->results->openStreams() > 0 || $this->closing) {
+        if ($this->isBusy()) {
+            if (!$this->ticks) {
+                $this->ticks = true;
+                EventLoop::enable($this->loopTimer);
+            }
             EventLoop::reference($this->loopTimer);
             self::$busy[spl_object_id($this)] = $this;
         } else {
@@ -111,8 +133,12 @@ final class PoolActivity
         });
     }
 
-    /** Called when all workers have ended. */
-    public function end(): void
+    /**
+     * Called when all workers have ended.
+     *
+     * @param PoolClosedException|null $failure exception for callers of close()
+     */
+    public function end(?PoolClosedException $failure = null): void
     {
         $this->closed = true;
         if ($this->ended) {
@@ -125,7 +151,22 @@ final class PoolActivity
         $waiting = $this->waiting;
         $this->waiting = [];
         foreach ($waiting as $suspension) {
-            $suspension->resume();
+            $failure === null ? $suspension->resume() : $suspension->throw($failure);
+        }
+    }
+
+    private function isBusy(): bool
+    {
+        return $this->sources->areOpen() || $this->results->openStreams() > 0 || $this->closing;
+    }
+
+    private function tick(): void
+    {
+        if ($this->owner !== getmypid()) {
+            ($this->onFork)();
+        } elseif (!$this->isBusy()) {
+            $this->ticks = false;
+            EventLoop::disable($this->loopTimer);
         }
     }
 

@@ -40,7 +40,13 @@ final class SharedFlags
     /** Microseconds that the pool waits for the worker and the processor. */
     private const REVOKE_WAIT_MICROSECONDS = 50;
 
-    private function __construct(private readonly \Shmop $memory) {}
+    /** Process that opened the memory. A fork shares it, and must not take tasks back. */
+    private readonly int $owner;
+
+    private function __construct(private readonly \Shmop $memory)
+    {
+        $this->owner = (int) getmypid();
+    }
 
     /** Returns a key for the shared memory of a worker; 0 without ext-shmop. */
     public static function newKey(): int
@@ -145,6 +151,9 @@ final class SharedFlags
      */
     public function revoke(int $batch, int $limit): int
     {
+        if ($this->owner !== getmypid()) {
+            return $limit;
+        }
         $started = min($limit, $this->started($batch, $limit));
         shmop_write($this->memory, pack('P', ($batch << 32) | $started), 16 + 8 * ($batch & 1));
         usleep(self::REVOKE_WAIT_MICROSECONDS);

@@ -8,6 +8,7 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\Fibers;
 use Spindle\Internal\OneWayGenerator;
+use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\ResultBudget;
 
 /** The items of a generator task, in the pool's process. When the reader releases them, the task is cancelled. */
@@ -24,6 +25,7 @@ final class Stream
     /** @var \SplQueue<string> */
     private \SplQueue $items;
     private bool $isEnded = false;
+    private readonly int $owner;
     private mixed $result = null;
     private ?\Throwable $failure = null;
 
@@ -42,6 +44,7 @@ final class Stream
         private readonly ?ResultBudget $budget = null,
     ) {
         $this->items = new \SplQueue();
+        $this->owner = (int) getmypid();
     }
 
     public function __destruct()
@@ -110,6 +113,9 @@ final class Stream
             }
             if ($this->isEnded) {
                 return $this->result;
+            }
+            if ($this->owner !== getmypid()) {
+                throw PoolClosedException::forked();
             }
             self::$awaited[spl_object_id($this)] = $this;
             $this->reader = EventLoop::getSuspension();

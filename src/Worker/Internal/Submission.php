@@ -66,6 +66,12 @@ final class Submission extends Encoded
         }
     }
 
+    /** Declares that a failure need not be awaited. */
+    public function ignore(): void
+    {
+        $this->deferred?->getFuture()->ignore();
+    }
+
     private function end(): void
     {
         if ($this->isOver() && $this->onEnd !== null) {

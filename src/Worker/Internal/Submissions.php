@@ -14,6 +14,9 @@ final class Submissions implements Source
     /** @var \SplQueue<Submission> */
     private \SplQueue $waiting;
 
+    /** Whether this is a fork of the pool's process. Futures that fail there need not be awaited. */
+    public bool $isForked = false;
+
     /** Number of tasks without an outcome; and of those that no worker has had. */
     private int $open = 0;
     private int $waitingCount = 0;
@@ -65,7 +68,7 @@ final class Submissions implements Source
         }
         $submission->isWaiting = false; // take() skips it later
         --$this->waitingCount;
-        $submission->fail($reason);
+        $this->fail($submission, $reason);
         $this->settled(1);
 
         return true;
@@ -131,7 +134,7 @@ final class Submissions implements Source
     {
         /** @var Submission $submission */
         $submission = $batch->keys[$index];
-        $submission->fail($failure);
+        $this->fail($submission, $failure);
         $this->settled(1);
     }
 
@@ -155,6 +158,14 @@ final class Submissions implements Source
         while (!$this->waiting->isEmpty()) {
             $this->withdraw($this->waiting->dequeue(), $reason);
         }
+    }
+
+    private function fail(Submission $submission, \Throwable $failure): void
+    {
+        if ($this->isForked) {
+            $submission->ignore();
+        }
+        $submission->fail($failure);
     }
 
     private function settled(int $count): void

@@ -101,7 +101,13 @@ final class TaskDispatcher
         );
         $this->submissions = new Submissions($this->settled(...));
         $this->sources = new TaskSources($this->submissions);
-        $this->activity = new PoolActivity($this->workers, $this->sources, $this->results, $this->timeouts);
+        $this->activity = new PoolActivity(
+            $this->workers,
+            $this->sources,
+            $this->results,
+            $this->timeouts,
+            $this->failInFork(...),
+        );
     }
 
     public function size(): int
@@ -263,6 +269,9 @@ final class TaskDispatcher
      */
     public function fill(bool $isUserChecked = false): void
     {
+        if (!$isUserChecked && $this->isFork()) {
+            return;
+        }
         $workers = $this->workers->all();
         $hasRoom = $this->assign($workers, $isUserChecked) || $this->workers->mayGrow();
         if ($hasRoom && $this->timeouts->takeBackOverdue($workers)) {
@@ -294,18 +303,9 @@ final class TaskDispatcher
 
     public function kill(): void
     {
-        $reason = PoolClosedException::killed();
         $workers = $this->workers->all();
         $this->workers->close();
-        foreach ($workers as $worker) {
-            foreach ($worker->batches as $batch) {
-                for ($index = $batch->received; $index < $batch->limit; ++$index) {
-                    $this->results->abandon($worker, $batch, $index, $reason);
-                }
-            }
-            $worker->batches = [];
-        }
-        $this->failWaitingTasks($reason);
+        $this->failAll($workers, PoolClosedException::killed());
         $this->activity->end();
     }
 
@@ -512,6 +512,29 @@ final class TaskDispatcher
         $this->activity->stopIfSettled();
     }
 
+    /** @param array<int, WorkerHandle> $workers */
+    private function failAll(array $workers, PoolClosedException $reason): void
+    {
+        foreach ($workers as $worker) {
+            foreach ($worker->batches as $batch) {
+                for ($index = $batch->received; $index < $batch->limit; ++$index) {
+                    $this->results->abandon($worker, $batch, $index, $reason);
+                }
+            }
+            $worker->batches = [];
+        }
+        $this->failWaitingTasks($reason);
+    }
+
+    /** Fails all tasks in a fork of this process, where no outcome arrives. The workers are not touched. */
+    private function failInFork(): void
+    {
+        $reason = PoolClosedException::forked();
+        $this->submissions->isForked = true;
+        $this->failAll($this->workers->all(), $reason);
+        $this->activity->end($reason);
+    }
+
     /** Fails all tasks that no worker has. */
     private function failWaitingTasks(\Throwable $reason): void
     {
@@ -531,7 +554,7 @@ final class TaskDispatcher
     }
 
     /** Returns whether this is a fork of the pool's process. A fork must not use the shared sockets and marks. */
-    private function isFork(): bool
+    public function isFork(): bool
     {
         return $this->owner !== getmypid();
     }

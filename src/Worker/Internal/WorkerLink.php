@@ -228,6 +228,11 @@ final class WorkerLink
 
     private function write(): void
     {
+        if ($this->owner !== getmypid() && $this->writing !== null) {
+            EventLoop::disable($this->writing);
+
+            return;
+        }
         while ($this->unsent !== []) {
             $rest = \strlen($this->unsent[0]) - $this->sent;
             $sent = @fwrite(

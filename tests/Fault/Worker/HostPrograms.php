@@ -176,6 +176,60 @@ final class HostPrograms
         }, $running);
     }
 
+    /**
+     * @return array{list<string>, int, list<mixed>} what each wait in a fork threw, how the fork ended, and the
+     *         outcomes in this process
+     */
+    public static function forkThatWaits(string $context, string $directory): array
+    {
+        $pool = self::pool($context, 3);
+        $gate = new Gate($directory);
+        $future = $pool->submit(static fn(): string => $gate->pass('running'));
+        $items = $pool->submit(static function () use ($gate): \Generator {
+            yield 'before';
+            yield $gate->pass('streaming');
+        })->await();
+        $map = $pool->map(range(0, 2999), TaskFunctions::square(...));
+        $streamed = [$items->current()];
+        $squares = [$map->current()];
+        $gate->awaitTasks(2);
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            pcntl_alarm(20);
+            $said = [];
+            foreach ([
+                $future->await(...),
+                static fn() => iterator_to_array($map, false),
+                static fn() => iterator_to_array($items, false),
+            ] as $wait) {
+                try {
+                    $wait();
+                    $said[] = 'nothing';
+                } catch (PoolClosedException $closed) {
+                    $said[] = $closed->getMessage();
+                }
+            }
+            file_put_contents("{$directory}/said", implode("\n", $said));
+            exit(7);
+        }
+        pcntl_waitpid($fork, $status);
+        \assert(\is_int($status));
+        $gate->open();
+        for ($map->next(); $map->valid(); $map->next()) {
+            $squares[] = $map->current();
+        }
+        for ($items->next(); $items->valid(); $items->next()) {
+            $streamed[] = $items->current();
+        }
+        $isRight = $squares === array_map(TaskFunctions::square(...), range(0, 2999));
+
+        return [
+            explode("\n", (string) file_get_contents("{$directory}/said")),
+            pcntl_wexitstatus($status),
+            [$future->await(new TimeoutCancellation(5)), $isRight, $streamed],
+        ];
+    }
+
     /** @return list<list<string>> outcomes of a task while no process can be started, and of later tasks */
     public static function needProcesses(string $context, string $cgroup): array
     {

@@ -37,6 +37,16 @@ trait ParentFaults
         self::assertSame(['slept', 'done', 'done', 'done', 'done'], $left);
     }
 
+    public function testAForkOfItsProcessThatWaitsForAnOutcomeIsToldThatThePoolIsNotItsOwn(): void
+    {
+        $message = 'This pool belongs to the parent process of this fork. Create another pool after the fork';
+
+        self::assertSame(
+            [[$message, $message, $message], 7, ['running', true, ['before', 'streaming']]],
+            Host::call(HostPrograms::class . '::forkThatWaits', [$this->context()->name, $this->path('gate')]),
+        );
+    }
+
     public function testAForkInTheMiddleOfALoopLeavesAloneWhatItsProcessHasBegun(): void
     {
         $answer = Host::call(HostPrograms::class . '::forkInALoop', [$this->context()->name, $this->path('gate')]);
