@@ -13,6 +13,12 @@ final class WorkerPoolOptions
     /** Smallest maxAge in seconds. A worker that expires before its first task would be replaced again and again. */
     private const MIN_AGE_SECONDS = 0.001;
 
+    /** Smallest memory limit in bytes. PHP and Composer's autoloader need half of it. */
+    private const MIN_MEMORY_LIMIT = 8 << 20;
+
+    /** Absolute path of the bootstrap file: the working directory may change before a worker loads it. */
+    public readonly ?string $bootstrap;
+
     /**
      * @param WorkerContext         $context       how workers run
      * @param float|null            $timeout       seconds that a task may run; null for no limit
@@ -22,7 +28,8 @@ final class WorkerPoolOptions
      * @param float|null            $maxAge        seconds after which a worker is replaced; null for no limit
      * @param int|null              $maxGrowth     bytes by which a worker's memory may grow before it is replaced,
      *                                             measured between tasks; null for no limit
-     * @param string|null           $memoryLimit   memory_limit of a worker, as "256M"; null for that of this process
+     * @param string|null           $memoryLimit   memory_limit of a worker, as "256M", at least 8M, or "-1" for none;
+     *                                             null for that of this process
      * @param string|null           $bootstrap     PHP file that each worker loads before its first task, after the
      *                                             Composer autoloaders of this process, which are found automatically
      * @param \Closure|null         $initialize    called in each worker before its first task; serialized like a task
@@ -40,7 +47,7 @@ final class WorkerPoolOptions
      *                                             were before the first one; costs about 15 µs per task
      * @param ResultBudget|null     $budget        limits the bytes of large results in this process; null for no limit
      *
-     * @throws \ValueError when a number is out of its range
+     * @throws \ValueError when a number is out of its range, or the bootstrap file does not exist
      */
     public function __construct(
         public readonly WorkerContext $context = WorkerContext::Process,
@@ -51,7 +58,7 @@ final class WorkerPoolOptions
         public readonly ?float $maxAge = null,
         public readonly ?int $maxGrowth = null,
         public readonly ?string $memoryLimit = null,
-        public readonly ?string $bootstrap = null,
+        ?string $bootstrap = null,
         public readonly ?\Closure $initialize = null,
         public readonly float $startTimeout = 30.0,
         public readonly ?\Closure $onOutput = null,
@@ -86,6 +93,13 @@ final class WorkerPoolOptions
         if ($bootstrap !== null && !is_file($bootstrap)) {
             throw new \ValueError("The bootstrap '{$bootstrap}' is not an existing file");
         }
+        $this->bootstrap = $bootstrap === null ? null : self::absolute($bootstrap);
+        if ($memoryLimit !== null && !self::isMemoryLimit($memoryLimit)) {
+            throw new \ValueError(
+                'The option memoryLimit must be a number of bytes, at least 8M, optionally with K, M or G, or -1, not '
+                    . var_export($memoryLimit, true),
+            );
+        }
     }
 
     /**
@@ -98,5 +112,17 @@ final class WorkerPoolOptions
     public function with(mixed ...$changed): self
     {
         return new self(...[...get_object_vars($this), ...$changed]); // @phpstan-ignore argument.type (PHP checks them)
+    }
+
+    private static function absolute(string $path): string
+    {
+        return preg_match('~^(/|[a-z][a-z0-9+.-]+://)~i', $path) === 1 ? $path : getcwd() . "/{$path}";
+    }
+
+    private static function isMemoryLimit(string $limit): bool
+    {
+        return $limit === '-1'
+            || preg_match('/^[1-9](\d{0,17}|\d{0,8}[KMG])$/iD', $limit) === 1
+                && ini_parse_quantity($limit) >= self::MIN_MEMORY_LIMIT;
     }
 }

@@ -680,8 +680,8 @@ final class WorkTest extends TestCase
         ];
         yield 'memory' => [
             ['--queue', 'q', '--memory-limit', 'much'],
-            "option --memory-limit: 'much' is not allowed; give a number of bytes from 1 on,"
-            . ' or one with K, M or G after it, or -1 for no limit',
+            "option --memory-limit: 'much' is not allowed; give a number of bytes, at least 8M,"
+            . ' optionally with K, M or G, or -1 for no limit',
         ];
         yield 'an address for operators' => [
             ['--queue', 'q', '--admin', '8080'],

@@ -24,7 +24,6 @@ final class WorkOptions
     private const DEFAULT_STOP_TIMEOUT = 25.0;
 
     private const MAX_PORT = 65_535;
-    private const MEMORY_LIMIT_PATTERN = '/^(?:-1|[1-9]\d{0,9}[KMG]?)$/D';
 
     /**
      * @param non-empty-array<array-key, positive-int> $queues workers by queue name
@@ -147,14 +146,16 @@ final class WorkOptions
             );
         }
         $memory = $given->text('memory-limit');
-        if ($memory !== null && preg_match(self::MEMORY_LIMIT_PATTERN, $memory) !== 1) {
+        $pool = new WorkerPoolOptions(bootstrap: $bootstrap);
+        try {
+            $pool = $pool->with(memoryLimit: $memory);
+        } catch (\ValueError) {
             throw UsageException::option(
                 '--memory-limit',
-                $memory,
-                'a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit',
+                (string) $memory,
+                'a number of bytes, at least 8M, optionally with K, M or G, or -1 for no limit',
             );
         }
-        $pool = new WorkerPoolOptions(memoryLimit: $memory, bootstrap: $bootstrap);
         $defaults = new AgentOptions();
         $lease = $given->duration('lease') ?? $defaults->lease;
         $beat = $given->duration('beat') ?? $defaults->beat;

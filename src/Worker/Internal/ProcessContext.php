@@ -27,6 +27,8 @@ final class ProcessContext implements Context
     /**
      * @param list<string> $options options for PHP
      * @param float        $grace   seconds between TERM and KILL
+     *
+     * @throws \ValueError when a word of the command line contains NUL
      */
     public function __construct(
         private readonly ContextEvents $events,
@@ -35,6 +37,9 @@ final class ProcessContext implements Context
         private readonly float $grace,
     ) {
         $this->command = [PhpBinary::find($php), ...$options, __DIR__ . '/Process/main.php'];
+        if (str_contains(implode('', $this->command), "\0")) { // NUL separates the words on the way to the launcher
+            throw new \ValueError('The command line of a worker contains a NUL byte. Check the ini setting memory_limit');
+        }
     }
 
     public function start(int $id, #[\SensitiveParameter] array $settings): void

@@ -25,7 +25,6 @@ final class WorkerSettings
 
     public readonly ?ResultBudget $budget;
     private readonly ?string $initialize;
-    private readonly ?string $bootstrap;
 
     /** @throws UnserializableException when the option `initialize` cannot be serialized */
     public function __construct(private readonly WorkerPoolOptions $options)
@@ -36,7 +35,6 @@ final class WorkerSettings
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
         $share = $memory > 0 ? max(1, intdiv($memory, self::MEMORY_LIMIT_DIVISOR)) : self::DEFAULT_MAX_RESULT_BYTES;
         $this->maxResult = min($options->maxResult ?? $share, WorkerProtocol::MAX_RESULT_BYTES);
-        $this->bootstrap = $options->bootstrap === null ? null : self::absolute($options->bootstrap);
         $this->initialize = $options->initialize === null ? null : TaskCode::encode($options->initialize, $this->key);
     }
 
@@ -96,12 +94,6 @@ final class WorkerSettings
         $files = array_values(array_filter($files, is_file(...)));
 
         // unchecked, so that the worker reports a missing bootstrap file
-        return $this->bootstrap === null ? $files : [...$files, $this->bootstrap];
-    }
-
-    /** Makes a path absolute, because the working directory may change. */
-    private static function absolute(string $path): string
-    {
-        return preg_match('~^(/|[a-z][a-z0-9+.-]+://)~i', $path) === 1 ? $path : getcwd() . "/{$path}";
+        return $this->options->bootstrap === null ? $files : [...$files, $this->options->bootstrap];
     }
 }

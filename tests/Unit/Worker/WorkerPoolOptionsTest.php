@@ -6,6 +6,8 @@ namespace Spindle\Tests\Unit\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Worker\Internal\ContextEvents;
+use Spindle\Worker\Internal\ProcessContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
@@ -66,6 +68,20 @@ final class WorkerPoolOptionsTest extends TestCase
             static fn() => new WorkerPoolOptions(bootstrap: __DIR__),
             'is not an existing file',
         ];
+        yield 'a bootstrap file with NUL' => [
+            static fn() => new WorkerPoolOptions(bootstrap: __FILE__ . "\0x"),
+            'is not an existing file',
+        ];
+        foreach ([
+            'banana', '', '0', '-5', '-1M', '1M', '8191K', '8388607', '64 M', '64MB', '0x4000000', ' 64M', "64M\n",
+            "64M\0-d", '99999999999999999999', '9999999999G', '1.5G', '-1K', '-2',
+        ] as $limit) {
+            yield 'memoryLimit ' . json_encode($limit) => [
+                static fn() => new WorkerPoolOptions(memoryLimit: $limit),
+                'memoryLimit must be a number of bytes, at least 8M, optionally with K, M or G, or -1, not '
+                    . var_export($limit, true),
+            ];
+        }
     }
 
     /** @param \Closure(): mixed $make */
@@ -75,6 +91,34 @@ final class WorkerPoolOptionsTest extends TestCase
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($message);
         $make();
+    }
+
+    public function testMemoryLimitsOfPhpAreTaken(): void
+    {
+        foreach (['-1', '8M', '8m', '8192K', '8388608', '77M', '1G', '999999999G', '999999999999999999'] as $limit) {
+            self::assertSame($limit, (new WorkerPoolOptions(memoryLimit: $limit))->memoryLimit);
+        }
+    }
+
+    public function testABootstrapFileIsThatOfTheWorkingDirectoryAtTheTime(): void
+    {
+        $former = (string) getcwd();
+        chdir(__DIR__);
+        try {
+            $options = new WorkerPoolOptions(bootstrap: basename(__FILE__));
+        } finally {
+            chdir($former);
+        }
+
+        self::assertSame(__FILE__, $options->bootstrap);
+        self::assertSame(__FILE__, $options->with(maxTasks: 1)->bootstrap);
+    }
+
+    public function testANulInTheMemoryLimitOfThisProcessIsRefused(): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('contains a NUL byte');
+        new ProcessContext(self::createStub(ContextEvents::class), null, ['-d', "memory_limit=64M\0-d"], 1.0);
     }
 
     public function testTheEndsOfTheRangesAreTaken(): void
