@@ -9,7 +9,8 @@ use Spindle\Postgres\Internal\Types\Types;
 /** The data of a COPY … FROM STDIN. Strings are sent unchanged, arrays as rows in COPY's text format. */
 final class CopyRows
 {
-    private const STATEMENT_PATTERN = '~^\s*COPY\s+(?<table>(?:"(?:[^"]|"")*"|[^\s("]+)+)\s*(?<columns>\((?:"(?:[^"]|"")*"|[^")])*\))?\s+FROM\s+STDIN\s*(?<options>.*?)[\s;]*$~isD';
+    private const STATEMENT_PATTERN = '~^\s*COPY\s+(?<table>(?:"(?:[^"]|"")*"|[^\s("]+)+)\s*'
+        . '(?<columns>\((?:"(?:[^"]|"")*"|[^")])*\))?\s+FROM\s+STDIN\s*(?<options>.*?)[\s;]*$~isD';
 
     /**
      * Encodes the items lazily. Reads the first item at once, before anything is sent.

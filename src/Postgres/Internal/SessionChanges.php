@@ -23,10 +23,12 @@ final class SessionChanges
         . self::TRANSACTION_LOCAL
         . ')|RESET|LISTEN|DECLARE|LOAD|DO|CALL'
         . '|PREPARE(?!\s+TRANSACTION\s+\')|DEALLOCATE|DISCARD|UNLISTEN|SECURITY)\b'
-        . '|\b(?:set_config|setseed|dblink_connect\w*|pg_(?:try_)?advisory_(?:lock|unlock)\w*|TEMP|TEMPORARY|pg_temp)\b|\bU&"~is';
+        . '|\b(?:set_config|setseed|dblink_connect\w*|pg_(?:try_)?advisory_(?:lock|unlock)\w*'
+        . '|TEMP|TEMPORARY|pg_temp)\b|\bU&"~is';
 
     /** Settings that decide what a statement's text means. */
-    private const MEANING_SETTINGS = 'search_path|role|session_authorization|standard_conforming_strings|transform_null_equals';
+    private const MEANING_SETTINGS = 'search_path|role|session_authorization'
+        . '|standard_conforming_strings|transform_null_equals';
 
     /** Text after SET or RESET that clearly names another setting. */
     private const OTHER_SETTING = '\s+(?:(?:LOCAL|SESSION)\s+)?(?:'

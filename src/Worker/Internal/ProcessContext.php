@@ -52,7 +52,9 @@ final class ProcessContext implements Context
         $this->launcher->send(LauncherProtocol::frame(
             LauncherProtocol::RUN,
             $id,
-            pack('VveeVVv', 0, $flags, 0.0, 0.0, 0, \strlen($strings), $inherited->umask) . $strings . serialize($settings),
+            pack('VveeVVv', 0, $flags, 0.0, 0.0, 0, \strlen($strings), $inherited->umask)
+                . $strings
+                . serialize($settings),
         ));
     }
 

@@ -396,7 +396,7 @@ final class SilentPeerTest extends TestCase
     /** @param \Closure(PostgresLink, ?Cancellation=): mixed $upload */
     #[DataProvider('uploads')]
     #[Group('quiet')]
-    public function testAServerThatReadsNoMoreIsGivenUpAfterTheReadTimeoutAndTheLoopTurnsMeanwhile(\Closure $upload): void
+    public function testAServerThatStopsReadingIsGivenUpAfterTheReadTimeoutWhileTheLoopTurns(\Closure $upload): void
     {
         foreach (PostgresDriver::cases() as $driver) {
             $options = $this->options()->with(['readTimeout' => self::BRIEFLY, 'driver' => $driver]);
@@ -444,7 +444,7 @@ final class SilentPeerTest extends TestCase
 
     /** @param \Closure(PostgresLink, ?Cancellation=): mixed $upload */
     #[DataProvider('uploads')]
-    public function testAnUploadThatIsCancelledWhileTheServerReadsNothingIsOverAndTheConnectionIsGoodWhenItReadsOn(\Closure $upload): void
+    public function testACancelledUploadEndsWhileTheServerReadsNothingAndTheConnectionWorksLater(\Closure $upload): void
     {
         $link = PostgresConnection::connect($this->options());
         $link->query('SELECT 1');

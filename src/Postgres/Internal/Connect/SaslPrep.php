@@ -13,16 +13,20 @@ namespace Spindle\Postgres\Internal\Connect;
 final class SaslPrep
 {
     /** Tables B.1 and C.1.2 of RFC 3454. */
-    private const MAPPED_TO_NOTHING_PATTERN = '~[\x{AD}\x{34F}\x{1806}\x{180B}-\x{180D}\x{200B}-\x{200D}\x{2060}\x{FE00}-\x{FE0F}\x{FEFF}]~u';
+    private const MAPPED_TO_NOTHING_PATTERN = '~[\x{AD}\x{34F}\x{1806}\x{180B}-\x{180D}\x{200B}-\x{200D}\x{2060}'
+        . '\x{FE00}-\x{FE0F}\x{FEFF}]~u';
 
     private const NON_ASCII_SPACE_PATTERN = '~[\x{A0}\x{1680}\x{2000}-\x{200B}\x{202F}\x{205F}\x{3000}]~u';
 
     /** Tables C.1.2, C.2.1, C.2.2, C.3, C.4, C.6, C.7, C.8 and C.9. UTF-8 can't contain C.5. */
     private const PROHIBITED_PATTERN = '~[\x{A0}\x{1680}\x{2000}-\x{200B}\x{202F}\x{205F}\x{3000}'
-        . '\x00-\x1F\x7F\x{80}-\x{9F}\x{6DD}\x{70F}\x{180E}\x{200C}\x{200D}\x{2028}\x{2029}\x{2060}-\x{2063}\x{206A}-\x{206F}\x{FEFF}\x{FFF9}-\x{FFFC}\x{1D173}-\x{1D17A}'
+        . '\x00-\x1F\x7F\x{80}-\x{9F}\x{6DD}\x{70F}\x{180E}\x{200C}\x{200D}\x{2028}\x{2029}\x{2060}-\x{2063}'
+        . '\x{206A}-\x{206F}\x{FEFF}\x{FFF9}-\x{FFFC}\x{1D173}-\x{1D17A}'
         . '\x{E000}-\x{F8FF}\x{F0000}-\x{FFFFD}\x{100000}-\x{10FFFD}'
-        . '\x{FDD0}-\x{FDEF}\x{FFFE}\x{FFFF}\x{1FFFE}\x{1FFFF}\x{2FFFE}\x{2FFFF}\x{3FFFE}\x{3FFFF}\x{4FFFE}\x{4FFFF}\x{5FFFE}\x{5FFFF}\x{6FFFE}\x{6FFFF}'
-        . '\x{7FFFE}\x{7FFFF}\x{8FFFE}\x{8FFFF}\x{9FFFE}\x{9FFFF}\x{AFFFE}\x{AFFFF}\x{BFFFE}\x{BFFFF}\x{CFFFE}\x{CFFFF}\x{DFFFE}\x{DFFFF}\x{EFFFE}\x{EFFFF}\x{FFFFE}\x{FFFFF}\x{10FFFE}\x{10FFFF}'
+        . '\x{FDD0}-\x{FDEF}\x{FFFE}\x{FFFF}\x{1FFFE}\x{1FFFF}\x{2FFFE}\x{2FFFF}\x{3FFFE}\x{3FFFF}\x{4FFFE}\x{4FFFF}'
+        . '\x{5FFFE}\x{5FFFF}\x{6FFFE}\x{6FFFF}'
+        . '\x{7FFFE}\x{7FFFF}\x{8FFFE}\x{8FFFF}\x{9FFFE}\x{9FFFF}\x{AFFFE}\x{AFFFF}\x{BFFFE}\x{BFFFF}\x{CFFFE}'
+        . '\x{CFFFF}\x{DFFFE}\x{DFFFF}\x{EFFFE}\x{EFFFF}\x{FFFFE}\x{FFFFF}\x{10FFFE}\x{10FFFF}'
         . '\x{FFFD}\x{2FF0}-\x{2FFB}\x{340}\x{341}\x{200E}\x{200F}\x{202A}-\x{202E}\x{E0001}\x{E0020}-\x{E007F}]~u';
 
     /** The Unicode version of Stringprep. */

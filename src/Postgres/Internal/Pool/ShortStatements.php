@@ -26,7 +26,8 @@ final class ShortStatements
         . '|\()*+(?:SELECT|VALUES|TABLE|WITH)\b~i';
 
     /** Words of statements that write or lock. A false match only makes the pool more careful than necessary. */
-    private const WRITE_PATTERN = '~\b(?:INSERT|UPDATE|DELETE|MERGE|INTO|FOR\b.{0,40}\bSHARE|\w*advisory\w*lock\w*)\b~is';
+    private const WRITE_PATTERN = '~\b(?:INSERT|UPDATE|DELETE|MERGE|INTO'
+        . '|FOR\b.{0,40}\bSHARE|\w*advisory\w*lock\w*)\b~is';
 
     /** @var array<string, KnownStatement> by SQL */
     private array $known = [];

@@ -15,7 +15,8 @@ final readonly class IntervalType implements Type
     private const POSTGRES_PATTERN = '/^(?=.)(?:([+-]?\d+) years?)? ?(?:([+-]?\d+) mons?)? ?(?:([+-]?\d+) days?)? ?'
         . '(?:([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?$/D';
 
-    private const ISO_8601_PATTERN = '/^P(?=.)(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?(?:T(?=.)(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d{1,6}))?S)?)?$/D';
+    private const ISO_8601_PATTERN = '/^P(?=.)(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?'
+        . '(?:T(?=.)(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d{1,6}))?S)?)?$/D';
 
     /** The most seconds of an interval, whose time is a 64-bit number of microseconds. */
     private const MAX_SECONDS = 9_200_000_000_000;

@@ -48,7 +48,8 @@ final class PostgresOptionsTest extends TestCase
             ['hosts' => '/tmp/.s.PGSQL.6432', 'database' => 'db', 'user' => 'u'],
         ];
         yield 'the query' => [
-            'postgres://u@h/db?sslmode=verify-ca&target_session_attrs=read-write&connect_timeout=3&application_name=my%20app&channel_binding=require',
+            'postgres://u@h/db?sslmode=verify-ca&target_session_attrs=read-write&connect_timeout=3'
+                . '&application_name=my%20app&channel_binding=require',
             [
                 'tls' => TlsMode::VerifyCa,
                 'targetSession' => TargetSession::ReadWrite,

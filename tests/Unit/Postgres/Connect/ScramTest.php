@@ -31,7 +31,8 @@ final class ScramTest extends TestCase
         self::assertSame([Scram::PLAIN, 'n,,n=,r=' . self::NONCE], [$scram->mechanism, $scram->first()]);
         $scram->challenge(self::CHALLENGE);
         self::assertSame(
-            'c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=qvT2SWdEH5Q06albL+hjSYuUhCG7VndFyzIb7CK4n9k=',
+            'c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,'
+                . 'p=qvT2SWdEH5Q06albL+hjSYuUhCG7VndFyzIb7CK4n9k=',
             $scram->compute(),
         );
         $scram->verify('v=3HO6Qt1M4MKJrmlKaoOqLAI0/0TV0HZe7J9H3MBtSOg=');

@@ -31,7 +31,8 @@ final class StartupTest extends TestCase
         $startup = new Startup(self::credentials(), 'me');
 
         self::assertSame(
-            "\0\0\0\x5c\0\3\0\0user\0app\0database\0shop\0client_encoding\0UTF8\0DateStyle\0ISO, MDY\0application_name\0me\0\0",
+            "\0\0\0\x5c\0\3\0\0user\0app\0database\0shop\0client_encoding\0UTF8\0DateStyle\0ISO, MDY\0"
+                . "application_name\0me\0\0",
             $startup->begin(),
         );
     }
