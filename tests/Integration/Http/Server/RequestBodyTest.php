@@ -572,7 +572,8 @@ final class RequestBodyTest extends TestCase
         }, new HttpServerOptions(maxBody: $limit));
         foreach (self::framings() as [$request]) {
             $client = $this->client();
-            $client->sendConcurrently(str_replace("Host: a\r\n", "Host: a\r\nContent-Type: {$type}\r\n", $request($form)));
+            $fields = "Host: a\r\nContent-Type: {$type}\r\n";
+            $client->sendConcurrently(str_replace("Host: a\r\n", $fields, $request($form)));
 
             self::assertSame([$status, 'refused'], [($response = $client->response())->status, $response->body]);
             self::assertCount(4, $refusals);

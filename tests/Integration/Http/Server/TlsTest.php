@@ -233,7 +233,8 @@ final class TlsTest extends TestCase
         $client = $this->secureClient(method: $method);
 
         foreach ([1, 2] as $i) {
-            $client->sendConcurrently("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}");
+            $length = \strlen($body);
+            $client->sendConcurrently("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {$length}\r\n\r\n{$body}");
             self::assertTrue($client->response()->body === $body);
         }
     }
