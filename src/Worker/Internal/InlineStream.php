@@ -46,7 +46,7 @@ final class InlineStream
     public function run(): void
     {
         $this->ending->getCancellation()->subscribe(function (CancelledException $cancelled): void {
-            $this->reader?->get()?->failed($cancelled);
+            $this->reader?->get()?->failed(static fn(): \Throwable => $cancelled);
             $this->resume();
         });
         try {
@@ -59,7 +59,7 @@ final class InlineStream
             }
             $result = $this->hasReader() ? $this->items->getReturn() : null;
         } catch (\Throwable $thrown) {
-            $this->reader?->get()?->failed(($this->failure)($thrown));
+            $this->reader?->get()?->failed(fn(): \Throwable => ($this->failure)($thrown));
 
             return;
         }
@@ -78,7 +78,7 @@ final class InlineStream
         try {
             $bytes = ValueSerializer::serialize($item, "The item{$this->ofInput}");
         } catch (UnserializableException $refused) {
-            $this->reader?->get()?->failed($refused);
+            $this->reader?->get()?->failed(static fn(): \Throwable => $refused);
 
             return false;
         }
@@ -95,11 +95,10 @@ final class InlineStream
     {
         try {
             $bytes = ValueSerializer::serialize($result, "The result{$this->ofInput}");
-            $this->reader?->get()?->ended(ValueSerializer::unserialize($bytes, TaskCode::MISSING));
+            $this->reader?->get()?->ended(fn(): mixed => $this->decode($bytes));
         } catch (\Throwable $refused) {
-            $this->reader?->get()?->failed(
-                $refused instanceof UnserializableException ? $refused : ($this->failure)($refused),
-            );
+            $failure = $refused instanceof UnserializableException ? $refused : ($this->failure)($refused);
+            $this->reader?->get()?->failed(static fn(): \Throwable => $failure);
         }
     }
 
@@ -113,10 +112,10 @@ final class InlineStream
         $this->ending->cancel();
     }
 
-    private function decode(string $item): mixed
+    private function decode(string $bytes): mixed
     {
         try {
-            return ValueSerializer::unserialize($item, TaskCode::MISSING);
+            return ValueSerializer::unserialize($bytes, TaskCode::MISSING);
         } catch (\Throwable $refused) {
             throw ($this->failure)($refused);
         }

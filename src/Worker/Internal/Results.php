@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Revolt\EventLoop;
 use Spindle\Worker\ResultBudget;
 use Spindle\Worker\TaskException;
 use Spindle\Worker\TaskRetryPolicy;
@@ -131,7 +132,7 @@ final class Results
         ++$this->failed;
         $this->crashed += (int) ($failure instanceof WorkerCrashedException);
         if ($worker->streaming === $index && $worker->streamOf === $batch) {
-            $this->endOfStream($worker)?->failed($failure);
+            $this->endOfStream($worker)?->failed(static fn(): \Throwable => $failure);
         } else {
             $this->failed($batch, $index, $failure, $ran && $failure instanceof WorkerCrashedException);
         }
@@ -141,7 +142,7 @@ final class Results
     public function abandon(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
     {
         if ($worker->streaming === $index && $worker->streamOf === $batch) {
-            $this->endOfStream($worker)?->failed($reason);
+            $this->endOfStream($worker)?->failed(static fn(): \Throwable => $reason);
         } else {
             $batch->source->failed($batch, $index, $reason);
         }
@@ -157,24 +158,36 @@ final class Results
             $failure = $worker->ending !== null && $worker->endingTask === [$batch, $index]
                 ? ($worker->ending)($batch, $index) // the task has ended by itself, but too late
                 : null;
-            $failure ??= $kind === WorkerProtocol::THROWN || $kind === WorkerProtocol::UNSERIALIZABLE
-                ? TaskOutcome::failure($kind, $value, $batch->attempt, $batch->key($index))
-                : null;
-            $this->failed += (int) ($failure !== null);
+            $isFailure = $failure !== null
+                || $kind === WorkerProtocol::THROWN || $kind === WorkerProtocol::UNSERIALIZABLE;
+            $outcome = static fn(bool $withOriginal): \Throwable => $failure
+                ?? TaskOutcome::failure($kind, $value, $batch->attempt, $batch->key($index), $withOriginal);
+            $this->failed += (int) $isFailure;
             if ($worker->streaming === $index) {
                 $stream = $this->endOfStream($worker);
-                try {
-                    $failure === null
-                        ? $stream?->ended(TaskOutcome::value($kind, $value, $batch->attempt, null))
-                        : $stream?->failed($failure);
-                } catch (TaskException $refused) {
-                    $stream->failed($refused);
-                }
-            } elseif ($failure !== null) {
-                $this->failed($batch, $index, $failure, false);
+                $isFailure
+                    ? $stream?->failed(static fn(): \Throwable => $outcome(true))
+                    : $stream?->ended(static fn(): mixed => TaskOutcome::value($kind, $value, $batch->attempt, null));
+            } elseif ($isFailure) {
+                $this->threw($batch, $index, $outcome);
             } else {
                 $batch->source->succeeded($batch, $index, 1, [\chr($kind), [$value]], \strlen($value));
             }
+        }
+    }
+
+    /**
+     * Retries a task that failed by itself, or makes the failure its outcome.
+     *
+     * The original exception is unserialized later, when the worker is known to be free: its class may use the pool, or
+     * suspend the fiber.
+     *
+     * @param \Closure(bool): \Throwable $failure receives whether to add the original exception
+     */
+    private function threw(Batch $batch, int $index, \Closure $failure): void
+    {
+        if (!$this->retried($batch, $index, $failure(false), false)) {
+            EventLoop::queue(static fn() => $batch->source->failed($batch, $index, $failure(true)));
         }
     }
 
@@ -196,16 +209,23 @@ final class Results
     /** Retries a failed task, or makes the failure its outcome. */
     private function failed(Batch $batch, int $index, \Throwable $failure, bool $crashed): void
     {
+        if (!$this->retried($batch, $index, $failure, $crashed)) {
+            $batch->source->failed($batch, $index, $failure);
+        }
+    }
+
+    /** @return bool whether the task gets another attempt */
+    private function retried(Batch $batch, int $index, \Throwable $failure, bool $crashed): bool
+    {
         $task = $batch->tasks[$index];
         $isWanted = !$batch->source->isAbandoned() && !($task instanceof Submission && $task->cancelled !== null);
         $isRetried = $failure instanceof TaskException && $isWanted && !$batch->isPinned
             && $this->retry->shouldRetry($failure, $batch->attempt, $batch->crashes + ($crashed ? 1 : 0));
-        if (!$isRetried) {
-            $batch->source->failed($batch, $index, $failure);
-
-            return;
+        if ($isRetried) {
+            $this->backlog->addDelayed($batch->retry($index, $crashed), $this->retry->delayAfter($batch->attempt));
         }
-        $this->backlog->addDelayed($batch->retry($index, $crashed), $this->retry->delayAfter($batch->attempt));
+
+        return $isRetried;
     }
 
     private function crashFailure(WorkerHandle $worker, Batch $batch, int $index): WorkerCrashedException

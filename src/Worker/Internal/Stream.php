@@ -26,8 +26,12 @@ final class Stream
     private \SplQueue $items;
     private bool $isEnded = false;
     private readonly int $owner;
-    private mixed $result = null;
-    private ?\Throwable $failure = null;
+
+    /** @var (\Closure(): mixed)|null decodes the result of the generator */
+    private ?\Closure $result = null;
+
+    /** @var (\Closure(): \Throwable)|null decodes the exception that ended the generator */
+    private ?\Closure $failure = null;
 
     /** @var Suspension<null>|null reader that waits for an item */
     private ?Suspension $reader = null;
@@ -65,14 +69,16 @@ final class Stream
         $this->wake();
     }
 
-    public function ended(mixed $result): void
+    /** @param \Closure(): mixed $result decodes the result; called in the reader's fiber */
+    public function ended(\Closure $result): void
     {
         $this->isEnded = true;
         $this->result = $result;
         $this->wake();
     }
 
-    public function failed(\Throwable $failure): void
+    /** @param \Closure(): \Throwable $failure decodes the exception; called in the reader's fiber */
+    public function failed(\Closure $failure): void
     {
         $this->isEnded = true;
         $this->failure = $failure;
@@ -109,10 +115,10 @@ final class Stream
                 }
             }
             if ($this->failure !== null) {
-                throw $this->failure;
+                throw ($this->failure)();
             }
             if ($this->isEnded) {
-                return $this->result;
+                return $this->result === null ? null : ($this->result)();
             }
             if ($this->owner !== getmypid()) {
                 throw PoolClosedException::forked();

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Amp\Cancellation;
+use Revolt\EventLoop;
 
 /** The submitted tasks of a pool. */
 final class Submissions implements Source
@@ -114,20 +115,34 @@ final class Submissions implements Source
     public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void
     {
         [$kinds, $values] = \is_array($results) ? $results : ['', ValuePacking::values($results)];
+        $settled = 0;
         foreach ($values as $i => $value) {
             /** @var Submission $submission */
             $submission = $batch->keys[$from + $i];
-            try {
-                $submission->settle(
-                    $kinds === ''
-                        ? $value
-                        : TaskOutcome::value(\ord($kinds[$i]), (string) $value, $batch->attempt, null),
-                );
-            } catch (\Throwable $refused) {
-                $submission->fail($refused);
+            if ($kinds === '' || \ord($kinds[$i]) === WorkerProtocol::STRING) {
+                $submission->settle($value);
+            } elseif (!ValueSerializer::mayRunCode((string) $value)) {
+                self::settle($submission, (string) $value, $batch->attempt);
+            } else {
+                // Later, when the worker is known to be free: a class may use the pool, or suspend this fiber.
+                EventLoop::queue(function () use ($submission, $value, $batch): void {
+                    self::settle($submission, (string) $value, $batch->attempt);
+                    $this->settled(1);
+                });
+                continue;
             }
+            ++$settled;
         }
-        $this->settled($count);
+        $this->settled($settled);
+    }
+
+    private static function settle(Submission $submission, string $bytes, int $attempt): void
+    {
+        try {
+            $submission->settle(TaskOutcome::value(WorkerProtocol::SERIALIZED, $bytes, $attempt, null));
+        } catch (\Throwable $refused) {
+            $submission->fail($refused);
+        }
     }
 
     public function failed(Batch $batch, int $index, \Throwable $failure): void

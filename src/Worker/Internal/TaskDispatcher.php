@@ -428,11 +428,12 @@ final class TaskDispatcher
     private function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
     {
         if ($type === WorkerProtocol::RESULTS) {
+            $batch = $worker->first();
             $done = $this->results->take($worker, $bytes, $at, $length);
             if ($done === null) {
                 $this->workers->endForInvalidResults($worker);
-            } elseif ($done) {
-                $this->done($worker, $worker->batches[0]);
+            } elseif ($done && $batch !== null && $worker->first() === $batch) {
+                $this->done($worker, $batch);
             }
         } elseif ($type === WorkerProtocol::ITEMS) {
             $this->results->takeItem($worker, substr($bytes, $at, $length));

@@ -51,12 +51,18 @@ final class TaskOutcome
     }
 
     /**
-     * @param int $kind {@see WorkerProtocol::THROWN} or {@see WorkerProtocol::UNSERIALIZABLE}
+     * @param int  $kind         {@see WorkerProtocol::THROWN} or {@see WorkerProtocol::UNSERIALIZABLE}
+     * @param bool $withOriginal whether to unserialize the original exception, which may run code of its class
      *
      * @return TaskException|UnserializableException
      */
-    public static function failure(int $kind, string $bytes, int $attempts, mixed $key): \Throwable
-    {
+    public static function failure(
+        int $kind,
+        string $bytes,
+        int $attempts,
+        mixed $key,
+        bool $withOriginal = true,
+    ): \Throwable {
         if ($kind === WorkerProtocol::UNSERIALIZABLE) {
             /** @var array{string, string} $where */
             $where = unserialize($bytes, ['allowed_classes' => false]);
@@ -77,7 +83,7 @@ final class TaskOutcome
         /** @var Thrown $thrown */
         $thrown = unserialize($parts[0], ['allowed_classes' => [Thrown::class]]);
         $original = null;
-        if (isset($parts[1]) && class_exists($thrown->class)) {
+        if ($withOriginal && isset($parts[1]) && class_exists($thrown->class)) {
             try {
                 $original = ValueSerializer::unserialize($parts[1], self::MISSING);
             } catch (\Throwable) {

@@ -15,6 +15,7 @@ final class ForkPoolRestTest extends PoolTestCase
     use Contract\ReplacesWorkers;
     use Contract\IsolatesTasks;
     use Contract\RetriesTasks;
+    use Contract\RunsCodeOfResults;
 
     protected function context(): WorkerContext
     {

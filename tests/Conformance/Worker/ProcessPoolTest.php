@@ -15,6 +15,7 @@ final class ProcessPoolTest extends PoolTestCase
     use Contract\KnowsClasses;
     use Contract\PreparesWorkers;
     use Contract\ReplacesWorkers;
+    use Contract\RunsCodeOfResults;
 
     protected function context(): WorkerContext
     {

@@ -15,6 +15,7 @@ final class ThreadPoolRestTest extends PoolTestCase
     use Contract\ReplacesWorkers;
     use Contract\IsolatesTasks;
     use Contract\RetriesTasks;
+    use Contract\RunsCodeOfResults;
     use OnThreads;
 
     protected function tellsTasksOfTheirCancellation(): bool

@@ -13,6 +13,7 @@ require_once dirname(__DIR__, 2) . '/TaskContext.php';
 require_once dirname(__DIR__) . '/WorkerProtocol.php';
 require_once dirname(__DIR__) . '/SharedFlags.php';
 require_once dirname(__DIR__) . '/ValuePacking.php';
+require_once dirname(__DIR__) . '/DetachedCall.php';
 require_once dirname(__DIR__) . '/ValueSerializer.php';
 require_once dirname(__DIR__) . '/TaskCode.php';
 require_once __DIR__ . '/ThrownFailure.php';
