@@ -48,7 +48,7 @@ final class DetachedCall
             if ($call->isStarted) {
                 throw $blocked;
             }
-            self::$idle = $fiber;
+            self::$idle = $fiber?->isSuspended() === true ? $fiber : null; // a signal handler that throws may end it
             $call->run(); // PHP cannot switch fibers here, for example in a destructor, so the call cannot suspend
         }
 
