@@ -48,7 +48,7 @@ final class NginxAgreesTest extends TestCase
     private const DIFFERENCES = [
         'nginx knows methods of capital letters only, and no TRACE' => [
             'any token is a method',
-            'a method is told from another by its case',
+            'methods differ by case',
             'TRACE is left to the handler',
         ],
         'nginx does not know OPTIONS *' => [

@@ -96,7 +96,7 @@ final class FullServerTest extends TestCase
         yield 'nothing was sent' => [static fn() => null];
         yield 'a part of a head' => [static fn(RawClient $client) => $client->send("GET / HTTP/1.1\r\nHo")];
         yield 'a part of the next head' => [static fn(RawClient $client) => $client->get('/')->send('G')->response()];
-        yield 'the rest of a body that nobody reads' => [
+        yield 'the rest of an unread body' => [
             static fn(RawClient $client) => $client->send("{$post}x")->response(),
         ];
         yield 'the end of a connection that was refused' => [

@@ -36,7 +36,7 @@ final class HandlerFaultsTest extends TestCase
         $response = $exiting->response();
         self::assertSame([500, 'close'], [$response->status, $response->header('connection')]);
         self::assertSame(500, $waiting->response()->status);
-        self::assertSame("\r\n", $streaming->rest(), 'without the last chunk, so that nobody takes it for whole');
+        self::assertSame("\r\n", $streaming->rest(), 'without the last chunk, so that the response is not complete');
         self::assertSame('', $idle->rest());
         self::assertSame(3, $server->wait());
         self::assertFalse($server->hasReturned());

@@ -58,7 +58,7 @@ final class LeavingClientsTest extends TestCase
                 => $client->send($post('/') . 'abc')->response(),
             'when it is to continue' => static fn(RawClient $client)
                 => $client->send($post('/read', "Content-Length: 10\r\nExpect: 100-continue"))->response(),
-            'when it may still be told to continue' => static fn(RawClient $client)
+            'while 100 Continue may still be sent' => static fn(RawClient $client)
                 => $client->send($post('/stream-late', "Content-Length: 10\r\nExpect: 100-continue")),
             'in a large upload' => static fn(RawClient $client)
                 => $client->sendConcurrently($post('/wait', 'Content-Length: 5000000') . str_repeat('x', 5_000_000)),
@@ -358,7 +358,7 @@ final class LeavingClientsTest extends TestCase
                 $cancelled += $cancellation->isRequested() ? 1 : 0;
             }
 
-            return Response::text('for nobody');
+            return Response::text('unused');
         }, new HttpServerOptions(
             certificate: $certificate,
             key: $key,
@@ -433,7 +433,7 @@ final class LeavingClientsTest extends TestCase
             fn(): bool => $this->server()->statistics()->inFlight + $this->streams === 0,
             'and so are their handlers',
         );
-        self::assertSame([], $this->log()->all, 'that they left is nothing to be told of');
+        self::assertSame([], $this->log()->all, 'clients that leave are not logged');
     }
 
     private function serveAll(bool $secure = false): void

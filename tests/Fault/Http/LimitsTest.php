@@ -296,7 +296,7 @@ final class LimitsTest extends TestCase
 
         self::assertSame(503, $client->response()->status);
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 0, 'it has ended');
-        self::assertCount(1, $this->log()->all, 'its deadline is told, its end is not');
+        self::assertCount(1, $this->log()->all, 'only the deadline is logged');
     }
 
     public function testAHandlerThatNothingWillEverResumeIsAnsweredFor(): void
@@ -331,7 +331,7 @@ final class LimitsTest extends TestCase
 
         self::assertSame(503, $client->response()->status);
         $sent->await();
-        self::assertCount(1, $this->log()->all, 'what it is told when it goes on is no news');
+        self::assertCount(1, $this->log()->all, 'the cancellation is not logged');
     }
 
     public function testRequestsAboveTheLimitGetRetryAfter(): void

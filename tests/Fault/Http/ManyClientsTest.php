@@ -73,7 +73,7 @@ final class ManyClientsTest extends TestCase
         $this->disconnect(700);
 
         self::assertSame('hello from /late', $late->response()->body);
-        self::assertCount(1, $server->log(), 'it says so once');
+        self::assertCount(1, $server->log(), 'the warning is logged once');
         self::assertStringStartsWith(self::FULL, $server->log()[0]);
         self::assertStringContainsString('ev, event and uv', $server->log()[0]);
     }

@@ -43,7 +43,7 @@ final class ManyUploadsTest extends TestCase
         }
         Eventually::holds(
             static fn(): bool => self::upload($server)->status === 200,
-            'those who do not go on make room for the files of others',
+            'stalled uploads make room for the files of others',
             30,
         );
         array_map(static fn(RawClient $client) => $client->close(), $greedy);

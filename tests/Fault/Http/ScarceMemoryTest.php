@@ -47,7 +47,7 @@ final class ScarceMemoryTest extends TestCase
             $client->close();
 
             return $response->body === '500000';
-        }, 'those who do not go on make room for the bodies of others', 60);
+        }, 'stalled clients make room for the bodies of others', 60);
         array_map(static fn(RawClient $client) => $client->close(), $greedy);
         self::assertCount(1, $server->log());
         self::assertStringContainsString("seven eighths of PHP's memory_limit", $server->log()[0]);

@@ -64,7 +64,7 @@ final class SupervisorFaultsTest extends TestCase
                     }
                     break;
                 case '/later':
-                    Revolt\EventLoop::queue(static fn() => throw new RuntimeException('nobody waits for this'));
+                    Revolt\EventLoop::queue(static fn() => throw new RuntimeException('uncaught in a callback'));
             }
             return Spindle\Http\Response::text((string) getmypid());
         };
@@ -181,7 +181,7 @@ final class SupervisorFaultsTest extends TestCase
         $this->serve(self::UNRULY, ['--processes', '1']);
         $worker = $this->get('/later')->body;
 
-        $this->awaitLogged('Uncaught RuntimeException: nobody waits for this');
+        $this->awaitLogged('Uncaught RuntimeException: uncaught in a callback');
         self::assertSame($worker, $this->get()->body);
     }
 
@@ -484,7 +484,7 @@ final class SupervisorFaultsTest extends TestCase
         Eventually::holds(fn(): bool => \count(Text::lines($this->path('ended'))) === 3, 'orphans have ended');
         Eventually::holds(
             static fn(): bool => \count(Processes::childrenOf($supervisor)) === 1,
-            'only the one that serves is there',
+            'only the serving process exists',
         );
         $this->client("unix://{$this->path('socket')}")->get('/exit')->rest();
         $this->awaitLogged(' called exit() while it handled GET /exit; another takes its place');

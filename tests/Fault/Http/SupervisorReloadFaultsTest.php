@@ -102,7 +102,7 @@ final class SupervisorReloadFaultsTest extends TestCase
             ") failed: ParseError: syntax error, unexpected token \";\", expecting \"]\" ({$map}, line 2)\n",
             $server->getErrorOutput(),
         );
-        self::assertSame((string) $worker, $this->get()->body, 'the file of its socket is there');
+        self::assertSame((string) $worker, $this->get()->body, 'the file of its socket exists');
         posix_kill($worker, \SIGKILL);
         $this->awaitLogged('; another takes its place in ');
         unlink($map);
@@ -184,7 +184,7 @@ final class SupervisorReloadFaultsTest extends TestCase
         $waiting = $this->client()->get('/');
         $this->app(self::PID);
 
-        self::assertSame(200, $waiting->response()->status, 'who connects meanwhile waits');
+        self::assertSame(200, $waiting->response()->status, 'new clients wait');
         self::assertTrue($server->isRunning());
     }
 

@@ -133,7 +133,7 @@ final class ServeOutputTest extends TestCase
 
         Eventually::holds(
             static fn(): bool => $server->getOutput() === "to standard output\n",
-            'it is there, and nothing else',
+            'the log has this entry and no other',
         );
     }
 

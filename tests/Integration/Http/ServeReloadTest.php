@@ -57,7 +57,7 @@ final class ServeReloadTest extends TestCase
         $answered = \count($idlers->answered);
         Eventually::holds(
             static fn(): bool => \count($idlers->answered) >= $answered + 3,
-            'those are answered who had nothing to ask',
+            'idle clients are served',
         );
         $load->stop();
         $idlers->stop();

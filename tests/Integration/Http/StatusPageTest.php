@@ -173,7 +173,7 @@ final class StatusPageTest extends TestCase implements Statistics
         $this->serve();
         $page->await(self::STATE . ".dataset.state === 'live'");
         $page->await("document.getElementById('fact-requests').textContent === '0'");
-        self::assertSame(0.0, min(self::heights($page)), 'counters that begin anew are no negative rate');
+        self::assertSame(0.0, min(self::heights($page)), 'restarted counters give no negative rate');
     }
 
     public function testThePageOutlivesItsProcesses(): void

@@ -46,7 +46,7 @@ final class SupervisorHealthTest extends TestCase
             fn(): bool => str_contains($this->get('/metrics', $this->adminAddress)->body, "spindle_processes 2\n"),
             'both go on',
         );
-        self::assertSame('xx', file_get_contents($this->path('checked')), 'it is not run for those who have gone');
+        self::assertSame('xx', file_get_contents($this->path('checked')), 'it is not run for clients that have left');
     }
 
     public function testACheckThatHangsIsLateAndIsNotRunTwiceAtOnce(): void
@@ -97,7 +97,7 @@ final class SupervisorHealthTest extends TestCase
     {
         $before = hrtime(true);
         $response = $this->get('/healthz', $this->adminAddress);
-        self::assertLessThan(1.2, (hrtime(true) - $before) / 1e9, 'who asks does not wait for long');
+        self::assertLessThan(1.2, (hrtime(true) - $before) / 1e9, 'the client does not wait for long');
 
         return [$response->status, $response->body];
     }

@@ -18,7 +18,7 @@ final class Connections
             "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n",
             'GET / "" kept',
         );
-        yield 'a connection of HTTP/1.1 is closed when the client says so' => Vector::accepted(
+        yield 'a connection of HTTP/1.1 is closed when the client asks for it' => Vector::accepted(
             "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
             'GET / "" closed',
         );

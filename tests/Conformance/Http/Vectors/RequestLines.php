@@ -15,7 +15,7 @@ final class RequestLines
             "!#$%&'*+-.^_`|~09azAZ / HTTP/1.1\r\nHost: a\r\n\r\n",
             "!#$%&'*+-.^_`|~09azAZ / \"\" kept",
         );
-        yield 'a method is told from another by its case' => Vector::accepted(
+        yield 'methods differ by case' => Vector::accepted(
             "get / HTTP/1.1\r\nHost: a\r\n\r\n",
             'get / "" kept',
         );

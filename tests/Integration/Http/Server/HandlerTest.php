@@ -220,7 +220,7 @@ final class HandlerTest extends TestCase
                 $ended->complete($cancellation->isRequested() ? 'went on' : 'not requested');
             }
 
-            return Response::text('for nobody');
+            return Response::text('unused');
         });
         $client = $this->client()->get('/');
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler waits');
@@ -240,7 +240,7 @@ final class HandlerTest extends TestCase
             \assert($cancellation instanceof Cancellation);
             delay(1_000, cancellation: $cancellation);
 
-            return Response::text('for nobody');
+            return Response::text('unused');
         });
         $client = $this->client()->get('/');
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler waits');
@@ -283,7 +283,7 @@ final class HandlerTest extends TestCase
             \assert($cancellation instanceof Cancellation);
             $requested = $cancellation->isRequested();
 
-            return Response::text('for nobody');
+            return Response::text('unused');
         });
         $client = $this->client()->get('/');
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler waits');

@@ -443,7 +443,7 @@ final class RequestBodyTest extends TestCase
 
         Eventually::holds(static function () use (&$thrown): bool {
             return $thrown !== null;
-        }, 'who reads is told');
+        }, 'the reader gets an exception');
         self::assertInstanceOf(\LogicException::class, $thrown);
         self::assertSame('GET', $client->send('body')->get('/')->response()->body);
     }

@@ -249,7 +249,7 @@ final class StoppingTest extends TestCase
         self::assertSame('', $client->rest());
         Eventually::holds(static function () use (&$thrown): bool {
             return $thrown !== null;
-        }, 'the handler is told');
+        }, 'the handler is cancelled');
         self::assertInstanceOf(CancelledException::class, $thrown);
         self::assertInstanceOf(ClientLeftException::class, $thrown->getPrevious());
         self::assertSame('The server stopped', $thrown->getPrevious()->getMessage());

@@ -164,7 +164,7 @@ final class TlsTest extends TestCase
             [$before->get('/')->response()->status, $this->secureClient()->get('/')->response()->status],
         );
         self::assertSame(1, $this->server()->statistics()->handshakesFailed);
-        self::assertCount(1, $this->log()->all, 'the operator is told');
+        self::assertCount(1, $this->log()->all, 'the fault is logged');
         self::assertStringContainsString($path, $this->log()->messages()[0]);
     }
 

@@ -98,6 +98,6 @@ final class SnapshotsTest extends TestCase
 
         self::assertCount(1, $snapshots);
         self::assertStringContainsString('"ready":false', $snapshots[0]->data);
-        self::assertSame(1000, $snapshots[0]->retry, 'who is still there asks again in a second');
+        self::assertSame(1000, $snapshots[0]->retry, 'clients reconnect after a second');
     }
 }

@@ -210,7 +210,7 @@ final class EventsResponseTest extends TestCase
         delay(0);
         $body->close();
 
-        self::assertSame('', $read->await(), 'who reads is not kept waiting');
+        self::assertSame('', $read->await(), 'the reader is resumed');
         self::assertTrue($body->eof());
         self::assertSame([], $this->done());
         $event->complete('too late');

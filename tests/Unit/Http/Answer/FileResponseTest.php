@@ -271,7 +271,7 @@ final class FileResponseTest extends TestCase
         yield 'several' => ['bytes=0-1,4-5', self::TEN];
         yield 'several that touch each other' => ['bytes=0-1,2-3', self::TEN];
         yield 'very many' => ['bytes=' . str_repeat('0-,', 1000) . '0-', self::TEN];
-        yield 'several of which one is there' => ['bytes=20-30, 4-5, 10-', '45', 'bytes 4-5/10'];
+        yield 'several, of which one is within the file' => ['bytes=20-30, 4-5, 10-', '45', 'bytes 4-5/10'];
 
         yield 'the wrong way round' => ['bytes=5-2', self::TEN];
         yield 'one of several the wrong way round' => ['bytes=0-1,5-2', self::TEN];

@@ -269,7 +269,7 @@ final class CompressionTest extends TestCase
         while (!$body->eof()) {
             $before = $reads;
             $bytes .= $piece = $body->read(65_536);
-            self::assertNotSame('', $piece, 'who gets nothing waits');
+            self::assertNotSame('', $piece, 'an empty piece would be a busy wait');
             self::assertLessThanOrEqual(16, $reads - $before);
         }
 

@@ -254,7 +254,7 @@ final class TrustedProxiesTest extends TestCase
             ],
             'https://a.example/p?q',
         ];
-        yield 'of the last who is understood' => [
+        yield 'the last valid entry' => [
             ['Forwarded' => 'host=evil.example, x, for=10.2.3.4;host=b.example'],
             'http://b.example/p?q',
         ];
@@ -282,7 +282,7 @@ final class TrustedProxiesTest extends TestCase
             ['Forwarded' => 'for="_ab:_xyz";host=a.example'],
             'http://a.example/p?q',
         ];
-        yield 'beside a client that is neither hidden nor told' => [
+        yield 'next to a client that is neither hidden nor known' => [
             ['Forwarded' => 'for=_a!b;host=evil.example'],
             'http://inner:8080/p?q',
         ];

@@ -80,7 +80,7 @@ final class FileWatchTest extends TestCase
             rename($this->path('container.new'), $path);
             self::assertSame([], $watch->changes());
         }
-        file_put_contents($path, 'compiled anew');
+        file_put_contents($path, 'compiled again');
 
         self::assertSame(['container.php'], $watch->changes());
     }

@@ -44,7 +44,7 @@ final class ChecksTest extends TestCase
             'late' => static fn() => delay(1.6),
             'later' => static function (): void {
                 delay(1.5);
-                throw new \RuntimeException('of which nobody hears');
+                throw new \RuntimeException('ignored');
             },
             'works' => static fn() => delay(0.1),
         ]);

@@ -48,7 +48,7 @@ final class ConnectionLimitsTest extends TestCase
         $room->uncountConnection($proxy);
         $room->countConnection($other);
         $room->countConnection($other);
-        self::assertFalse($room->admits($proxy, []), 'it is trusted anew when it has sent a request');
+        self::assertFalse($room->admits($proxy, []), 'it is trusted again after its next request');
     }
 
     private static function room(): ConnectionLimits
