@@ -288,11 +288,17 @@ final class TaskDispatcher
         $this->workers->start($missing);
     }
 
-    /** Replaces the workers if the user of this process has changed. Callers that add tasks call this first. */
+    /**
+     * Replaces the workers if the user or the autoloaders of this process have changed. Callers that add tasks call
+     * this first.
+     */
     public function checkUser(): void
     {
         if ($this->workers->hasUserChanged()) {
             $this->replaceWorkers();
+        }
+        if ($this->workers->haveFormerAutoloaders()) {
+            $this->replace('autoloaders', true);
         }
     }
 
@@ -368,20 +374,26 @@ final class TaskDispatcher
      */
     private function replaceWorkers(): void
     {
+        $mayMove = $this->workers->areOfRoot();
+        $this->replace('credentials', $mayMove);
+        if (!$mayMove && !$this->isFork()) {
+            $this->failWaitingTasks(WorkerStartException::otherCredentials());
+        }
+    }
+
+    /** @param bool $mayMove whether other workers may run the tasks that were not started; otherwise these fail */
+    private function replace(string $what, bool $mayMove): void
+    {
         if ($this->isFork()) {
             return;
         }
-        $mayMove = $this->workers->areOfRoot();
         foreach ($this->workers->all() as $worker) {
             $this->timeouts->takeBack($worker);
             foreach ($worker->batches as $batch) {
                 $batch->isPinned = $batch->isPinned || !$mayMove;
             }
         }
-        $this->workers->replaceAll();
-        if (!$mayMove) {
-            $this->failWaitingTasks(WorkerStartException::otherCredentials());
-        }
+        $this->workers->replaceAll($what);
     }
 
     /** Takes back tasks that a worker will not start, or fails them if no other worker may run them. */

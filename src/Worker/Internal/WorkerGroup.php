@@ -24,6 +24,7 @@ final class WorkerGroup implements ContextEvents
 
     private readonly string $credentials;
     private readonly int $effective;
+    private readonly Autoloaders $autoloaders;
 
     /** When {@see hasUserChanged()} compares all credentials again, in nanoseconds of hrtime(). */
     private int $nextComparison = 0;
@@ -42,6 +43,7 @@ final class WorkerGroup implements ContextEvents
     ) {
         $this->credentials = ProcessCredentials::current();
         $this->effective = ProcessCredentials::effective();
+        $this->autoloaders = new Autoloaders();
         $this->context = $context($this);
         $this->startup = $startup($this);
     }
@@ -69,6 +71,12 @@ final class WorkerGroup implements ContextEvents
         $this->nextComparison = hrtime(true) + self::COMPARE_INTERVAL_NANOSECONDS;
 
         return $this->hasFormerCredentials();
+    }
+
+    /** Returns whether this process has registered other Composer autoloaders since the group was created. */
+    public function haveAutoloadersChanged(): bool
+    {
+        return $this->autoloaders->haveChanged();
     }
 
     public function isOfRoot(): bool

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-use Composer\Autoload\ClassLoader;
 use Spindle\Internal\LoadedFiles;
 use Spindle\Worker\Internal\Process\WorkerBoot;
 use Spindle\Worker\ResultBudget;
@@ -85,13 +84,7 @@ final class WorkerSettings
     /** @return list<string> files that a worker loads first */
     private function files(): array
     {
-        $files = [];
-        foreach (array_keys(
-            class_exists(ClassLoader::class, false) ? ClassLoader::getRegisteredLoaders() : [],
-        ) as $vendor) {
-            $files[] = "{$vendor}/autoload.php";
-        }
-        $files = array_values(array_filter($files, is_file(...)));
+        $files = Autoloaders::files();
 
         // unchecked, so that the worker reports a missing bootstrap file
         return $this->options->bootstrap === null ? $files : [...$files, $this->options->bootstrap];

@@ -101,13 +101,23 @@ final class Workers
         return $this->group->isOfRoot();
     }
 
-    /** Stops all workers when they have nothing to do. The next ones start with the present credentials. */
-    public function replaceAll(): void
+    /** Returns whether this process has other Composer autoloaders than the workers. Fast, as it runs for every task. */
+    public function haveFormerAutoloaders(): bool
+    {
+        return $this->group->haveAutoloadersChanged();
+    }
+
+    /**
+     * Stops all workers when they have nothing to do. The next ones start with the present credentials and autoloaders.
+     *
+     * @param string $what what has changed
+     */
+    public function replaceAll(string $what): void
     {
         $former = $this->group;
         $this->group = $this->newGroup();
         $this->backoff->endPause();
-        $this->log('The credentials of this process have changed, so the workers are replaced', []);
+        $this->log('The {what} of this process have changed, so the workers are replaced', ['what' => $what]);
         if ($former->workers === []) {
             $former->close();
 
