@@ -137,6 +137,8 @@ interface Broker
      * @param int              $firstNumber number of the first claimed job, in the order of this owner's claims
      * @param int|null         $lastBegun   number of the last job that may have begun before the next call; null if
      *                                      unchanged. If the owner is lost, only jobs up to this one count as crashed
+     * @param int              $maxFrame    largest frame in bytes that the owner can read. Of a larger one, only the
+     *                                      size is returned ({@see Delivery::$tooLarge})
      *
      * @throws LeaseLostException when the lease has ended: nothing was settled
      * @throws BrokerException
@@ -149,20 +151,27 @@ interface Broker
         float $retention,
         int $firstNumber = 0,
         ?int $lastBegun = null,
+        int $maxFrame = \PHP_INT_MAX,
     ): Claim;
 
     /**
      * Returns the owner's jobs that are not among the known claims, because the answer with them was lost. Also returns
      * known jobs that were withdrawn, without their frames. When there are many, only some are returned.
      *
-     * @param array<string, int> $known numbers of claims, by the ids of their jobs
+     * @param array<string, int> $known    numbers of claims, by the ids of their jobs
+     * @param int                $maxFrame as in {@see settle()}
      *
      * @return list<Delivery>
      *
      * @throws LeaseLostException
      * @throws BrokerException
      */
-    public function claimedJobs(string $queue, string $owner, array $known): array;
+    public function claimedJobs(
+        string $queue,
+        string $owner,
+        array $known,
+        int $maxFrame = \PHP_INT_MAX,
+    ): array;
 
     /**
      * Stores items of a job that returns a generator, and notifies the mailboxes. Storing an item again has no

@@ -14,6 +14,7 @@ final class Delivery
      * @param bool $cancelled whether the job was withdrawn
      * @param bool $lost      whether an agent that had the job was lost
      * @param bool $streamed  whether some of its items are stored already
+     * @param int  $tooLarge  bytes of the frame if it was larger than the owner can read; $frame is empty then; or 0
      */
     public function __construct(
         public readonly string $id,
@@ -24,5 +25,6 @@ final class Delivery
         public readonly bool $lost,
         public readonly bool $streamed,
         public readonly string $frame,
+        public readonly int $tooLarge = 0,
     ) {}
 }

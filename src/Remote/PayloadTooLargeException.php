@@ -6,7 +6,10 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** Thrown when a task with its argument, or a command, is too large for a queue. Nothing was sent. */
+/**
+ * Thrown when a task with its argument, or a command, is too large for a queue: nothing was sent. Also the outcome of a
+ * job that is too large for the memory of its agents.
+ */
 final class PayloadTooLargeException extends \RuntimeException implements SpindleException
 {
     public static function of(int $size, int $limit): self
@@ -15,5 +18,21 @@ final class PayloadTooLargeException extends \RuntimeException implements Spindl
             "The task with its argument, or the command with its input, has {$size} bytes. The limit is {$limit} "
                 . '(RemoteOptions::$maxPayload). Store the data where the agents can read it, and send its name.',
         );
+    }
+
+    /** @internal */
+    public static function forAgent(string $id, int $size, int $limit): self
+    {
+        return new self(
+            "The job {$id} has {$size} bytes. "
+                . "With its memory_limit, the agent can read jobs of at most {$limit} bytes. "
+                . 'Raise the memory_limit of the agents, or send less with the task.',
+        );
+    }
+
+    /** @internal */
+    public static function withMessage(string $message): self
+    {
+        return new self($message);
     }
 }

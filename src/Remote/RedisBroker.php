@@ -170,6 +170,7 @@ final class RedisBroker implements Broker
         float $retention,
         int $firstNumber = 0,
         ?int $lastBegun = null,
+        int $maxFrame = \PHP_INT_MAX,
     ): Claim {
         $answer = $this->engine->run(
             'settle',
@@ -181,6 +182,7 @@ final class RedisBroker implements Broker
             (string) (int) ceil($retention),
             (string) $firstNumber,
             (string) $lastBegun,
+            (string) $maxFrame,
         );
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
@@ -191,9 +193,20 @@ final class RedisBroker implements Broker
         return new Claim(Codec::deliveries($answer, $at), $stale);
     }
 
-    public function claimedJobs(string $queue, string $owner, array $known): array
-    {
-        $answer = $this->engine->run('claimed-jobs', $queue, $owner, Codec::claims($known), (string) \count($known));
+    public function claimedJobs(
+        string $queue,
+        string $owner,
+        array $known,
+        int $maxFrame = \PHP_INT_MAX,
+    ): array {
+        $answer = $this->engine->run(
+            'claimed-jobs',
+            $queue,
+            $owner,
+            Codec::claims($known),
+            (string) \count($known),
+            (string) $maxFrame,
+        );
 
         return $answer === 'gone' ? throw LeaseLostException::of($owner) : Codec::deliveries($answer, 0);
     }

@@ -11,8 +11,7 @@ final class RemoteOptions
      * @param float|null $timeout    seconds that a task may run; null for no limit
      * @param int        $backlog    largest number of jobs in the queue, not counting dead letters
      * @param int        $maxPayload largest size of a task with its argument in bytes. Each agent of the queue needs
-     *                               a memory_limit of about five times as much; a larger job ends every agent that
-     *                               claims it
+     *                               a memory_limit of six times as much; a larger job becomes a dead letter
      * @param float      $patience   seconds for which submissions and requests for items are retried while the engine
      *                               is not available. If a task is cancelled during that time, its future fails at
      *                               the end of the time, and the task is ended when the engine is back

@@ -111,13 +111,26 @@ final class MemoryBroker implements Broker
         float $retention,
         int $firstNumber = 0,
         ?int $lastBegun = null,
+        int $maxFrame = \PHP_INT_MAX,
     ): Claim {
-        return $this->queue($queue)->settle($owner, $settlements, $maxClaims, $retention, $firstNumber, $lastBegun);
+        return $this->queue($queue)->settle(
+            $owner,
+            $settlements,
+            $maxClaims,
+            $retention,
+            $firstNumber,
+            $lastBegun,
+            $maxFrame,
+        );
     }
 
-    public function claimedJobs(string $queue, string $owner, array $known): array
-    {
-        return $this->queue($queue)->claimedJobs($owner, $known);
+    public function claimedJobs(
+        string $queue,
+        string $owner,
+        array $known,
+        int $maxFrame = \PHP_INT_MAX,
+    ): array {
+        return $this->queue($queue)->claimedJobs($owner, $known, $maxFrame);
     }
 
     public function putItems(string $queue, string $owner, string $id, int $number, int $offset, array $frames): ?int

@@ -242,6 +242,7 @@ final class MemoryQueue
         float $retention,
         int $first = 0,
         ?int $lastBegun = null,
+        int $maxFrame = \PHP_INT_MAX,
     ): Claim {
         $agent = $this->agent($owner);
         $agent->begun = $lastBegun ?? $agent->begun;
@@ -285,7 +286,7 @@ final class MemoryQueue
             $this->engine->send((string) $mailbox, new MailboxMessage(outcomes: $outcomes));
         }
         $ready += $this->promote();
-        $deliveries = $this->claim($agent, $maxClaims, $first);
+        $deliveries = $this->claim($agent, $maxClaims, $first, $maxFrame);
         if ($maxClaims > 0) {
             $this->setIdle($agent, $maxClaims - \count($deliveries));
         }
@@ -301,14 +302,17 @@ final class MemoryQueue
      *
      * @throws LeaseLostException
      */
-    public function claimedJobs(string $owner, array $known): array
+    public function claimedJobs(string $owner, array $known, int $maxFrame = \PHP_INT_MAX): array
     {
         $unknown = array_filter(
             $this->agent($owner)->jobs,
             static fn(MemoryJob $job): bool => $job->cancelled || ($known[$job->id] ?? 0) !== $job->number,
         );
 
-        return array_values(array_map(self::delivery(...), $unknown));
+        return array_values(array_map(
+            static fn(MemoryJob $job): Delivery => self::delivery($job, $maxFrame),
+            $unknown,
+        ));
     }
 
     /** @param list<string> $frames */
@@ -600,7 +604,7 @@ final class MemoryQueue
     }
 
     /** @return list<Delivery> */
-    private function claim(MemoryAgent $agent, int $maxClaims, int $first): array
+    private function claim(MemoryAgent $agent, int $maxClaims, int $first, int $maxFrame): array
     {
         $deliveries = [];
         foreach ([$this->urgent, $this->ready] as $line) {
@@ -625,7 +629,7 @@ final class MemoryQueue
                 $job->claim = $first + \count($deliveries);
                 ++$job->number;
                 $agent->jobs[$job->id] = $job;
-                $deliveries[] = self::delivery($job);
+                $deliveries[] = self::delivery($job, $maxFrame);
             }
         }
 
@@ -640,8 +644,10 @@ final class MemoryQueue
         $line->enqueue([$job->id, $job->ticket]);
     }
 
-    private static function delivery(MemoryJob $job): Delivery
+    private static function delivery(MemoryJob $job, int $maxFrame): Delivery
     {
+        $isTooLarge = \strlen($job->frame) > $maxFrame;
+
         return new Delivery(
             $job->id,
             $job->number,
@@ -650,7 +656,8 @@ final class MemoryQueue
             $job->cancelled,
             $job->lost,
             $job->streamed,
-            $job->frame,
+            $isTooLarge ? '' : $job->frame,
+            $isTooLarge ? \strlen($job->frame) : 0,
         );
     }
 

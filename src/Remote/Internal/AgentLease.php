@@ -21,6 +21,7 @@ use Spindle\Remote\Delivery;
 use Spindle\Remote\Keys;
 use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\MailboxMessage;
+use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\WorkerCrashedException;
@@ -50,9 +51,15 @@ final class AgentLease
     /** Renewals between two checks for jobs that no agent can find. */
     private const BEATS_PER_REPAIR = 5;
 
+    /** Memory that reading a frame needs, as a multiple of the frame, because it is copied several times. */
+    private const MEMORY_PER_FRAME = 6;
+
     private readonly string $owner;
     private readonly JobSettlement $settlements;
     private readonly Backoff $backoff;
+
+    /** Largest frame of a job in bytes that fits into this process's memory. */
+    private readonly int $maxFrame;
 
     /** @var array<string, ClaimedJob> all claimed jobs, by id */
     private array $jobs = [];
@@ -133,6 +140,8 @@ final class AgentLease
         $this->settlements = new JobSettlement($keys, $queue, $this->owner, $maxResult);
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->capacity = $workers;
+        $memory = ini_parse_quantity(\ini_get('memory_limit'));
+        $this->maxFrame = $memory > 0 ? max(1, intdiv($memory, self::MEMORY_PER_FRAME)) : \PHP_INT_MAX;
     }
 
     /** Returns the owner name when none of its jobs runs any more; otherwise null. */
@@ -447,6 +456,7 @@ final class AgentLease
                         $this->options->retention,
                         $first,
                         $begun === $this->lastReported ? null : $begun,
+                        $this->maxFrame,
                     );
                     $this->lastReported = $begun;
                 } catch (BrokerUnavailableException $failure) {
@@ -551,7 +561,7 @@ final class AgentLease
             $known[$id] = $job->delivery->number; // the later claim, when an earlier one is not settled yet
         }
         $deliveries = [];
-        foreach ($this->broker->claimedJobs($this->queue, $this->owner, $known) as $delivery) {
+        foreach ($this->broker->claimedJobs($this->queue, $this->owner, $known, $this->maxFrame) as $delivery) {
             if (($known[$delivery->id] ?? 0) === $delivery->number) {
                 $this->cancel($delivery->id, $delivery->number);
             } else {
@@ -573,6 +583,13 @@ final class AgentLease
         }
         $refusals = [];
         foreach ($deliveries as $i => $delivery) {
+            if ($delivery->tooLarge > 0) {
+                $tooLarge = PayloadTooLargeException::forAgent($delivery->id, $delivery->tooLarge, $this->maxFrame);
+                $this->logger->error($tooLarge->getMessage());
+                $this->addSettlement($this->settlements->refused($delivery, $tooLarge));
+
+                continue;
+            }
             try {
                 $job = $this->settlements->open($delivery, $first + $i);
                 $this->hasVerified = true;

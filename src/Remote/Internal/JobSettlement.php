@@ -12,6 +12,7 @@ use Spindle\Remote\Delivery;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\Keys;
 use Spindle\Remote\NoRetry;
+use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
@@ -82,11 +83,13 @@ final class JobSettlement
     }
 
     /**
-     * Refuses a job whose frame can't be verified, for an agent that has verified others. The job is dead when another
-     * agent refuses it too, or when there is no other agent.
+     * Refuses a job whose frame can't be verified, for an agent that has verified others, or is too large. The job is
+     * dead when another agent refuses it too, or when there is no other agent.
      */
-    public function refused(Delivery $delivery, TamperedFrameException $refused): Settlement
-    {
+    public function refused(
+        Delivery $delivery,
+        TamperedFrameException|PayloadTooLargeException $refused,
+    ): Settlement {
         $policy = new JobRetryPolicy(attempts: self::MAX_REFUSALS, delay: 0.2);
         $failures = $delivery->failures + 1;
         $kind = $failures < $policy->attempts ? SettlementKind::Refused : SettlementKind::Dead;

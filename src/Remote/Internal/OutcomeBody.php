@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Amp\CancelledException;
+use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
@@ -20,6 +21,7 @@ final class OutcomeBody
     private const TOO_LARGE = 4;
     private const COMMAND = 5;
     private const ITEMS = 6;
+    private const PAYLOAD_TOO_LARGE = 7;
 
     /** @param int|null $items number of stored items of a generator */
     public static function ofTask(int $attempts, ?int $items, string $bytes): string
@@ -53,10 +55,16 @@ final class OutcomeBody
     }
 
     /** Returns the outcome of a job whose frame or result was refused. */
-    public static function refused(TamperedFrameException|ResultTooLargeException $refused): string
-    {
-        return pack('CV', $refused instanceof TamperedFrameException ? self::TAMPERED : self::TOO_LARGE, 0)
-            . $refused->getMessage();
+    public static function refused(
+        TamperedFrameException|ResultTooLargeException|PayloadTooLargeException $refused,
+    ): string {
+        $kind = match (true) {
+            $refused instanceof TamperedFrameException => self::TAMPERED,
+            $refused instanceof ResultTooLargeException => self::TOO_LARGE,
+            default => self::PAYLOAD_TOO_LARGE,
+        };
+
+        return pack('CV', $kind, 0) . $refused->getMessage();
     }
 
     /**
@@ -66,6 +74,7 @@ final class OutcomeBody
      *
      * @throws CancelledException
      * @throws TamperedFrameException
+     * @throws PayloadTooLargeException
      * @throws ResultTooLargeException
      * @throws \Spindle\Worker\TaskException
      * @throws \Spindle\Worker\UnserializableException
@@ -81,6 +90,7 @@ final class OutcomeBody
             self::CANCELLED => throw new CancelledException(),
             self::TAMPERED => throw TamperedFrameException::withMessage($rest),
             self::COMMAND => $rest,
+            self::PAYLOAD_TOO_LARGE => throw PayloadTooLargeException::withMessage($rest),
             self::TOO_LARGE => throw ResultTooLargeException::withMessage($rest),
             self::ITEMS => PortableOutcome::read(substr($rest, 4), $head['attempts'], $key),
             default => PortableOutcome::read($rest, $head['attempts'], $key),

@@ -120,6 +120,7 @@ final class SimulatedBroker implements Broker
         float $retention,
         int $firstNumber = 0,
         ?int $lastBegun = null,
+        int $maxFrame = \PHP_INT_MAX,
     ): Claim {
         return $this->ask(
             fn(): Claim => $this->broker->settle(
@@ -130,13 +131,18 @@ final class SimulatedBroker implements Broker
                 $retention,
                 $firstNumber,
                 $lastBegun,
+                $maxFrame,
             ),
         );
     }
 
-    public function claimedJobs(string $queue, string $owner, array $known): array
-    {
-        return $this->ask(fn(): array => $this->broker->claimedJobs($queue, $owner, $known));
+    public function claimedJobs(
+        string $queue,
+        string $owner,
+        array $known,
+        int $maxFrame = \PHP_INT_MAX,
+    ): array {
+        return $this->ask(fn(): array => $this->broker->claimedJobs($queue, $owner, $known, $maxFrame));
     }
 
     public function putItems(string $queue, string $owner, string $id, int $number, int $offset, array $frames): ?int

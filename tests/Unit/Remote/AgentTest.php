@@ -19,7 +19,9 @@ use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Claim;
 use Spindle\Remote\Keys;
+use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Tests\EndsInTime;
@@ -187,6 +189,35 @@ final class AgentTest extends TestCase
         await($agents);
     }
 
+    public function testAJobThatIsTooLargeForTheAgentsMemoryIsADeadLetterAndTheAgentGoesOn(): void
+    {
+        $engine = new MemoryEngine();
+        $keys = new Keys([AgentProgram::KEY]);
+        $stop = new DeferredCancellation();
+        $agent = new Agent(new MemoryBroker($engine), 'queue', 2, $keys, pool: fn(): Executor => $this->pool());
+        $ended = async(static fn() => $agent->run($stop->getCancellation()));
+        $limit = (string) ini_set('memory_limit', '96M'); // the agent reads it when it starts
+        try {
+            delay(0.1);
+        } finally {
+            ini_set('memory_limit', $limit);
+        }
+        $options = new RemoteOptions(maxPayload: 1 << 30);
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys, options: $options);
+        $ballast = str_repeat('x', 17 << 20);
+        try {
+            $executor->submit(static fn(): int => \strlen($ballast))->await();
+            self::fail('The agent has too little memory');
+        } catch (PayloadTooLargeException $tooLarge) {
+            self::assertStringContainsString('jobs of at most 16777216 bytes', $tooLarge->getMessage());
+        }
+        self::assertSame([1, 0], [$engine->queue('queue')->statistics()['dead'], $this->started]);
+        $executor->submit(static fn(): int => 1)->await();
+        self::assertSame(1, $this->started);
+        $stop->cancel();
+        $ended->await();
+    }
+
     public function testJobsOfAnAgentWithoutWorkersDoNotCountAsCrashed(): void
     {
         $engine = new MemoryEngine();
@@ -273,9 +304,10 @@ final class AgentTest extends TestCase
                 float $retention,
                 int $first,
                 ?int $begun,
+                int $maxFrame,
             ) use ($memory, $onAnswer): Claim {
                 /** @var list<Settlement> $done */
-                $claim = $memory->settle($queue, $owner, $done, $want, $retention, $first, $begun);
+                $claim = $memory->settle($queue, $owner, $done, $want, $retention, $first, $begun, $maxFrame);
                 $onAnswer($claim);
 
                 return $claim;

@@ -20,6 +20,7 @@ final class Codec
     private const LOST = 2;
     private const STREAMED = 4;
     private const LEFT = 16;
+    private const TOO_LARGE = 32;
 
     /** @param list<Job> $jobs */
     public static function jobs(array $jobs): string
@@ -128,6 +129,8 @@ final class Codec
             $head = unpack('Vn/Vc/Vf/Cg/Vs', $packed, $at + 1 + $length);
             $at += $length + 18;
             $size = $head['s'];
+            $frame = substr($packed, $at, $size);
+            $isTooLarge = ($head['g'] & self::TOO_LARGE) !== 0;
             $deliveries[] = new Delivery(
                 $id,
                 $head['n'],
@@ -136,7 +139,8 @@ final class Codec
                 ($head['g'] & (self::CANCELLED | self::LEFT)) !== 0,
                 ($head['g'] & self::LOST) !== 0,
                 ($head['g'] & self::STREAMED) !== 0,
-                substr($packed, $at, $size),
+                $isTooLarge ? '' : $frame,
+                $isTooLarge ? (int) $frame : 0,
             );
         }
 

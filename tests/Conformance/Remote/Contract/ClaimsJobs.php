@@ -18,6 +18,26 @@ use Spindle\Tests\Eventually;
  */
 trait ClaimsJobs
 {
+    public function testOfAFrameThatIsTooLargeForItsOwnerOnlyTheSizeIsReturned(): void
+    {
+        $this->submit(new Job('large', str_repeat('x', 1001)), new Job('small', str_repeat('y', 1000)));
+        $this->join('a');
+        $claimed = array_column(
+            $this->broker()->settle($this->queue(), 'a', [], 2, 60.0, maxFrame: 1000)->deliveries,
+            null,
+            'id',
+        );
+
+        self::assertSame(['', 1001], [$claimed['large']->frame, $claimed['large']->tooLarge]);
+        self::assertSame([str_repeat('y', 1000), 0], [$claimed['small']->frame, $claimed['small']->tooLarge]);
+        [$again] = $this->broker()->claimedJobs($this->queue(), 'a', ['small' => 1], 1000);
+        self::assertSame(['large', '', 1001], [$again->id, $again->frame, $again->tooLarge]);
+        $this->end('a', $claimed['large'], SettlementKind::Dead);
+        self::assertSame(1, $this->broker()->revive($this->queue(), ['large']));
+        $revived = $this->claimOne('a');
+        self::assertSame([str_repeat('x', 1001), 0], [$revived->frame, $revived->tooLarge]);
+    }
+
     public function testJobsAreGivenInTheOrderInWhichTheyCameAndNoMoreThanAreWanted(): void
     {
         $this->submit('one', 'two', 'three');

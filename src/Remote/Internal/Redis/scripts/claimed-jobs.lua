@@ -1,6 +1,6 @@
 -- Returns the owner's jobs other than the known claims, and known ones that were withdrawn.
--- ARGV: owner, ids and numbers of the known claims, their number.
-local owner, packed, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
+-- ARGV: owner, ids and numbers of the known claims, their number, bytes of the largest frame that the owner can read.
+local owner, packed, number, maxFrame = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 if not hasLease(owner) then return 'gone' end
 local known, at = {}, 1
 for i = 1, number do
@@ -19,7 +19,7 @@ for _, stream in pairs(STREAMS) do
     record = record and decoded(record)
     if record and record[7] == owner and (record[1] ~= known[id] or hasFlag(record, CANCELLED)) and bytes < MAX_ANSWER_BYTES then
       local frame = record[1] ~= known[id] and call('HGET', JOBS, id) or ''
-      out[#out + 1] = delivery(id, record, frame)
+      out[#out + 1] = delivery(id, record, frame, maxFrame)
       bytes = bytes + #frame
     end
   end

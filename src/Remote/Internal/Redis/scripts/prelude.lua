@@ -27,7 +27,8 @@ local P = KEYS[1]
 local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P .. 'meta'
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
 -- BLOCKED: the job waits for its key; LEFT: its items are not taken any more
-local CANCELLED, LOST, STREAMED, BLOCKED, LEFT = 1, 2, 4, 8, 16
+-- TOO_LARGE: only in answers
+local CANCELLED, LOST, STREAMED, BLOCKED, LEFT, TOO_LARGE = 1, 2, 4, 8, 16, 32
 local MAX_INLINE_BYTES = 65536
 local SIGNATURE_BYTES = 42 -- bytes of a frame before its body, which depend on the signing key
 local MAX_ANSWER_BYTES = 4194304 -- bytes after which no more is added to an answer
@@ -291,13 +292,19 @@ local function readGroup(stream, owner, most)
   return got and got[1][2] or {}
 end
 
-local function delivery(id, record, frame)
+-- Returns a claimed job. Of a frame that is larger than its owner can read, only the size in bytes is returned.
+local function delivery(id, record, frame, maxFrame)
+  if #frame > maxFrame then
+    local size = tostring(#frame)
+    local flags = record[6] + TOO_LARGE
+    return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], flags, #size, size)
+  end
   return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], record[6], #frame, frame)
 end
 
 -- Claims `want` jobs for an owner, or as many as fit into an answer. In the latter case a message asks the owner to
 -- claim again. The claims are numbered from `first`.
-local function claim(owner, want, out, first)
+local function claim(owner, want, out, first, maxFrame)
   local given, read, bytes, full = 0, 0, 0, false
   for _, stream in ipairs({'u', 'r'}) do
     while given < want and (stream == 'r' or call('XLEN', STREAMS.u) > 0) do
@@ -344,7 +351,7 @@ local function claim(owner, want, out, first)
           record[7], record[8], record[9], record[10] = owner, stream, entries[i][1], now
           set[#set + 1] = id
           set[#set + 1] = cmsgpack.pack(record)
-          out[#out + 1] = delivery(id, record, frames[i])
+          out[#out + 1] = delivery(id, record, frames[i], maxFrame)
           bytes = bytes + #frames[i]
           full = full or bytes >= MAX_ANSWER_BYTES
           given = given + 1

@@ -1,6 +1,8 @@
 -- Settles jobs and claims others. ARGV: owner, settlements, their number, jobs to claim, seconds to keep outcomes,
--- number of the first claim, number of the last claim that may have begun or '' if unchanged.
+-- number of the first claim, number of the last claim that may have begun or '' if unchanged, bytes of the largest frame
+-- that the owner can read.
 local owner, packed, number, want, keep, first, begun = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6] or 0), ARGV[7] or ''
+local maxFrame = tonumber(ARGV[8])
 local DONE, DEAD, RETRY, RELEASE, REFUSED, ELSEWHERE = 1, 2, 3, 4, 6, 7 -- 5: cancelled
 if not hasLease(owner) then return 'gone' end
 if begun ~= '' then call('HSET', P .. 'begun', owner, begun) end
@@ -78,7 +80,7 @@ end
 local out = {struct.pack('<I4', #stale), table.concat(stale)}
 if want > 0 then
   ready = ready + promote(want)
-  local given = claim(owner, want, out, first)
+  local given = claim(owner, want, out, first, maxFrame)
   if type(given) == 'table' then return given end
   ready = ready - given
   if given < want then
