@@ -13,7 +13,7 @@ die() {
     exit 1
 }
 
-# A pattern stands for any of the files that match it.
+# Succeeds if one of the commands that match the pattern $1 exists.
 have() {
     for command in $1; do
         ! command -v "$command" >/dev/null 2>&1 || return 0
@@ -21,17 +21,17 @@ have() {
     return 1
 }
 
-# As bootstrap() takes it: Debian keeps it out of PATH.
+# Prints the server as an argument of bootstrap(). Debian's package does not put it into PATH.
 postgres_server() {
     have postgres && echo postgres:postgresql || echo '/usr/lib/postgresql/*/bin/postgres:postgresql'
 }
 
-# Debian 12 has none.
+# Prints nothing where Debian has no such package, as in Debian 12.
 valkey_server() {
     ! apt-cache show valkey-server > /dev/null 2>&1 || echo valkey-server:valkey-server
 }
 
-# Arguments are further commands that have to be there, as COMMAND:DEBIAN-PACKAGE.
+# Installs what is missing. Arguments are further commands that are needed, as COMMAND:DEBIAN-PACKAGE.
 bootstrap() {
     packages=$(missing_packages "$@")
     if [ -n "$packages" ]; then
@@ -45,7 +45,7 @@ bootstrap() {
     install_vendor
 }
 
-# The Debian packages for what is missing, each once, each after a blank.
+# Prints the Debian packages that are missing, each once and after a blank.
 missing_packages() {
     {
         loaded=
@@ -84,7 +84,7 @@ install_packages() {
     forget_log
 }
 
-# Debian's PostgreSQL makes a cluster and starts it when it is installed, unless it is told not to; the tests make theirs.
+# Runs "$@" with a setting that keeps Debian's PostgreSQL from creating and starting a cluster. Tests create their own.
 without_cluster() {
     settings=/etc/postgresql-common/createcluster.d
     $as_root mkdir -p "$settings"
@@ -104,7 +104,7 @@ apt_get() {
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
 }
 
-# Also when composer.json is newer than what was installed, and when that was installed for another PHP.
+# Installs the Composer packages if they are missing, older than composer.json, or installed for another PHP.
 install_vendor() {
     installed=vendor/composer/installed.json
     if [ -f "$installed" ] && [ ! composer.json -nt "$installed" ] && php vendor/autoload.php >/dev/null 2>&1; then

@@ -30,14 +30,14 @@ final class GivenQueue
                 'broker',
                 null,
                 InputOption::VALUE_REQUIRED,
-                "The broker's address, without a password:\nredis://host:port/database, rediss:// for\n"
-                    . "TLS, or unix:///path [default: that of\n--broker-file, or of SPINDLE_BROKER]",
+                "Connect to the broker at this address:\nredis://host:port/database, rediss:// for\n"
+                    . "TLS, or unix:///path. A password is refused.\n[default: from --broker-file or\nSPINDLE_BROKER]",
             )
             ->addOption(
                 'broker-file',
                 null,
                 InputOption::VALUE_REQUIRED,
-                "A file with the address, and the password\nin it; only its owner may read it",
+                "Read the address, with a password, from this\nfile, which only its owner may read",
             );
     }
 
