@@ -1,26 +1,27 @@
 #!/bin/sh
-# Measures what Spindle's commands, tasks, PostgreSQL client, HTTP server, the application of all of them and tasks on other
-# machines claim, one line of docs/explanation/benchmarks.md after the other.
+# Measures the claims of docs/explanation/benchmarks.md, one line after the other.
 #
-#   bench/all.sh                     everything, small: some minutes
+#   bench/all.sh                     everything, with small numbers: some minutes
 #   bench/all.sh --full              everything, at full length: some hours
-#   bench/all.sh [--full] NAME...    only these: echo memory without-ffi sleep shell-line latency generator idle output tables
-#                                    tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory
-#                                    tasks-start contexts postgres-select postgres-cells postgres-far postgres-unit
-#                                    postgres-update postgres-rows postgres-parameter postgres-stream postgres-copy postgres-sleep postgres-gaps
-#                                    postgres-cancel postgres-acquire http-text http-text-same http-json http-echo http-one
-#                                    http-connections http-two http-wait http-psr7 http-collide http-crowd http-idle
-#                                    http-soak http-slow http-tls aircraft-crud aircraft-latency aircraft-sleep
-#                                    aircraft-certificates aircraft-bulk remote-bulk remote-single remote-recovery
-#                                    remote-backlog
+#   bench/all.sh [--full] NAME...    only these: echo memory without-ffi sleep shell-line latency generator idle
+#                                    output tables tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu
+#                                    tasks-echo tasks-memory tasks-start contexts postgres-select postgres-cells
+#                                    postgres-far postgres-unit postgres-update postgres-rows postgres-parameter
+#                                    postgres-stream postgres-copy postgres-sleep postgres-gaps postgres-cancel
+#                                    postgres-acquire http-text http-text-same http-json http-echo http-one
+#                                    http-connections http-two http-wait http-psr7 http-collide http-crowd
+#                                    http-idle http-soak http-slow http-tls aircraft-crud aircraft-latency
+#                                    aircraft-sleep aircraft-certificates aircraft-bulk remote-bulk remote-single
+#                                    remote-recovery remote-backlog
 #   bench/all.sh --core              eight lines of Spindle alone in one table: echo memory tasks-bulk tasks-single
-#                                    postgres-select http-text aircraft-crud remote-bulk; other options: see bench/core.php
-#   bench/all.sh --against DIR ...   each of Spindle's contestants beside the same of another checkout, in the folder DIR,
-#                                    and the ratios to it; goes with all of the above. See docs/explanation/benchmarks.md
+#                                    postgres-select http-text aircraft-crud remote-bulk; see bench/core.php for
+#                                    its options
+#   bench/all.sh --against DIR ...   each of Spindle's contestants in this checkout and in the one in DIR, with the
+#                                    ratios; works with all of the above
 #
-# PHP=/usr/bin/php8.4 bench/all.sh measures another PHP; PHPS names several, between blanks, for contexts, PUMICE the
-# folder of Pumice's source, and AUTOLOAD files, between blanks, by which PHP finds the peers of http. Raw data goes to the
-# folder that JSON names, where it is set.
+# Environment variables: PHP is the PHP to measure, such as /usr/bin/php8.4. PHPS lists several for contexts, separated
+# by blanks. PUMICE is the folder of Pumice's source. AUTOLOAD lists files through which PHP finds the peers of http,
+# separated by blanks. JSON is the folder for raw data.
 set -eu
 from=$PWD
 cd "$(dirname "$0")/.."
@@ -49,7 +50,8 @@ seconds=1 soak=100000 cycles=20 aircraft=100000
 remote=20000 kills=4 backlog=100000
 if [ -n "$full" ]; then
     many=3000 rounds=7 generated=1000000 idle=60 megabytes=10240 tasks=1000
-    bulk=2000000 single=5000 objects=100000 mixed=10000 iterations=10000000 strings=300 memory=10000000 starts=10 samples=5
+    bulk=2000000 single=5000 objects=100000 mixed=10000 iterations=10000000 strings=300 memory=10000000
+    starts=10 samples=5
     selects=100000 units=5000 updates=50000 streamed=1000000
     seconds=3 soak=10000000 cycles=200 aircraft=1000000
     remote=200000 kills=100 backlog=1000000
@@ -77,7 +79,8 @@ http() {
 }
 
 aircraft() {
-    bench aircraft --only "$1" -n "$aircraft" --cycles "$cycles" --seconds "$seconds" --rounds "$rounds" ${JSON:+--html "$JSON/$name.html"}
+    bench aircraft --only "$1" -n "$aircraft" --cycles "$cycles" --seconds "$seconds" --rounds "$rounds" \
+        ${JSON:+--html "$JSON/$name.html"}
 }
 
 remote() {
@@ -267,10 +270,11 @@ measure() {
 
 [ $# -gt 0 ] || set -- echo memory without-ffi sleep shell-line latency generator idle output tables \
     tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory tasks-start contexts \
-    postgres-select postgres-cells postgres-far postgres-unit postgres-update postgres-rows postgres-parameter postgres-stream \
-    postgres-copy postgres-sleep postgres-gaps postgres-cancel postgres-acquire \
-    http-text http-text-same http-json http-echo http-one http-connections http-two http-wait http-psr7 http-collide http-crowd \
-    http-idle http-soak http-slow http-tls aircraft-crud aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk \
+    postgres-select postgres-cells postgres-far postgres-unit postgres-update postgres-rows postgres-parameter \
+    postgres-stream postgres-copy postgres-sleep postgres-gaps postgres-cancel postgres-acquire \
+    http-text http-text-same http-json http-echo http-one http-connections http-two http-wait http-psr7 http-collide \
+    http-crowd http-idle http-soak http-slow http-tls \
+    aircraft-crud aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk \
     remote-bulk remote-single remote-recovery remote-backlog
 for name; do
     measure "$name"

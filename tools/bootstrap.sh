@@ -64,15 +64,16 @@ missing_packages() {
             have "${pair%%:*}" || echo "${pair#*:}"
         done
         # Composer unpacks archives with one of these.
-        have unzip || have 7zz || have 7z || { have php && php -r 'exit((int) !extension_loaded("zip"));'; } || echo unzip
+        have unzip || have 7zz || have 7z ||
+            { have php && php -r 'exit((int) !extension_loaded("zip"));'; } || echo unzip
     } | awk '!seen[$0]++ { printf " %s", $0 }'
 }
 
 install_packages() {
-    have apt-get || die "missing here: $* (the names of Debian's packages), and there is no apt-get to install them with"
+    have apt-get || die "these Debian packages are missing, and apt-get is not available to install them: $*"
     as_root=
     if [ "$(id -u)" -ne 0 ]; then
-        have sudo || die "missing here: $*; run this as root, or install sudo or these packages first"
+        have sudo || die "these Debian packages are missing: $*. Run this as root, or install sudo or the packages first"
         as_root=sudo
     fi
 
