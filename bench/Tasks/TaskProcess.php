@@ -65,19 +65,20 @@ final readonly class TaskProcess
     {
         [$status, $output] = Program::run(['timeout', '-k', '5', (string) $this->options->limit, ...$command]);
         $data = json_decode($output, true);
-        if ($status !== 0 || !\is_array($data) || !\is_float($data['figure'] ?? null)) {
+        $figure = \is_array($data) ? $data['figure'] ?? null : null;
+        if ($status !== 0 || !\is_array($data) || (!\is_float($figure) && !\is_int($figure))) {
             throw new \RuntimeException(match ($status) {
                 0 => 'it printed no figures: ' . substr($output, 0, self::MAX_SHOWN_BYTES),
                 124 => "it was not done after {$this->options->limit} seconds",
                 default => Program::failure($status, $output),
             });
         }
-        /** @var array{figure: float, results: int, right: bool} $data */
+        /** @var array{figure: int|float, results: int, right: bool} $data */
         $series->record($data);
         if (!$data['right']) {
             $series->note("not all right: {$data['results']} results");
         }
 
-        return $data['figure'];
+        return (float) $figure; // a division without remainder gives an int
     }
 }
