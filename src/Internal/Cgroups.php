@@ -37,7 +37,9 @@ final readonly class Cgroups
     /** Returns the trimmed content of a file; '' when it can't be read. */
     public function read(string $path): string
     {
-        return trim((string) @file_get_contents(rtrim($this->root, '/') . $path));
+        $file = rtrim($this->root, '/') . $path;
+
+        return trim((string) Warnings::suppressed(static fn(): string|false => @file_get_contents($file)));
     }
 
     /** @return list<array{1|2, string, string}> the version, the cgroup that is the mount's root, the mount point */

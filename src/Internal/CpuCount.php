@@ -47,7 +47,9 @@ final readonly class CpuCount
 
     private function read(string $path): string
     {
-        return (string) @file_get_contents(rtrim($this->root, '/') . '/' . $path);
+        $file = rtrim($this->root, '/') . '/' . $path;
+
+        return (string) Warnings::suppressed(static fn(): string|false => @file_get_contents($file));
     }
 
     /**

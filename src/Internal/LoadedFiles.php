@@ -40,7 +40,7 @@ final class LoadedFiles
         clearstatcache();
         $since = self::since($file);
         $identity = self::$known[$file][1] ?? null;
-        $changed = (float) @filectime(self::path($file));
+        $changed = self::changeTime(self::path($file));
         if ($identity !== null && $identity !== self::identity($file)) {
             return $changed;
         }
@@ -49,6 +49,12 @@ final class LoadedFiles
         }
 
         return $changed > 0 && $changed <= $since ? null : $changed; // some stream wrappers have no times
+    }
+
+    /** Returns the change time of a file in whole seconds; 0.0 if it has none. */
+    public static function changeTime(string $path): float
+    {
+        return (float) Warnings::suppressed(static fn(): int|false => @filectime($path));
     }
 
     /** Returns a string that differs for another file of this name, and after any change; '' when there is no file. */
@@ -75,7 +81,10 @@ final class LoadedFiles
             return null;
         }
         $output = [1 => ['pipe', 'w'], 2 => ['file', '/dev/null', 'w']];
-        $stat = @proc_open(['stat', '-c', '%z', '--', self::path($file)], $output, $pipes);
+        $pipes = [];
+        $stat = Warnings::suppressed(static function () use ($file, $output, &$pipes): mixed {
+            return @proc_open(['stat', '-c', '%z', '--', self::path($file)], $output, $pipes);
+        });
         if ($stat === false) {
             return null;
         }
@@ -117,7 +126,7 @@ final class LoadedFiles
          *     opcache_statistics?: array<string, int>,
          * } $status
          */
-        $status = (array) @opcache_get_status(false);
+        $status = (array) Warnings::suppressed(static fn(): array|false => @opcache_get_status(false));
         $preloaded = $status['preload_statistics']['scripts'] ?? [];
         if ($isValidated && !\in_array($file, $preloaded, true)) {
             return $loaded - (float) \ini_get('opcache.revalidate_freq') - 1;

@@ -101,7 +101,12 @@ final class WorkerPool implements Executor, Statistics
         if ($cancellation !== null) {
             $this->watch($submission, $cancellation);
         }
-        $this->dispatcher->submit($submission, $cancellation);
+        try {
+            $this->dispatcher->submit($submission, $cancellation);
+        } catch (\Throwable $failure) {
+            $deferred->getFuture()->ignore();
+            throw $failure;
+        }
 
         return $deferred->getFuture();
     }

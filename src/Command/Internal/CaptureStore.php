@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\SpoolException;
 use Spindle\Internal\UnlinkedFile;
+use Spindle\Internal\Warnings;
 
 /** Storage of a pool's captured output: limits for the memory, and files for the rest. */
 final class CaptureStore
@@ -96,7 +97,7 @@ final class CaptureStore
     public function write(mixed $file, string $bytes): void
     {
         for ($left = $bytes; $left !== ''; $left = substr($left, $written)) {
-            $written = @fwrite($file, $left);
+            $written = Warnings::write($file, $left);
             if ($written === false || $written === 0) {
                 throw SpoolException::inDirectory($this->directory);
             }

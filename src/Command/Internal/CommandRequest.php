@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\Output;
 use Spindle\Internal\Launcher\LauncherProtocol;
+use Spindle\Internal\Warnings;
 
 /** Encodes commands for the launcher. */
 final class CommandRequest
@@ -98,8 +99,10 @@ final class CommandRequest
             return [];
         }
         clearstatcache(true); // a link may have been switched
-        $actual = @stat($directory);
-        $named = \is_string($pwd) && str_starts_with($pwd, '/') ? @stat($pwd) : false;
+        [$actual, $named] = Warnings::suppressed(static fn(): array => [
+            @stat($directory),
+            \is_string($pwd) && str_starts_with($pwd, '/') ? @stat($pwd) : false,
+        ]);
         if (
             $actual === false
             || ($named !== false && $named['ino'] === $actual['ino'] && $named['dev'] === $actual['dev'])

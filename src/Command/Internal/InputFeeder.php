@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Internal\Launcher\LauncherProtocol;
+use Spindle\Internal\Warnings;
 
 /** Sends a command's input to the launcher once the command has started. Unread input never exceeds the window. */
 final class InputFeeder
@@ -115,7 +116,7 @@ final class InputFeeder
     private function read(mixed $stream): \Generator
     {
         // A regular file is always ready, and drivers with epoll refuse it. Other streams may have to be waited for.
-        $stat = @fstat($stream);
+        $stat = Warnings::suppressed(static fn(): array|false => @fstat($stream));
         $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
         // While a named pipe or a terminal is blocking, PHP does not return fewer bytes than requested.
         $isGreedy = !$isFile

@@ -7,6 +7,7 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Fibers;
+use Spindle\Internal\Warnings;
 
 /**
  * Passes output to a callback or a stream, piece by piece and in order, while other fibers run.
@@ -127,10 +128,10 @@ final class Sink
      */
     private static function writeNow(mixed $stream, string $bytes): int|false
     {
-        $stat = @fstat($stream);
+        $stat = Warnings::suppressed(static fn(): array|false => @fstat($stream));
         $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
         $blocks = !$isFile && stream_get_meta_data($stream)['blocked'] && stream_set_blocking($stream, false);
-        $written = @fwrite($stream, $bytes);
+        $written = Warnings::write($stream, $bytes);
         if ($blocks) {
             stream_set_blocking($stream, true);
         }

@@ -12,6 +12,7 @@ use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\LoopLimit;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Preload;
+use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
 /** A pool's end of a launcher: starts the process, sends and receives frames, notices its death. */
@@ -102,8 +103,11 @@ final class LauncherProcess
             '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
             $this->token, (string) $this->owner, $startMethod, $files,
         ];
-        LauncherCode::check();
-        [$this->process, $this->status, $pipes] = self::open($command);
+        [$this->process, $this->status, $pipes] = Warnings::suppressed(static function () use ($command): array {
+            LauncherCode::check();
+
+            return self::open($command);
+        });
         [$this->in, $this->out] = $pipes;
         $this->pid = $this->status['pid'];
         if (!LoopLimit::allows($this->in) || !LoopLimit::allows($this->out)) {
@@ -206,7 +210,7 @@ final class LauncherProcess
         if ($this->closed || $this->closeInFork()) {
             return;
         }
-        $bytes = @fread($this->out, self::READ_BYTES);
+        $bytes = Warnings::read($this->out, self::READ_BYTES);
         if ($bytes === '' || $bytes === false) {
             if (feof($this->out)) {
                 $this->handleDeath();
@@ -296,7 +300,7 @@ final class LauncherProcess
             ProcessTree::class,
             Signals::class,
         );
-        if (!is_link('/proc/self/fd/2') && is_dir('/proc/self/fd')) {
+        if (!@is_link('/proc/self/fd/2') && @is_dir('/proc/self/fd')) {
             $descriptors[2] = $null;
         }
         $restore = self::withDefaultChildSignal();
@@ -363,12 +367,14 @@ final class LauncherProcess
     {
         $rest = substr($this->unsent, $this->written) . LauncherProtocol::frame(LauncherProtocol::END, 0);
         for ($attempt = 0; $attempt < 10; ++$attempt) {
-            $rest = substr($rest, (int) @fwrite($this->in, $rest));
+            $rest = substr($rest, (int) Warnings::write($this->in, $rest));
             if ($rest === '') {
                 return;
             }
-            [$none, $writes] = [null, [$this->in]];
-            @stream_select($none, $writes, $none, 0, 10_000); // a launcher reads soon
+            Warnings::suppressed(function (): void {
+                [$none, $writes] = [null, [$this->in]];
+                @stream_select($none, $writes, $none, 0, 10_000); // a launcher reads soon
+            });
         }
     }
 
@@ -400,7 +406,7 @@ final class LauncherProcess
         $isShort = $this->written === 0 && \strlen($this->unsent) <= self::MAX_WRITE_BYTES;
         $written = $this->unsent === ''
             ? 0
-            : @fwrite(
+            : Warnings::write(
                 $this->in,
                 $isShort ? $this->unsent : substr($this->unsent, $this->written, self::MAX_WRITE_BYTES),
             );

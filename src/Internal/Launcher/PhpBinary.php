@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher;
 
+use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
 /** Finds the command-line PHP for the launcher. Under FPM and similar SAPIs, PHP_BINARY is another program. */
@@ -71,6 +72,7 @@ final class PhpBinary
     private static function isProgram(string $path): bool
     {
         // Without the warnings that open_basedir causes.
-        return $path !== '' && @is_file($path) && @is_executable($path);
+        return $path !== ''
+            && Warnings::suppressed(static fn(): bool => @is_file($path) && @is_executable($path));
     }
 }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher;
 
+use Spindle\Internal\Warnings;
+
 /** User, groups and root directory of this process. A launcher keeps those that it was started with. */
 final class ProcessCredentials
 {
@@ -61,6 +63,6 @@ final class ProcessCredentials
         }
         clearstatcache();
 
-        return (int) @fileinode('/');
+        return (int) Warnings::suppressed(static fn(): int|false => @fileinode('/'));
     }
 }

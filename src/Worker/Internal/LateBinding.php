@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\Warnings;
+
 /**
  * Finds out whether code depends on the class that `static` means.
  *
@@ -99,7 +101,7 @@ final class LateBinding
     /** @return list<\PhpToken> tokens from `function` on, without spaces and comments; none if it is not found */
     private static function body(\ReflectionMethod $method): array
     {
-        $lines = @file((string) $method->getFileName());
+        $lines = Warnings::suppressed(static fn(): array|false => @file((string) $method->getFileName()));
         if ($lines === false) {
             return [];
         }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\Warnings;
+
 /**
  * Shared memory of a pool and a worker, through which they exchange state without messages. 40 bytes are used:
  *
@@ -62,7 +64,7 @@ final class SharedFlags
         if ($key === 0 || !\function_exists('shmop_open')) {
             return null;
         }
-        $memory = @shmop_open($key & self::NAME_MASK, 'n', 0o600, self::size($key));
+        $memory = self::attach($key & self::NAME_MASK, 'n', 0o600, self::size($key));
         if ($memory === false) {
             return null;
         }
@@ -76,7 +78,7 @@ final class SharedFlags
      */
     public static function removeStale(): void
     {
-        $segments = \function_exists('shmop_open') ? @file('/proc/sysvipc/shm') : false;
+        $segments = \function_exists('shmop_open') ? Warnings::suppressed(static fn(): array|false => @file('/proc/sysvipc/shm')) : false;
         foreach (\array_slice($segments === false ? [] : $segments, 1) as $segment) {
             // key, id, mode, size, pid of the creator, pid of the last user, attached
             $fields = array_map(\intval(...), (array) sscanf($segment, '%d %d %d %d %d %d %d'));
@@ -91,7 +93,7 @@ final class SharedFlags
             ) {
                 continue;
             }
-            $memory = @shmop_open($key, 'w', 0, 0);
+            $memory = self::attach($key, 'w');
             if (
                 $memory !== false
                 && shmop_read($memory, WorkerProtocol::MARK_BYTES, \strlen(self::OWNER)) === self::OWNER
@@ -115,7 +117,7 @@ final class SharedFlags
         if ($key === 0) {
             return null;
         }
-        $memory = @shmop_open($key & self::NAME_MASK, 'w', 0, 0);
+        $memory = self::attach($key & self::NAME_MASK, 'w');
         if ($memory === false || shmop_size($memory) !== self::size($key)) {
             return null;
         }
@@ -172,6 +174,11 @@ final class SharedFlags
             $current > $batch => $count,
             default => $index + 1,
         };
+    }
+
+    private static function attach(int $name, string $mode, int $permissions = 0, int $size = 0): \Shmop|false
+    {
+        return Warnings::suppressed(static fn(): \Shmop|false => @shmop_open($name, $mode, $permissions, $size));
     }
 
     private static function size(int $key): int

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Spindle\Internal\LoadedFiles;
+use Spindle\Internal\Warnings;
 use Spindle\Worker\UnserializableException;
 
 /**
@@ -105,7 +106,7 @@ final class SourceFiles
             return $source;
         }
 
-        throw self::changed($path, $file, (float) @filectime($file), 'after its source was read at %s', $captured);
+        throw self::changed($path, $file, LoadedFiles::changeTime($file), 'after its source was read at %s', $captured);
     }
 
     /**
@@ -183,7 +184,7 @@ final class SourceFiles
         if ($file !== self::COMMAND_LINE_FILE || \PHP_SAPI !== 'cli') {
             return null;
         }
-        $arguments = explode("\0", (string) @file_get_contents('/proc/self/cmdline'));
+        $arguments = explode("\0", (string) Warnings::suppressed(static fn(): string|false => @file_get_contents('/proc/self/cmdline')));
         for ($at = 1; isset($arguments[$at]); ++$at) {
             $argument = $arguments[$at];
             if (\in_array($argument, ['-c', '-d', '--php-ini', '--define'], true)) {

@@ -156,7 +156,12 @@ final class TaskDispatcher
         if ($this->submissions->open() === 1) {
             $this->activity->keepLoop();
         }
-        $this->fill(true);
+        try {
+            $this->fill(true);
+        } catch (\Throwable $failure) {
+            $this->cancel($submission, $failure); // the caller gets no future, and may submit the task again
+            throw $failure;
+        }
     }
 
     /** Cancels a task. The task fails with this reason once it can have no more effect. */

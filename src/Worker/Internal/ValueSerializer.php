@@ -443,7 +443,12 @@ final class ValueSerializer
         if (preg_match_all(self::ENUM_PATTERN, $bytes, $cases, \PREG_SET_ORDER) === 0) {
             return unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
         }
-        $value = @unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
+        $warning = null;
+        try {
+            $value = @unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
+        } catch (\Throwable $warning) { // possibly of an error handler that throws in spite of `@`
+            $value = false;
+        }
         if ($value === false) {
             foreach ($cases as [, $enum, $case]) {
                 if (!enum_exists($enum) || !\defined("{$enum}::{$case}")) {
@@ -452,7 +457,7 @@ final class ValueSerializer
             }
         }
 
-        return $value;
+        return $warning === null ? $value : throw $warning;
     }
 
     private static function explain(mixed $value, string $path, \Throwable $refused): UnserializableException

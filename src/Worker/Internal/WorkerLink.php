@@ -7,6 +7,7 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Internal\FrameReader;
 use Spindle\Internal\MalformedFrameException;
+use Spindle\Internal\Warnings;
 use Spindle\Worker\ResultBudget;
 
 /** The pool's end of a socket: sends and receives frames without blocking, and detects the end of the connection. */
@@ -111,7 +112,7 @@ final class WorkerLink
         if ($this->closed || $this->owner !== getmypid()) {
             return;
         }
-        $sent = $this->unsent === [] ? (int) @fwrite($this->stream, $frames) : 0;
+        $sent = $this->unsent === [] ? (int) Warnings::write($this->stream, $frames) : 0;
         if ($sent === \strlen($frames)) {
             return;
         }
@@ -156,7 +157,7 @@ final class WorkerLink
         if ($this->budget !== null && !$this->mayRead($this->budget)) {
             return false;
         }
-        $bytes = @fread(
+        $bytes = Warnings::read(
             $this->stream,
             max(self::MIN_READ_BYTES, min(self::MAX_TRANSFER_BYTES, $this->frames->missing())),
         );
@@ -235,7 +236,7 @@ final class WorkerLink
         }
         while ($this->unsent !== []) {
             $rest = \strlen($this->unsent[0]) - $this->sent;
-            $sent = @fwrite(
+            $sent = Warnings::write(
                 $this->stream,
                 $this->sent === 0 && $rest <= self::MAX_TRANSFER_BYTES
                     ? $this->unsent[0]

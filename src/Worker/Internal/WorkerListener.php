@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Internal\LoopLimit;
+use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerStartException;
 
@@ -78,13 +79,16 @@ final class WorkerListener
         $this->token = random_bytes(WorkerProtocol::TOKEN_BYTES);
         $this->owner = (int) getmypid();
         error_clear_last();
-        $socket = @stream_socket_server(
-            "unix://\0{$this->name}",
-            $code,
-            $message,
-            \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN,
-            stream_context_create(['socket' => ['backlog' => 511]]),
-        );
+        $message = '';
+        $socket = Warnings::suppressed(function () use (&$message): mixed {
+            return @stream_socket_server(
+                "unix://\0{$this->name}",
+                $code,
+                $message,
+                \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN,
+                stream_context_create(['socket' => ['backlog' => 511]]),
+            );
+        });
         if ($socket === false) {
             throw WorkerStartException::impossible(
                 'the socket for workers could not be opened: '
@@ -141,7 +145,7 @@ final class WorkerListener
 
                 return;
             }
-            $stream = @stream_socket_accept($this->socket, 0);
+            $stream = Warnings::suppressed(fn(): mixed => @stream_socket_accept($this->socket, 0));
             if ($stream === false) {
                 if ($i === 0 && !$this->dropOldestStranger()) {
                     $this->acceptFailed();

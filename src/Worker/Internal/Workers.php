@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Internal\IsolatedCall;
+use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
 use Spindle\LauncherException;
 use Spindle\Worker\WorkerPoolOptions;
@@ -296,7 +297,7 @@ final class Workers
         } elseif (!$isError) {
             echo $bytes;
         } elseif (\defined('STDERR')) {
-            @fwrite(\STDERR, $bytes);
+            Warnings::write(\STDERR, $bytes);
         } else {
             error_log($bytes);
         }

@@ -4,14 +4,33 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Reads folders of /proc, which may be missing, forbidden, or removed at any time. */
+/**
+ * Reads files and folders of /proc, which may be missing, forbidden, or removed at any time. Reads with PHP's own error
+ * handler, because a handler of the application may throw in spite of `@`.
+ */
 final class Files
 {
     /** @return list<string> names in the folder; none when it can't be read */
     public static function in(string $directory): array
     {
-        $names = @scandir($directory);
+        set_error_handler(null);
+        try {
+            $names = @scandir($directory);
+        } finally {
+            restore_error_handler();
+        }
 
         return $names === false ? [] : $names;
+    }
+
+    /** Returns the content of a file; false when it can't be read. */
+    public static function read(string $file): string|false
+    {
+        set_error_handler(null);
+        try {
+            return @file_get_contents($file);
+        } finally {
+            restore_error_handler();
+        }
     }
 }

@@ -114,7 +114,7 @@ final class ProcessTree
     /** @return array{string, int, int, int, int}|null state, parent, process group, session, start (clock ticks) */
     private static function stat(int $pid): ?array
     {
-        $stat = @file_get_contents("/proc/{$pid}/stat");
+        $stat = Files::read("/proc/{$pid}/stat");
         if ($stat === false || $stat === '') { // '' when it ended after the file was opened
             return null;
         }
@@ -127,7 +127,7 @@ final class ProcessTree
     /** Returns the pid that was assigned last. */
     private static function newest(): string
     {
-        $load = (string) @file_get_contents('/proc/loadavg');
+        $load = (string) Files::read('/proc/loadavg');
 
         return substr($load, (int) strrpos($load, ' '));
     }
@@ -139,7 +139,7 @@ final class ProcessTree
 
     private static function jobOfMarker(int $pid, string $token): ?int
     {
-        $environment = @file_get_contents("/proc/{$pid}/environ");
+        $environment = Files::read("/proc/{$pid}/environ");
         $marker = "\0" . LauncherProtocol::MARKER . "={$token}.";
         $at = $environment === false ? false : strpos("\0{$environment}", $marker);
 

@@ -52,6 +52,7 @@ final class ForkHost
      */
     public function run(): ?array
     {
+        set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
         // A SIGCHLD just before the wait would be lost, so closed standard error also announces an end.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
@@ -153,6 +154,7 @@ final class ForkHost
     /** @param array{int, int}|null $pipe pipe for its standard error */
     private function becomeWorker(int $id, ?array $pipe): void
     {
+        restore_error_handler();
         $this->link->close();
         posix_setpgid(0, 0);
         putenv("SPINDLE_COMMAND={$this->token}.{$id}"); // identifies the processes that its tasks start

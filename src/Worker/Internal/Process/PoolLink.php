@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal\Process;
 
+use Spindle\Internal\Warnings;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /** A worker's end of the socket to its pool. It blocks, because a worker does one thing at a time. */
@@ -79,7 +80,7 @@ final class PoolLink
         if ($this->welcome !== null) {
             if (!$this->isWelcomedWith($this->welcome)) {
                 // another process has taken the pool's place, and gets no more data
-                @stream_socket_shutdown($this->socket, \STREAM_SHUT_RDWR);
+                Warnings::suppressed(fn(): bool => @stream_socket_shutdown($this->socket, \STREAM_SHUT_RDWR));
 
                 return null;
             }
@@ -126,10 +127,12 @@ final class PoolLink
     /** Returns whether at least part of a frame is available. */
     public function isReadable(): bool
     {
-        $reads = [$this->socket];
-        $none = null;
+        return $this->buffer !== '' || Warnings::suppressed(function (): bool {
+            $reads = [$this->socket];
+            $none = null;
 
-        return $this->buffer !== '' || @stream_select($reads, $none, $none, 0) === 1;
+            return @stream_select($reads, $none, $none, 0) === 1;
+        });
     }
 
     /** @return bool false when the pool is gone */
@@ -171,7 +174,7 @@ final class PoolLink
     /** @return bool false when the pool is gone; true without new bytes after a signal */
     private function read(int $missing): bool
     {
-        $bytes = @fread($this->socket, max(self::MIN_READ_BYTES, min($missing, self::MAX_READ_BYTES)));
+        $bytes = Warnings::read($this->socket, max(self::MIN_READ_BYTES, min($missing, self::MAX_READ_BYTES)));
         if ($bytes === '' || $bytes === false) {
             return !feof($this->socket);
         }
@@ -183,7 +186,7 @@ final class PoolLink
     private function write(string $bytes): bool
     {
         while (true) {
-            $written = @fwrite($this->socket, $bytes);
+            $written = Warnings::write($this->socket, $bytes);
             if ($written === \strlen($bytes)) {
                 return true;
             }

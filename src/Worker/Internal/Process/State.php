@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal\Process;
 
+use Spindle\Internal\Warnings;
+
 /** State of a worker's process before its first task, which tasks may change. */
 final class State
 {
@@ -39,13 +41,15 @@ final class State
         if ($settings !== $this->settings) {
             foreach ($this->settings as $name => $value) {
                 if (\array_key_exists($name, $settings) && $settings[$name] !== $value) {
-                    @ini_set($name, $value ?? ''); // some settings can be changed only in one direction
+                    // some settings can be changed only in one direction
+                    Warnings::suppressed(static fn(): string|false => @ini_set($name, $value ?? ''));
                 }
             }
         }
         date_default_timezone_set($this->timeZone);
         if ($this->directory !== false && getcwd() !== $this->directory) {
-            @chdir($this->directory); // the directory may no longer exist
+            // the directory may no longer exist
+            Warnings::suppressed(fn(): bool => @chdir($this->directory));
         }
         [$_ENV, $_SERVER] = $this->variables;
         if ($this->isThread) {

@@ -32,6 +32,7 @@ final class ThreadHost
 
     public function run(): never
     {
+        set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
         $this->link->send(WorkerProtocol::READY, 0, '');
         while (true) {
             $reads = [-1 => $this->link->stream()] + array_map(static fn(array $pair): mixed => $pair[0], $this->ends);

@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal\Process;
 
 use Amp\Cancellation;
 use Amp\DeferredCancellation;
+use Spindle\Internal\Warnings;
 use Spindle\Worker\Internal\SharedFlags;
 use Spindle\Worker\Internal\WorkerProtocol;
 
@@ -143,7 +144,7 @@ final class WorkerLifecycle
     {
         $this->killSelfInFork();
         if (ob_get_level() !== 1) {
-            while (ob_get_level() > 1 && @ob_end_flush()); // a buffer that cannot be removed stays
+            while (ob_get_level() > 1 && Warnings::suppressed(static fn(): bool => @ob_end_flush())); // a buffer that cannot be removed stays
             if (ob_get_level() === 0) {
                 $this->captureOutput();
             }

@@ -7,6 +7,7 @@ declare(strict_types=1);
  */
 
 require_once dirname(__DIR__, 3) . '/SpindleException.php';
+require_once dirname(__DIR__, 3) . '/Internal/Warnings.php';
 require_once dirname(__DIR__, 2) . '/UnserializableException.php';
 require_once dirname(__DIR__, 2) . '/Thrown.php';
 require_once dirname(__DIR__, 2) . '/TaskContext.php';

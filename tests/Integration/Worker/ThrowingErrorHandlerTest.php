@@ -1,0 +1,177 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Worker;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\Future;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Worker\TaskException;
+use Spindle\Worker\WorkerContext;
+use Spindle\Worker\WorkerCrashedException;
+use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerPoolOptions;
+
+/** Tests error handlers that throw for all warnings, also for those that `@` suppresses. */
+final class ThrowingErrorHandlerTest extends TestCase
+{
+    use EndsInTime;
+    use OwnDirectory;
+
+    protected function setUp(): void
+    {
+        set_error_handler(static fn(int $level, string $message): never => throw new \ErrorException($message));
+    }
+
+    protected function tearDown(): void
+    {
+        restore_error_handler();
+    }
+
+    /** @return iterable<string, array{WorkerContext}> */
+    public static function contexts(): iterable
+    {
+        yield 'process' => [WorkerContext::Process];
+        if (\function_exists('pcntl_fork')) {
+            yield 'fork' => [WorkerContext::Fork];
+        }
+    }
+
+    #[DataProvider('contexts')]
+    public function testTasksOfACallerWithOneHaveTheirOutcomes(WorkerContext $context): void
+    {
+        $pool = new WorkerPool(1, options: new WorkerPoolOptions($context, grace: 0.2));
+        $cancellation = new DeferredCancellation();
+        $sleeping = $pool->submit(static fn(): int => sleep(60), $cancellation->getCancellation());
+        $cancellation->cancel();
+        $large = str_repeat('x', 8 << 20);
+
+        self::assertSame(1, $pool->submit(static fn(): int => 1)->await());
+        self::assertStringContainsString('cancelled', self::failure($sleeping));
+        self::assertStringContainsString(
+            'exit(3)',
+            self::failure($pool->submit(static function (): void {
+                exit(3);
+            })),
+        );
+        self::assertStringContainsString(
+            'signal 9',
+            self::failure($pool->submit(static fn(): array => [posix_kill((int) getmypid(), 9), $large])),
+        );
+        self::assertStringContainsString(
+            "The pool's process has no class Missing",
+            self::failure($pool->submit(self::enumThatOnlyTheWorkerHas(...))),
+        );
+        self::assertSame(8 << 20, \strlen($pool->submit(static fn(): string => $large)->await()));
+        $pool->close();
+    }
+
+    public function testALauncherThatWasKilledIsReplaced(): void
+    {
+        $pool = new WorkerPool(1);
+        $launcher = $pool->submit(posix_getppid(...))->await();
+        posix_kill($launcher, 9);
+
+        Eventually::holds(static function () use ($pool, $launcher): bool {
+            try {
+                return $pool->submit(posix_getppid(...))->await() !== $launcher;
+            } catch (WorkerCrashedException) {
+                return false; // the former launcher's worker had started the task
+            }
+        }, 'another launcher was started');
+        $pool->close();
+    }
+
+    public function testCommandsOfACallerWithOneRun(): void
+    {
+        $pool = new CommandPool(1);
+
+        self::assertSame("ran\n", $pool->execute(Command::shell('echo ran'))->stdout());
+    }
+
+    #[DataProvider('contexts')]
+    public function testTheEndOfAWorkerWithOneIsReported(WorkerContext $context): void
+    {
+        $handler = 'static fn(int $level, string $message): never => throw new ErrorException($message)';
+        $errors = '';
+        $pool = new WorkerPool(1, options: new WorkerPoolOptions(
+            $context,
+            bootstrap: $this->file('bootstrap.php', "<?php set_error_handler({$handler});"),
+            onOutput: static function (string $bytes) use (&$errors): void {
+                $errors .= $bytes;
+            },
+        ));
+        $failure = self::failure($pool->submit(static function (): void {
+            exit(3);
+        }));
+        $pool->submit(static fn(): int => 1)->await();
+        $pool->close();
+
+        self::assertStringContainsString('exit(3)', $failure);
+        self::assertSame('', $errors);
+    }
+
+    public function testAWorkerWithOneRestoresItsState(): void
+    {
+        $directory = $this->path('directory');
+        mkdir($directory);
+        $before = (string) getcwd();
+        $pool = new WorkerPool(1, options: new WorkerPoolOptions(restoreState: true));
+        try {
+            chdir($directory);
+            $worker = $pool->submit(getmypid(...))->await();
+        } finally {
+            chdir($before);
+        }
+        $pool->submit(static function () use ($directory): void {
+            set_error_handler(static fn(int $level, string $message): never => throw new \ErrorException($message));
+            chdir('/');
+            rmdir($directory);
+        })->await();
+
+        self::assertSame($worker, $pool->submit(getmypid(...))->await());
+        $pool->close();
+    }
+
+    public function testAnOutputBufferThatCannotBeRemovedEndsNoWorkerWithOne(): void
+    {
+        $pool = new WorkerPool(1);
+        $worker = $pool->submit(static function (): int {
+            set_error_handler(static fn(int $level, string $message): never => throw new \ErrorException($message));
+            ob_start(null, 0, 0);
+
+            return (int) getmypid();
+        })->await();
+
+        self::assertSame($worker, $pool->submit(getmypid(...))->await());
+        $pool->close();
+    }
+
+    /** @return list<mixed> */
+    public static function enumThatOnlyTheWorkerHas(): array
+    {
+        eval('enum MissingInThePool { case One; }');
+
+        return [\constant('MissingInThePool::One')];
+    }
+
+    /** @param Future<mixed> $future */
+    private static function failure(Future $future): string
+    {
+        try {
+            $future->await();
+        } catch (TaskException|CancelledException $failure) {
+            return $failure->getMessage();
+        }
+
+        return '';
+    }
+}
