@@ -23,7 +23,7 @@ abstract class ConnectionContract extends LinkContract
     use Contract\KeepsMeaning;
     use Contract\Listens;
     use Contract\EndsConnections;
-    use Contract\TellsSteps;
+    use Contract\LogsSteps;
     use Contract\KeepsSecrets;
     use Contract\LimitsSizes;
     use Contract\StaysSmall;

@@ -103,8 +103,8 @@ final class NativeConnectionTest extends ConnectionContract
         $connection = PostgresConnection::connect(PostgresOptions::of($server->dsn()));
         $future = Async::run(static function () use ($connection): array {
             $payloads = [];
-            foreach ($connection->listen('news') as $told) {
-                $payloads[] = $told instanceof Notification ? (int) $told->payload : -1;
+            foreach ($connection->listen('news') as $received) {
+                $payloads[] = $received instanceof Notification ? (int) $received->payload : -1;
                 if (\count($payloads) === 3_000) {
                     break;
                 }
@@ -119,16 +119,16 @@ final class NativeConnectionTest extends ConnectionContract
     }
 
     /** Tests the native driver only, because libpq reads everything that arrives. */
-    public function testWhatIsToldToAReaderWhoDoesNotReadIsNotHeld(): void
+    public function testNotificationsForASlowReaderStayAtTheServer(): void
     {
         $connection = $this->connect();
         /** @var DeferredFuture<null> $goOn */
         $goOn = new DeferredFuture();
         $future = Async::run(static function () use ($connection, $goOn): int {
             $sum = 0;
-            foreach ($connection->listen('flood') as $told) {
+            foreach ($connection->listen('flood') as $received) {
                 $goOn->getFuture()->await();
-                $sum += $told instanceof Notification ? (int) $told->payload : 0;
+                $sum += $received instanceof Notification ? (int) $received->payload : 0;
                 if ($sum === 8_002_000) {
                     return $sum;
                 }

@@ -11,5 +11,5 @@ final class NativePoolTest extends PoolContract
     use Contract\CopiesOut;
     use Contract\RunsOnEveryPool;
     use Contract\RunsOnEveryPoolOfADriver;
-    use Contract\HearsNotifications;
+    use Contract\ReceivesNotifications;
 }

@@ -114,12 +114,12 @@ final class CancellationFaultsTest extends TestCase
             self::assertSame(
                 array_map(static fn(int $number): int => $number + $i, range(0, $others)),
                 $outcomes,
-                Outcome::told($outcomes),
+                Outcome::describe($outcomes),
             );
             $outcome = $work->await();
             $outcome instanceof CancelledException
                 ? ++$cancelled
-                : self::assertSame(['five' => 5, 'pg_sleep' => ''], $outcome, Outcome::told($outcome));
+                : self::assertSame(['five' => 5, 'pg_sleep' => ''], $outcome, Outcome::describe($outcome));
             self::assertSame($i, $link->query('SELECT $1::int', [$i])->value());
             $cancellation->cancel();
         }
@@ -159,7 +159,7 @@ final class CancellationFaultsTest extends TestCase
                 ++$cancelled;
                 self::assertSame(0, $rows);
             } else {
-                self::assertSame(1, $outcome, Outcome::told($outcome));
+                self::assertSame(1, $outcome, Outcome::describe($outcome));
                 self::assertSame(3, $rows);
             }
         }
@@ -259,7 +259,7 @@ final class CancellationFaultsTest extends TestCase
                     self::assertContains($rows, [0, 20_000], $name); // the COPY may have completed
                     self::assertLessThan(5.0, (hrtime(true) - $at) / 1e9);
                 } else {
-                    self::assertSame(20_000, $outcome, Outcome::told($outcome));
+                    self::assertSame(20_000, $outcome, Outcome::describe($outcome));
                     self::assertContains($rows, [0, 20_000]);
                 }
                 $link->execute("TRUNCATE {$this->table}");
@@ -364,7 +364,7 @@ final class CancellationFaultsTest extends TestCase
         self::assertSame(0, $pulled);
     }
 
-    public function testACancelRequestThatIsLostOnItsWayIsRepeatedAndNobodyWaitsForIt(): void
+    public function testALostCancelRequestIsRepeatedWhileItsCallerContinues(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
         $dsn = Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable');
@@ -398,7 +398,7 @@ final class CancellationFaultsTest extends TestCase
         $proxy->stop();
     }
 
-    public function testACancelRequestThatCanNotBeDeliveredEndsTheConnectionAndNobodyWaitsForIt(): void
+    public function testAnUndeliverableCancelRequestEndsTheConnectionWhileItsCallerContinues(): void
     {
         $server = FakeServer::startIn($this->path(), self::silent(...));
         $connection = PostgresConnection::connect(new PostgresOptions($this->path(), 'test', database: 'test'));
@@ -417,7 +417,7 @@ final class CancellationFaultsTest extends TestCase
 
         self::assertInstanceOf(CancelledException::class, $work->await());
         $lost = $behind->await();
-        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::describe($lost));
         self::assertStringContainsString(
             'a cancelled statement could not be stopped otherwise',
             $lost->getMessage(),
@@ -438,7 +438,7 @@ final class CancellationFaultsTest extends TestCase
     }
 
     #[Group('quiet')]
-    public function testACancelRequestThatNobodyTakesEndsTheConnectionInTime(): void
+    public function testACancelRequestThatIsNeverAcceptedEndsTheConnectionInTime(): void
     {
         $other = null;
         $server = FakeServer::start(
@@ -464,7 +464,7 @@ final class CancellationFaultsTest extends TestCase
         self::assertInstanceOf(CancelledException::class, $work->await());
         self::assertLessThan(3.0, (hrtime(true) - $at) / 1e9, 'seconds');
         $lost = $behind->await();
-        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::describe($lost));
         self::assertEqualsWithDelta(0.3, (hrtime(true) - $at) / 1e9, 0.2, 'seconds');
         self::assertSame([FakeConnection::CANCEL_REQUEST, pack('NN', 4711, 815)], $other);
         unset($connection);
@@ -493,7 +493,7 @@ final class CancellationFaultsTest extends TestCase
         self::assertInstanceOf(CancelledException::class, $work->await());
 
         $lost = Outcome::of(static fn(): mixed => $connection->query('SELECT 2'));
-        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::describe($lost));
         self::assertStringContainsString('the server did not stop a cancelled statement', $lost->getMessage());
         unset($connection);
         $server->stop();

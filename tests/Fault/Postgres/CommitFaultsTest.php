@@ -76,7 +76,7 @@ final class CommitFaultsTest extends TestCase
     }
 
     #[DataProvider('cuts')]
-    public function testACommitThatIsCutAnywhereIsNeverToldWrong(Direction $direction, bool $byReset): void
+    public function testTheOutcomeOfACommitThatIsCutAnywhereIsNeverWrong(Direction $direction, bool $byReset): void
     {
         mt_srand(Scale::seed());
         $seen = [];
@@ -179,7 +179,7 @@ final class CommitFaultsTest extends TestCase
                 $end === null ? $this->proxy->close() : Cluster::ask(\sprintf($end, $pid));
                 $unknown = $transaction->await();
 
-                self::assertInstanceOf(CommitUnknownException::class, $unknown, Outcome::told($unknown));
+                self::assertInstanceOf(CommitUnknownException::class, $unknown, Outcome::describe($unknown));
                 self::assertStringStartsWith(
                     'It is unknown whether the transaction was committed. The connection to PostgreSQL was lost: ',
                     $unknown->getMessage(),
@@ -203,7 +203,7 @@ final class CommitFaultsTest extends TestCase
             return 'done';
         }));
 
-        self::assertInstanceOf(CommitUnknownException::class, $outcome, Outcome::told($outcome));
+        self::assertInstanceOf(CommitUnknownException::class, $outcome, Outcome::describe($outcome));
     }
 
     public function testACommitIsNotCancelled(): void
@@ -242,7 +242,7 @@ final class CommitFaultsTest extends TestCase
         self::assertCount(2, $this->stopped);
         $this->continueStopped();
         foreach ($outcomes as $outcome) {
-            self::assertInstanceOf(CommitUnknownException::class, $outcome, Outcome::told($outcome));
+            self::assertInstanceOf(CommitUnknownException::class, $outcome, Outcome::describe($outcome));
             self::assertStringContainsString('did not answer its COMMIT within 5 s', $outcome->getMessage());
         }
         // The server had received each COMMIT, and executes it when it goes on.
@@ -260,7 +260,7 @@ final class CommitFaultsTest extends TestCase
                 => $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT')),
         );
 
-        self::assertInstanceOf(SerializationFailureException::class, $outcome, Outcome::told($outcome));
+        self::assertInstanceOf(SerializationFailureException::class, $outcome, Outcome::describe($outcome));
         $link->close();
         $server->stop();
     }
@@ -274,12 +274,12 @@ final class CommitFaultsTest extends TestCase
                 => $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT')),
         );
 
-        self::assertInstanceOf(TransactionAbortedException::class, $outcome, Outcome::told($outcome));
+        self::assertInstanceOf(TransactionAbortedException::class, $outcome, Outcome::describe($outcome));
         $link->close();
         $server->stop();
     }
 
-    public function testALossWhileTheEndOfAStreamIsCommittedIsTold(): void
+    public function testALossWhileTheEndOfAStreamIsCommittedIsReported(): void
     {
         $link = $this->connect();
         $rows = 0;
@@ -294,7 +294,7 @@ final class CommitFaultsTest extends TestCase
         });
 
         self::assertSame(10, $rows);
-        self::assertInstanceOf(CommitUnknownException::class, $outcome, Outcome::told($outcome));
+        self::assertInstanceOf(CommitUnknownException::class, $outcome, Outcome::describe($outcome));
         self::assertCount(10, $this->settled());
     }
 

@@ -59,7 +59,7 @@ final class ConnectFaultsTest extends TestCase
         dnsResolver();
     }
 
-    public function testAPortWhereNobodyListensRefuses(): void
+    public function testAPortWithoutAListenerRefuses(): void
     {
         $port = self::closedPort();
 
@@ -76,7 +76,7 @@ final class ConnectFaultsTest extends TestCase
         );
     }
 
-    public function testASocketThatIsNotThereIsTold(): void
+    public function testASocketThatIsNotThereIsReported(): void
     {
         self::assertFailure("{$this->path('.s.PGSQL.5432')}: no such file or directory", self::options($this->path()));
     }
@@ -147,7 +147,7 @@ final class ConnectFaultsTest extends TestCase
         $server->stop();
     }
 
-    public function testEveryHostIsToldWithItsReason(): void
+    public function testEveryHostIsReportedWithItsReason(): void
     {
         $closed = self::closedPort();
         $http = FakeServer::start(
@@ -199,7 +199,7 @@ final class ConnectFaultsTest extends TestCase
         $server->stop();
     }
 
-    public function testAServerThatHangsUpIsTold(): void
+    public function testAServerThatHangsUpIsReported(): void
     {
         foreach ([
             'while waiting for the login' => static fn(FakeConnection $client) => $client->readStartup(),
@@ -251,7 +251,7 @@ final class ConnectFaultsTest extends TestCase
         $server->stop();
     }
 
-    public function testSomethingElseThanPostgresIsToldWhenItIsAskedForTls(): void
+    public function testAnotherProtocolIsDetectedAtTheTlsRequest(): void
     {
         $server = FakeServer::start(static function (FakeConnection $client): void {
             $client->readRequest();
@@ -450,7 +450,7 @@ final class ConnectFaultsTest extends TestCase
         }
     }
 
-    public function testANameThatIsNotFoundIsTold(): void
+    public function testANameThatIsNotFoundIsReported(): void
     {
         self::withResolver(static fn() => throw new DnsException('no such name'), static function (): void {
             self::assertFailure('db.test:5432: the look-up failed: no such name', self::options('db.test'));
@@ -533,7 +533,7 @@ final class ConnectFaultsTest extends TestCase
         $proxy->stop();
     }
 
-    public function testARequestToCancelThatIsNotDeliveredIsTold(): void
+    public function testARequestToCancelThatIsNotDeliveredIsReported(): void
     {
         $silent = FakeServer::start(static fn(FakeConnection $client) => $client->stall());
         $closed = self::closedPort();

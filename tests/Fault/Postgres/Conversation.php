@@ -34,7 +34,7 @@ final class Conversation
         $connection = Answers::connect($server);
         $results = [];
         foreach (self::calls() as $name => $call) {
-            $results[$name] = Outcome::told(Outcome::of(static fn(): mixed => $call($connection)));
+            $results[$name] = Outcome::describe(Outcome::of(static fn(): mixed => $call($connection)));
         }
         unset($connection);
         $server->stop();
@@ -73,7 +73,7 @@ final class Conversation
             'an error after rows again' => static fn(PostgresConnection $connection): mixed
                 => $connection->query('an error after rows')->all(),
             'in a pipeline' => static fn(PostgresConnection $connection): mixed
-                => array_map(Outcome::told(...), Outcome::ofAll(array_map(
+                => array_map(Outcome::describe(...), Outcome::ofAll(array_map(
                     static fn(string $sql): \Closure => static fn(): array => $connection->query($sql)->lists(),
                     ['two rows', 'an error', 'two rows', 'no rows', 'an error after rows', 'two rows', 'of a pipeline'],
                 ))),
@@ -97,7 +97,7 @@ final class Conversation
             'a transaction' => static fn(PostgresConnection $connection): mixed
                 => $connection->transaction(static fn(Transaction $outer): array => [
                     $outer->query('two rows')->lists(),
-                    Outcome::told(Outcome::of(
+                    Outcome::describe(Outcome::of(
                         static fn(): mixed
                             => $outer->transaction(
                                 static fn(Transaction $transaction): mixed => $transaction->query('an error')->lists(),

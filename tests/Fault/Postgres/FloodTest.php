@@ -98,7 +98,7 @@ final class FloodTest extends TestCase
     }
 
     #[DataProvider('ways')]
-    public function testAFloodOfNotificationsWaitsForWhoIsSlow(?TlsMode $way): void
+    public function testAFloodOfNotificationsWaitsForASlowReader(?TlsMode $way): void
     {
         $count = Scale::of(500_000);
         $connection = $this->connect($way);
@@ -133,7 +133,7 @@ final class FloodTest extends TestCase
     }
 
     #[DataProvider('ways')]
-    public function testRowsThatNobodyTakesStayWhereTheyAre(?TlsMode $way): void
+    public function testUnreadRowsStayAtTheServer(?TlsMode $way): void
     {
         $connection = $this->connect($way);
         $rows = "SELECT i, repeat('x', 1000) FROM generate_series(1, 300000) AS i";

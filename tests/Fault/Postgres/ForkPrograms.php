@@ -105,7 +105,7 @@ final class ForkPrograms
                             ];
                         }
                         $calls['acquire'] = static fn() => $pool->acquire();
-                        $told = array_map(self::told(...), $calls);
+                        $outcome = array_map(self::describe(...), $calls);
                         foreach ([
                             $connection->close(...),
                             $pool->close(...),
@@ -116,7 +116,7 @@ final class ForkPrograms
                                 $end();
                             });
                         }
-                        file_put_contents($file, json_encode($told, \JSON_THROW_ON_ERROR));
+                        file_put_contents($file, json_encode($outcome, \JSON_THROW_ON_ERROR));
                         exit(7);
                     },
                 );
@@ -142,12 +142,12 @@ final class ForkPrograms
             new PostgresPoolOptions(minConnections: 2, validateAfter: $validateAfter),
         );
         self::fork(static function () use ($pool, $file): void {
-            $told = array_map(
+            $outcome = array_map(
                 static fn(): string
                     => get_debug_type(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value())),
                 range(1, 3),
             );
-            file_put_contents($file, json_encode($told, \JSON_THROW_ON_ERROR));
+            file_put_contents($file, json_encode($outcome, \JSON_THROW_ON_ERROR));
             delay(0.02);
             exit(7);
         });
@@ -180,9 +180,9 @@ final class ForkPrograms
 
         return [
             'exited' => $fork,
-            'running' => Outcome::told(Outcome::of(static fn(): mixed => $running->await($limit()))),
-            'shared' => Outcome::told(Outcome::of(static fn(): mixed => $shared->await($limit()))),
-            'heard' => Outcome::told(Outcome::of(static fn(): mixed => $heard->await($limit()))),
+            'running' => Outcome::describe(Outcome::of(static fn(): mixed => $running->await($limit()))),
+            'shared' => Outcome::describe(Outcome::of(static fn(): mixed => $shared->await($limit()))),
+            'heard' => Outcome::describe(Outcome::of(static fn(): mixed => $heard->await($limit()))),
             ...self::asBefore($connection, $pool),
         ];
     }
@@ -212,20 +212,22 @@ final class ForkPrograms
 
         return [
             'exited' => $fork,
-            'running' => Outcome::told(Outcome::of(static fn(): mixed => $running->await(new TimeoutCancellation(3)))),
+            'running' => Outcome::describe(
+                Outcome::of(static fn(): mixed => $running->await(new TimeoutCancellation(3))),
+            ),
             'copy' => \count(iterator_to_array($copy, false)),
             ...self::asBefore($connection, $pool),
         ];
     }
 
     /** @param \Closure(): mixed $call */
-    private static function told(\Closure $call): string
+    private static function describe(\Closure $call): string
     {
         $outcome = Outcome::of($call);
 
         return $outcome instanceof \Throwable && str_contains($outcome->getMessage(), 'fork of')
             ? 'refused'
-            : Outcome::told($outcome);
+            : Outcome::describe($outcome);
     }
 
     /** @return array{PostgresConnection, PostgresPool} */
@@ -243,8 +245,10 @@ final class ForkPrograms
     private static function asBefore(PostgresConnection $connection, PostgresPool $pool): array
     {
         return [
-            'connection' => Outcome::told(Outcome::of(static fn(): mixed => $connection->query('SELECT 3')->value())),
-            'pool' => Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value())),
+            'connection' => Outcome::describe(
+                Outcome::of(static fn(): mixed => $connection->query('SELECT 3')->value()),
+            ),
+            'pool' => Outcome::describe(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value())),
             'lost' => $pool->stats()->lost,
         ];
     }

@@ -55,14 +55,14 @@ final class ForkTest extends TestCase
     {
         $answer = Host::call(ForkPrograms::class . '::refuse', [Cluster::shared()->dsn(), $this->path('told')]);
         self::assertIsArray($answer);
-        ['told' => $told] = $answer;
-        self::assertIsArray($told);
+        ['told' => $outcomes] = $answer;
+        self::assertIsArray($outcomes);
         self::assertSame(
             [],
-            array_filter($told, static fn(mixed $one): bool => $one !== 'refused'),
+            array_filter($outcomes, static fn(mixed $one): bool => $one !== 'refused'),
             'what was not refused',
         );
-        self::assertCount(24, $told);
+        self::assertCount(24, $outcomes);
         self::assertSame(
             ['transaction' => [7, 6], 'stream' => 1000, 'borrowed' => 5, ...self::AS_BEFORE],
             array_diff_key($answer, ['told' => 0]),

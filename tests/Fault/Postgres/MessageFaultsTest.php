@@ -67,7 +67,7 @@ final class MessageFaultsTest extends TestCase
         }
     }
 
-    public function testTypesThatNobodyKnowsOrAskedForEndTheConnection(): void
+    public function testUnknownAndUnsolicitedMessagesEndTheConnection(): void
     {
         for ($byte = 0; $byte < 256; ++$byte) {
             $type = \chr($byte);
@@ -262,7 +262,7 @@ final class MessageFaultsTest extends TestCase
     }
 
     #[DataProvider('misplacedAnswers')]
-    public function testAnAnswerThatIsNoneIsNotTakenForOne(string $answer): void
+    public function testAnAnswerThatIsNoneIsNotMistakenForOne(string $answer): void
     {
         self::assertRefused($this->outcome($answer . Message::readyForQuery()));
     }
@@ -288,8 +288,8 @@ final class MessageFaultsTest extends TestCase
         ));
 
         self::assertSame('1', $outcomes[1]);
-        self::assertInstanceOf(ConnectionLostException::class, $outcomes[2], Outcome::told($outcomes[2]));
-        self::assertInstanceOf(ConnectionLostException::class, $outcomes[3], Outcome::told($outcomes[3]));
+        self::assertInstanceOf(ConnectionLostException::class, $outcomes[2], Outcome::describe($outcomes[2]));
+        self::assertInstanceOf(ConnectionLostException::class, $outcomes[3], Outcome::describe($outcomes[3]));
         unset($connection);
         $server->stop();
     }
@@ -342,14 +342,14 @@ final class MessageFaultsTest extends TestCase
         ] as $answers) {
             $answers[\count($answers) - 1] .= Message::readyForQuery();
             $outcome = $this->outcome(...[...$answers, 'then' => true]);
-            self::assertInstanceOf(QueryException::class, $outcome, Outcome::told($outcome));
+            self::assertInstanceOf(QueryException::class, $outcome, Outcome::describe($outcome));
             self::assertSame($message, $outcome->getMessage());
             self::assertNull($outcome->position);
             self::assertNull($outcome->detail);
         }
     }
 
-    public function testWhatTheServerSaysBeforeItEndsAConnectionIsTold(): void
+    public function testTheServersReasonForEndingAConnectionIsReported(): void
     {
         foreach (['FATAL', 'PANIC', 'ERROR'] as $severity) {
             $message = Message::errorResponse('57P01', 'terminating connection', severity: $severity);
@@ -477,7 +477,7 @@ final class MessageFaultsTest extends TestCase
     private function assertEndsIdle(string $bytes, string $reason): void
     {
         $outcome = $this->afterIdle($bytes);
-        self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::told($outcome));
+        self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::describe($outcome));
         self::assertStringStartsWith(
             'Nothing was sent: The connection to PostgreSQL was lost: ',
             $outcome->getMessage(),
@@ -487,8 +487,8 @@ final class MessageFaultsTest extends TestCase
 
     private static function assertBroken(mixed $outcome, string $reason = "violated PostgreSQL's protocol"): void
     {
-        self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::told($outcome));
-        self::assertInstanceOf(ProtocolException::class, $outcome->getPrevious(), Outcome::told($outcome));
+        self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::describe($outcome));
+        self::assertInstanceOf(ProtocolException::class, $outcome->getPrevious(), Outcome::describe($outcome));
         self::assertStringContainsString($reason, $outcome->getMessage());
     }
 
@@ -497,7 +497,7 @@ final class MessageFaultsTest extends TestCase
     {
         $outcome instanceof ConnectionLostException
             ? self::assertBroken($outcome)
-            : self::assertInstanceOf(ProtocolException::class, $outcome, Outcome::told($outcome));
+            : self::assertInstanceOf(ProtocolException::class, $outcome, Outcome::describe($outcome));
     }
 
     /** @param list<string> $answers answers to requests that each end with a Sync */

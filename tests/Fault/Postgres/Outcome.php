@@ -43,12 +43,12 @@ final class Outcome
     }
 
     /** Returns the outcome as a line: class and message of an exception, or the value. */
-    public static function told(mixed $outcome): string
+    public static function describe(mixed $outcome): string
     {
         return $outcome instanceof \Throwable
             ? $outcome::class
             . ": {$outcome->getMessage()}"
-            . ($outcome->getPrevious() === null ? '' : ' <- ' . self::told($outcome->getPrevious()))
+            . ($outcome->getPrevious() === null ? '' : ' <- ' . self::describe($outcome->getPrevious()))
             : json_encode($outcome, \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
     }
 }

@@ -91,14 +91,14 @@ final class OutlivesTest extends TestCase
                 }),
             );
 
-            self::assertInstanceOf(\DomainException::class, $ended, "{$how}: " . Outcome::told($ended));
+            self::assertInstanceOf(\DomainException::class, $ended, "{$how}: " . Outcome::describe($ended));
             self::assertSame([], $this->ids(), $how);
             $pool->close();
         }
     }
 
     #[DataProvider('drivers')]
-    public function testATransactionWhoseConnectionIsGivenBackMeanwhileIsUndoneAndToldSo(PostgresDriver $driver): void
+    public function testATransactionWhoseConnectionIsReleasedIsUndoneAndFails(PostgresDriver $driver): void
     {
         $pool = $this->pool($driver);
         $borrowed = $pool->acquire();
@@ -128,7 +128,7 @@ final class OutlivesTest extends TestCase
         );
 
         self::assertInstanceOf(\LogicException::class, $first->await());
-        self::assertInstanceOf(\DomainException::class, $other, Outcome::told($other));
+        self::assertInstanceOf(\DomainException::class, $other, Outcome::describe($other));
         self::assertSame([], $this->ids());
         self::assertStringContainsString('A transaction was left open', implode($this->warnings));
         $pool->close();
@@ -180,9 +180,9 @@ final class OutlivesTest extends TestCase
                 static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value(),
             ),
         ] as $work) {
-            $told = Outcome::of($work);
-            self::assertInstanceOf(\LogicException::class, $told, Outcome::told($told));
-            self::assertStringContainsString('A statement has begun a transaction', $told->getMessage());
+            $outcome = Outcome::of($work);
+            self::assertInstanceOf(\LogicException::class, $outcome, Outcome::describe($outcome));
+            self::assertStringContainsString('A statement has begun a transaction', $outcome->getMessage());
         }
         $connection->query('ROLLBACK');
 
@@ -196,17 +196,17 @@ final class OutlivesTest extends TestCase
     }
 
     #[DataProvider('drivers')]
-    public function testATransactionThatAStatementEndsIsNotTakenForOneThatIsDone(PostgresDriver $driver): void
+    public function testATransactionThatAStatementEndsIsNotMistakenForOneThatIsDone(PostgresDriver $driver): void
     {
         foreach ([$this->connection($driver), $pool = $this->pool($driver)] as $link) {
-            $told = Outcome::of(fn(): mixed => $link->transaction(function (Transaction $transaction): int {
+            $outcome = Outcome::of(fn(): mixed => $link->transaction(function (Transaction $transaction): int {
                 $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
 
                 return $transaction->execute('ROLLBACK');
             }));
 
-            self::assertInstanceOf(\LogicException::class, $told, Outcome::told($told));
-            self::assertStringContainsString('A statement within the transaction has ended it', $told->getMessage());
+            self::assertInstanceOf(\LogicException::class, $outcome, Outcome::describe($outcome));
+            self::assertStringContainsString('A statement within the transaction has ended it', $outcome->getMessage());
             self::assertSame([], $this->ids());
             self::assertSame(1, $link->query('SELECT 1')->value());
         }
@@ -227,15 +227,15 @@ final class OutlivesTest extends TestCase
             );
             Eventually::holds(self::commits(...), 'it commits');
             $link instanceof PostgresPool ? $link->kill() : $link->close();
-            $told = $committing->await();
+            $outcome = $committing->await();
 
-            self::assertInstanceOf(CommitUnknownException::class, $told, Outcome::told($told));
+            self::assertInstanceOf(CommitUnknownException::class, $outcome, Outcome::describe($outcome));
             Eventually::holds(static fn(): bool => !self::commits(), 'the server has stopped');
             self::assertSame([], $this->ids());
         }
     }
 
-    public function testAGapBeginsWhereTheConnectionWasKnownToBeThereAndNotWhenSomebodyLooks(): void
+    public function testAGapBeginsAtTheLastSignOfLifeOfTheConnection(): void
     {
         $name = $this->table;
         $listener = (new PostgresPool(PostgresOptions::of(

@@ -63,7 +63,7 @@ final class PipelineFaultsTest extends TestCase
         ];
     }
 
-    public function testAnErrorInTheMiddleOfAHundredConcernsNobodyElse(): void
+    public function testAnErrorAmongAHundredStatementsAffectsNoOther(): void
     {
         for ($round = 0; $round < 3; ++$round) {
             $outcomes = Outcome::ofAll(array_map(
@@ -78,7 +78,7 @@ final class PipelineFaultsTest extends TestCase
         }
     }
 
-    public function testErrorsOfAllKindsAnywhereInAHundredConcernNobodyElse(): void
+    public function testErrorsAnywhereAmongAHundredStatementsAffectNoOther(): void
     {
         $table = $this->table;
         $errors = [
@@ -175,12 +175,12 @@ final class PipelineFaultsTest extends TestCase
             }
             foreach (Outcome::ofAll($works) as $i => $outcome) {
                 if (isset($expected[$i])) {
-                    self::assertInstanceOf($expected[$i][0], $outcome, Outcome::told($outcome));
+                    self::assertInstanceOf($expected[$i][0], $outcome, Outcome::describe($outcome));
                     if ($outcome instanceof QueryException) {
                         self::assertSame($expected[$i][1] ?? $outcome->sqlState, $outcome->sqlState);
                     }
                 } else {
-                    self::assertSame($i, $outcome, Outcome::told($outcome));
+                    self::assertSame($i, $outcome, Outcome::describe($outcome));
                 }
             }
         }
@@ -210,10 +210,10 @@ final class PipelineFaultsTest extends TestCase
 
                 continue;
             }
-            self::assertInstanceOf(QueryException::class, $one, Outcome::told($one));
+            self::assertInstanceOf(QueryException::class, $one, Outcome::describe($one));
             self::assertSame($i > 5 ? '25P02' : '22012', $one->sqlState);
         }
-        self::assertStringContainsString('was rolled back instead of committed', Outcome::told($outcome));
+        self::assertStringContainsString('was rolled back instead of committed', Outcome::describe($outcome));
         self::assertSame(1, $this->connection->query('SELECT 1')->value());
     }
 
@@ -279,9 +279,9 @@ final class PipelineFaultsTest extends TestCase
             self::assertSame(
                 [],
                 array_filter(
-                    array_map(Outcome::told(...), $outcomes),
-                    static fn(string $told): bool
-                        => preg_match('/^(1|DomainException.*|.*division by zero.*)$/', $told) === 0,
+                    array_map(Outcome::describe(...), $outcomes),
+                    static fn(string $outcome): bool
+                        => preg_match('/^(1|DomainException.*|.*division by zero.*)$/', $outcome) === 0,
                 ),
                 'nobody else has failed',
             );
@@ -372,8 +372,8 @@ final class PipelineFaultsTest extends TestCase
                 implode(
                     "\n",
                     array_filter(
-                        array_map(Outcome::told(...), $outcomes),
-                        static fn(string $told): bool => preg_match('/^\d+$/', $told) === 0,
+                        array_map(Outcome::describe(...), $outcomes),
+                        static fn(string $outcome): bool => preg_match('/^\d+$/', $outcome) === 0,
                     ),
                 ),
             );
@@ -406,7 +406,7 @@ final class PipelineFaultsTest extends TestCase
         Cluster::ask("DROP SEQUENCE {$this->table}_sent");
     }
 
-    public function testWhoWaitsForHimselfIsToldSo(): void
+    public function testAFiberThatWaitsForItselfGetsAnException(): void
     {
         [$connection, $table] = [$this->connection, $this->table];
         $selfish = [
@@ -432,7 +432,7 @@ final class PipelineFaultsTest extends TestCase
         foreach ($selfish as $number => $work) {
             foreach ([$work, static fn(): mixed => Async::run(static fn(): mixed => $work())->await()] as $in) {
                 $outcome = Outcome::of($in);
-                self::assertInstanceOf(\LogicException::class, $outcome, "{$number}: " . Outcome::told($outcome));
+                self::assertInstanceOf(\LogicException::class, $outcome, "{$number}: " . Outcome::describe($outcome));
                 self::assertStringContainsString('this fiber would wait for itself', $outcome->getMessage());
                 self::assertSame(3, $connection->query('SELECT 3')->value());
             }

@@ -67,7 +67,7 @@ final class PoolFaultsTest extends TestCase
     }
 
     #[DataProvider('refusals')]
-    public function testAServerThatWillNotHaveAnyoneForAWhileIsAskedAgain(string $sqlState, string $message): void
+    public function testAServerThatRefusesForAWhileIsTriedAgain(string $sqlState, string $message): void
     {
         $refuse = static function (FakeConnection $client) use ($sqlState, $message): void {
             $client->readStartup();
@@ -89,7 +89,7 @@ final class PoolFaultsTest extends TestCase
     }
 
     #[DataProvider('refusals')]
-    public function testWhoWaitsInVainForAServerThatWillNotHaveHimIsToldWhy(string $sqlState, string $message): void
+    public function testAWaiterGetsTheReasonWhyTheServerRefused(string $sqlState, string $message): void
     {
         $server = FakeServer::start(static function (FakeConnection $client) use ($sqlState, $message): void {
             $client->readStartup();
@@ -104,7 +104,7 @@ final class PoolFaultsTest extends TestCase
 
         self::assertLessThan(3.0, (hrtime(true) - $at) / 1e9);
         foreach ($outcomes as $outcome) {
-            self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
+            self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::describe($outcome));
             self::assertStringContainsString(
                 "The last attempt failed: Could not connect to PostgreSQL: {$server->host}:{$server->port}: {$message}",
                 $outcome->getMessage(),
@@ -120,13 +120,13 @@ final class PoolFaultsTest extends TestCase
         $server->stop();
     }
 
-    public function testAServerThatDoesNotAnswerIsNotTakenForAFullPool(): void
+    public function testAServerThatDoesNotAnswerIsNotMistakenForAFullPool(): void
     {
         $server = FakeServer::start(static fn(FakeConnection $client) => $client->stall());
         $pool = new PostgresPool(Answers::options($server), 1, new PostgresPoolOptions(acquireTimeout: 0.1));
         $outcome = Outcome::of(static fn(): mixed => $pool->acquire());
 
-        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
+        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::describe($outcome));
         self::assertStringContainsString('the server has not answered', $outcome->getMessage());
         $pool->close();
         unset($pool);
@@ -211,7 +211,7 @@ final class PoolFaultsTest extends TestCase
             static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"),
             range(1, 5),
         )) as $outcome) {
-            self::assertInstanceOf(ConnectionFailedException::class, $outcome, Outcome::told($outcome));
+            self::assertInstanceOf(ConnectionFailedException::class, $outcome, Outcome::describe($outcome));
             self::assertStringContainsString($address, $outcome->getMessage());
             self::assertStringContainsStringIgnoringCase('refused', $outcome->getMessage());
         }
@@ -255,7 +255,7 @@ final class PoolFaultsTest extends TestCase
         $pool->close();
     }
 
-    public function testARefusalThatDoesNotPassIsToldAtOnceToAllWhoWait(): void
+    public function testAPermanentRefusalFailsAllWaitersAtOnce(): void
     {
         $pool = new PostgresPool(Cluster::shared()->dsn(dbname: 'nowhere'), 3);
         $at = hrtime(true);
@@ -263,7 +263,7 @@ final class PoolFaultsTest extends TestCase
             static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"),
             range(1, 5),
         )) as $outcome) {
-            self::assertInstanceOf(ConnectionFailedException::class, $outcome, Outcome::told($outcome));
+            self::assertInstanceOf(ConnectionFailedException::class, $outcome, Outcome::describe($outcome));
             self::assertSame('3D000', $outcome->sqlState);
         }
         self::assertLessThan(3.0, (hrtime(true) - $at) / 1e9);
@@ -273,7 +273,7 @@ final class PoolFaultsTest extends TestCase
             static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"),
             range(1, 5),
         )) as $outcome) {
-            self::assertInstanceOf(AuthenticationException::class, $outcome, Outcome::told($outcome));
+            self::assertInstanceOf(AuthenticationException::class, $outcome, Outcome::describe($outcome));
             self::assertStringNotContainsString('wrong', (string) $outcome);
         }
         $pool->close();
@@ -434,27 +434,27 @@ final class PoolFaultsTest extends TestCase
         Cluster::ask("DROP TABLE {$table}");
     }
 
-    public function testWhoIsWarnedOfATransactionMayUseThePool(): void
+    public function testTheCallbackOfAWarningMayUseThePool(): void
     {
-        $told = [];
+        $warnings = [];
         $pool = null;
         $pool = new PostgresPool(
             Cluster::shared()->dsn(),
             1,
             new PostgresPoolOptions(
                 acquireTimeout: 2.0,
-                onWarning: static function (string $warning) use (&$pool, &$told): void {
-                    $told[] = [$warning, Outcome::of(static fn(): mixed => $pool?->query('SELECT 2')->value())];
+                onWarning: static function (string $warning) use (&$pool, &$warnings): void {
+                    $warnings[] = [$warning, Outcome::of(static fn(): mixed => $pool?->query('SELECT 2')->value())];
                 },
             ),
         );
         $pool->query('BEGIN');
         self::assertSame(1, $pool->query('SELECT 1')->value());
-        Eventually::holds(static function () use (&$told): bool {
-            return $told !== [];
+        Eventually::holds(static function () use (&$warnings): bool {
+            return $warnings !== [];
         }, 'it is told', 1.0);
 
-        self::assertSame(2, $told[0][1], Outcome::told($told[0][1]));
+        self::assertSame(2, $warnings[0][1], Outcome::describe($warnings[0][1]));
         $pool->close();
     }
 
@@ -477,7 +477,7 @@ final class PoolFaultsTest extends TestCase
         $pool->close();
     }
 
-    public function testAConnectionThatLeaksComesBackWhateverBecomesOfTheReport(): void
+    public function testALeakedConnectionComesBackAlsoIfTheReportFails(): void
     {
         $pool = new PostgresPool(
             Cluster::shared()->dsn(),
@@ -514,7 +514,7 @@ final class PoolFaultsTest extends TestCase
         $pool->close();
     }
 
-    public function testWhoTakesAllConnectionsAndWantsAnotherIsToldInTime(): void
+    public function testAFiberThatHoldsAllConnectionsGetsATimeoutForAnother(): void
     {
         $pool = $this->pool(2, acquireTimeout: 0.2);
         $outcome = Outcome::of(
@@ -523,7 +523,7 @@ final class PoolFaultsTest extends TestCase
             ),
         );
 
-        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
+        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::describe($outcome));
         self::assertSame(2, $pool->query('SELECT 2')->value());
         $pool->close();
     }
@@ -565,7 +565,7 @@ final class PoolFaultsTest extends TestCase
                 static fn() => throw new \DomainException('of a callback'),
             );
             $outcome = Outcome::of($wait);
-            self::assertStringContainsString('of a callback', Outcome::told($outcome), $where);
+            self::assertStringContainsString('of a callback', Outcome::describe($outcome), $where);
             $at = hrtime(true);
             delay(0.15); // The claim: while abandoned work is in progress, nothing resumes this fiber.
             self::assertGreaterThan(
@@ -607,11 +607,11 @@ final class PoolFaultsTest extends TestCase
                 $outcome = Outcome::of(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value());
                 $outcome instanceof ConnectionLostException
                     ? ++$lost
-                    : self::assertSame($i, $outcome, Outcome::told($outcome));
+                    : self::assertSame($i, $outcome, Outcome::describe($outcome));
             }
         };
         array_map(
-            static fn(mixed $outcome) => self::assertNull($outcome, Outcome::told($outcome)),
+            static fn(mixed $outcome) => self::assertNull($outcome, Outcome::describe($outcome)),
             Outcome::ofAll(array_fill(0, 20, $work)),
         );
         EventLoop::cancel($dropping);

@@ -41,7 +41,7 @@ final class PoolSharingTest extends TestCase
     /** Short, unless its parameter makes it long. */
     private const QUERY = 'SELECT 1 AS n, pg_sleep($1::float8)';
 
-    public function testWhoWaitedForAConnectionOfHisOwnAndLeftHoldsUpNobody(): void
+    public function testABorrowerThatStopsWaitingBlocksNoOther(): void
     {
         $pool = $this->pool(1);
         $slow = Async::run(static fn(): mixed => $pool->query(self::QUERY, [0.3]));
@@ -57,7 +57,7 @@ final class PoolSharingTest extends TestCase
         $pool->close();
     }
 
-    public function testWhoGotAnotherConnectionThanTheOneThatWasKeptForHimHoldsUpNobody(): void
+    public function testABorrowerThatGetsAnotherThanItsReservedConnectionBlocksNoOther(): void
     {
         $pool = $this->pool(2);
         $borrowed = $pool->acquire();
@@ -75,7 +75,7 @@ final class PoolSharingTest extends TestCase
         $pool->close();
     }
 
-    public function testWhoWantsAConnectionOfHisOwnHasItAlsoWhileAnotherCanNotBeOpened(): void
+    public function testABorrowerGetsAConnectionWhileAnotherCanNotBeOpened(): void
     {
         $server = FakeServer::start(
             self::serving(static fn() => delay(0.001)),
@@ -100,7 +100,7 @@ final class PoolSharingTest extends TestCase
         $server->stop();
     }
 
-    public function testNobodyJoinsAConnectionThatIsTriedAndTurnsOutToBeDead(): void
+    public function testNoStatementJoinsAConnectionWhoseTestFails(): void
     {
         /** @var \ArrayObject<int, DeferredFuture<null>> $held */
         $held = new \ArrayObject();
@@ -125,7 +125,7 @@ final class PoolSharingTest extends TestCase
         $server->stop();
     }
 
-    public function testThoseWhoComeWhileAConnectionIsTriedShareItAfterwards(): void
+    public function testCallsDuringTheTestOfAConnectionShareItAfterwards(): void
     {
         $server = FakeServer::start(self::serving(static fn() => null));
         $pool = new PostgresPool(
@@ -146,7 +146,7 @@ final class PoolSharingTest extends TestCase
         $server->stop();
     }
 
-    public function testWhoIsCancelledWhileAConnectionIsTriedIsFreeAtOnceAndLosesNone(): void
+    public function testACancellationDuringTheTestOfAConnectionActsAtOnceAndLosesNone(): void
     {
         /** @var \ArrayObject<int, DeferredFuture<null>> $held */
         $held = new \ArrayObject();
@@ -195,7 +195,7 @@ final class PoolSharingTest extends TestCase
         foreach ($outcomes as $outcome) {
             self::assertIsArray($outcome);
             self::assertInstanceOf(ConnectionLostException::class, $outcome[0], 'it was under way');
-            self::assertSame('here', $outcome[1], Outcome::told($outcome[1]));
+            self::assertSame('here', $outcome[1], Outcome::describe($outcome[1]));
         }
     }
 
@@ -240,7 +240,7 @@ final class PoolSharingTest extends TestCase
         return [$outcomes, $seconds['all have begun'] ?? 0.0];
     }
 
-    public function testATransactionThatNoTextTellsOfIsRolledBackBeforeTheNextStatement(): void
+    public function testATransactionThatNoTextShowsIsRolledBackBeforeTheNextStatement(): void
     {
         /** @var \ArrayObject<int, string> $asked */
         $asked = new \ArrayObject();

@@ -99,55 +99,55 @@ final class ProcessFaultsTest extends TestCase
 
     public function testAPoolThatGetsNoDescriptorForAnotherConnectionDoesWithThoseThatItHas(): void
     {
-        $told = Host::call(
+        $outcomes = Host::call(
             ProcessPrograms::class . '::needDescriptors',
             [Cluster::shared()->dsn(), 60],
             ['/bin/sh', '-c', 'ulimit -n 24; exec "$@"', 'sh'],
         );
 
-        self::assertSame(array_map(strval(...), range(1, 60)), $told);
+        self::assertSame(array_map(strval(...), range(1, 60)), $outcomes);
     }
 
-    public function testWithoutADescriptorThereIsNoConnectionAndThatIsTold(): void
+    public function testWithoutADescriptorConnectingFailsWithThatReason(): void
     {
-        $told = Host::call(
+        $outcomes = Host::call(
             ProcessPrograms::class . '::useUpDescriptors',
             [Cluster::shared()->dsn()],
             ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
         );
-        self::assertIsArray($told);
+        self::assertIsArray($outcomes);
         $reason = 'too many open files';
 
         foreach (['pool without', 'connection without'] as $what) {
-            self::assertIsString($told[$what]);
-            self::assertStringStartsWith('Spindle\Postgres\ConnectionFailedException: ', $told[$what]);
-            self::assertStringContainsString($reason, strtolower($told[$what]));
+            self::assertIsString($outcomes[$what]);
+            self::assertStringStartsWith('Spindle\Postgres\ConnectionFailedException: ', $outcomes[$what]);
+            self::assertStringContainsString($reason, strtolower($outcomes[$what]));
         }
-        self::assertSame(['2', '3', '4'], [$told['pool with'], $told['connection'], $told['pool']]);
-        self::assertIsString($told['cancelled']);
-        self::assertStringStartsWith('Amp\CancelledException', $told['cancelled']);
-        self::assertIsString($told['after the cancellation']);
+        self::assertSame(['2', '3', '4'], [$outcomes['pool with'], $outcomes['connection'], $outcomes['pool']]);
+        self::assertIsString($outcomes['cancelled']);
+        self::assertStringStartsWith('Amp\CancelledException', $outcomes['cancelled']);
+        self::assertIsString($outcomes['after the cancellation']);
         self::assertStringContainsString(
             'a cancelled statement could not be stopped otherwise',
-            $told['after the cancellation'],
+            $outcomes['after the cancellation'],
         );
-        self::assertSame('6', $told['pool then']);
+        self::assertSame('6', $outcomes['pool then']);
     }
 
-    public function testWithoutADescriptorAtFirstTheReasonIsTold(): void
+    public function testWithoutADescriptorAtFirstTheReasonIsReported(): void
     {
         foreach ([
             Cluster::shared()->dsn(),
             Cluster::shared()->tcpDsn(),
             Cluster::shared()->tcpDsn(host: 'name.invalid'),
         ] as $dsn) {
-            $told = Host::call(
+            $outcomes = Host::call(
                 ProcessPrograms::class . '::startWithoutDescriptors',
                 [$dsn],
                 ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
             );
-            self::assertIsArray($told);
-            foreach ($told as $outcome) {
+            self::assertIsArray($outcomes);
+            foreach ($outcomes as $outcome) {
                 self::assertIsString($outcome);
                 self::assertMatchesRegularExpression(
                     '/^Spindle.Postgres.(?:PoolTimeout|ConnectionFailed)Exception: .*too many open files/i',
@@ -159,15 +159,15 @@ final class ProcessFaultsTest extends TestCase
 
     public function testWithoutADescriptorAFailureIsStillNamed(): void
     {
-        $told = Host::call(
+        $outcomes = Host::call(
             ProcessPrograms::class . '::failWithoutDescriptors',
             [Cluster::shared()->dsn()],
             ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
         );
-        self::assertIsArray($told);
+        self::assertIsArray($outcomes);
         $names = array_map(
             static fn(mixed $outcome): string => \is_string($outcome) ? explode(':', $outcome)[0] : '',
-            $told,
+            $outcomes,
         );
 
         self::assertSame(
@@ -181,23 +181,23 @@ final class ProcessFaultsTest extends TestCase
         );
     }
 
-    public function testDescriptorsThatTheLoopCanNotWatchAreTold(): void
+    public function testDescriptorsThatTheLoopCanNotWatchAreReported(): void
     {
-        $told = Host::call(
+        $outcomes = Host::call(
             ProcessPrograms::class . '::useHighDescriptors',
             [Cluster::shared()->dsn()],
             ['/bin/sh', '-c', 'ulimit -n 2000; exec "$@"', 'sh'],
         );
-        self::assertIsArray($told);
+        self::assertIsArray($outcomes);
 
-        self::assertSame('1', $told['before']);
-        self::assertSame('[2,3]', $told['pool'], 'by the connection that it has');
-        self::assertIsString($told['connection']);
+        self::assertSame('1', $outcomes['before']);
+        self::assertSame('[2,3]', $outcomes['pool'], 'by the connection that it has');
+        self::assertIsString($outcomes['connection']);
         self::assertMatchesRegularExpression(
             '/^(4$|Spindle\\\\Postgres\\\\ConnectionFailedException: )/',
-            $told['connection'],
+            $outcomes['connection'],
         );
-        self::assertSame(['5', '6'], [$told['after'], $told['connection after']]);
+        self::assertSame(['5', '6'], [$outcomes['after'], $outcomes['connection after']]);
     }
 
     private static function backends(string $name, string $condition = ''): int

@@ -79,7 +79,7 @@ final class ProcessPrograms
         self::loadClasses();
         $pool = new PostgresPool($dsn, 100, new PostgresPoolOptions(acquireTimeout: 20));
 
-        return array_values(array_map(Outcome::told(...), Outcome::ofAll(array_map(
+        return array_values(array_map(Outcome::describe(...), Outcome::ofAll(array_map(
             static fn(int $i): \Closure
                 => static fn(): mixed => $pool->query("SELECT {$i} FROM pg_sleep(0.02)")->value(),
             range(1, $queries),
@@ -93,27 +93,29 @@ final class ProcessPrograms
         $pool = new PostgresPool($dsn, 3, new PostgresPoolOptions(acquireTimeout: 0.3));
         $said = [];
         $files = self::takeAll();
-        $said['pool without'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value()));
-        $said['connection without'] = Outcome::told(Outcome::of(
+        $said['pool without'] = Outcome::describe(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value()));
+        $said['connection without'] = Outcome::describe(Outcome::of(
             static fn(): mixed => PostgresConnection::connect($dsn),
         ));
         array_pop($files);
         $files = [...$files, ...self::takeAll()];
         unset($files);
-        $said['pool with'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 2')->value()));
+        $said['pool with'] = Outcome::describe(Outcome::of(static fn(): mixed => $pool->query('SELECT 2')->value()));
         $connection = PostgresConnection::connect($dsn);
         $files = self::takeAll();
         // Open connections go on; a cancellation has no descriptor for its request.
-        $said['connection'] = Outcome::told(Outcome::of(static fn(): mixed => $connection->query('SELECT 3')->value()));
-        $said['pool'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 4')->value()));
-        $said['cancelled'] = Outcome::told(Outcome::of(
+        $said['connection'] = Outcome::describe(
+            Outcome::of(static fn(): mixed => $connection->query('SELECT 3')->value()),
+        );
+        $said['pool'] = Outcome::describe(Outcome::of(static fn(): mixed => $pool->query('SELECT 4')->value()));
+        $said['cancelled'] = Outcome::describe(Outcome::of(
             static fn(): mixed => $connection->query('SELECT pg_sleep(5)', [], new \Amp\TimeoutCancellation(0.05)),
         ));
-        $said['after the cancellation'] = Outcome::told(Outcome::of(
+        $said['after the cancellation'] = Outcome::describe(Outcome::of(
             static fn(): mixed => $connection->query('SELECT 5')->value(),
         ));
         unset($files);
-        $said['pool then'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 6')->value()));
+        $said['pool then'] = Outcome::describe(Outcome::of(static fn(): mixed => $pool->query('SELECT 6')->value()));
 
         return $said;
     }
@@ -129,13 +131,13 @@ final class ProcessPrograms
             static fn(): mixed => $pool->listen('a')->current(),
             static fn(): mixed => PostgresConnection::connect($dsn),
         ];
-        Outcome::told(Outcome::of(static fn(): bool => true));
+        Outcome::describe(Outcome::of(static fn(): bool => true));
         class_exists(PostgresConnection::class);
         $files = self::takeAll();
         $outcomes = array_map(Outcome::of(...), $calls);
         unset($files);
 
-        return array_map(Outcome::told(...), $outcomes);
+        return array_map(Outcome::describe(...), $outcomes);
     }
 
     /**
@@ -156,12 +158,12 @@ final class ProcessPrograms
             },
         ];
         $connection->query('SELECT $1::int', ['1']);
-        Outcome::told(Outcome::of(static fn(): bool => true));
+        Outcome::describe(Outcome::of(static fn(): bool => true));
         $files = self::takeAll();
         $outcomes = array_map(Outcome::of(...), $calls);
         unset($files);
 
-        return array_map(Outcome::told(...), $outcomes);
+        return array_map(Outcome::describe(...), $outcomes);
     }
 
     /** @return array<string, string> outcomes with descriptors that select() can't watch, by event loop driver */
@@ -170,9 +172,9 @@ final class ProcessPrograms
         self::loadClasses();
         $said = ['driver' => EventLoop::getDriver()::class];
         $pool = new PostgresPool($dsn, 3, new PostgresPoolOptions(acquireTimeout: 1.0));
-        $said['before'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value()));
+        $said['before'] = Outcome::describe(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value()));
         $files = array_map(static fn(): mixed => fopen('/dev/null', 'r'), range(1, 1100));
-        $said['pool'] = Outcome::told(Outcome::of(
+        $said['pool'] = Outcome::describe(Outcome::of(
             static fn(): mixed => Outcome::ofAll(
                 [
                     static fn(): mixed => $pool->query('SELECT 2')->value(),
@@ -180,12 +182,12 @@ final class ProcessPrograms
                 ],
             ),
         ));
-        $said['connection'] = Outcome::told(Outcome::of(
+        $said['connection'] = Outcome::describe(Outcome::of(
             static fn(): mixed => PostgresConnection::connect($dsn)->query('SELECT 4')->value(),
         ));
         unset($files);
-        $said['after'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 5')->value()));
-        $said['connection after'] = Outcome::told(Outcome::of(
+        $said['after'] = Outcome::describe(Outcome::of(static fn(): mixed => $pool->query('SELECT 5')->value()));
+        $said['connection after'] = Outcome::describe(Outcome::of(
             static fn(): mixed => PostgresConnection::connect($dsn)->query('SELECT 6')->value(),
         ));
 
@@ -228,7 +230,7 @@ final class ProcessPrograms
         ] as $class) {
             class_exists($class);
         }
-        Outcome::told(Outcome::ofAll([static fn(): never => throw new \DomainException('for its classes')]));
+        Outcome::describe(Outcome::ofAll([static fn(): never => throw new \DomainException('for its classes')]));
         Outcome::of(static fn() => delay(1, cancellation: new \Amp\TimeoutCancellation(0)));
     }
 }

@@ -38,7 +38,7 @@ final class RestartTest extends TestCase
     private ?PostgresPool $pool = null;
 
     /** @var array<string, string> outcome that each token's fiber got, by token */
-    private array $told = [];
+    private array $outcomes = [];
 
     /** @var array<string, int> how often each kind of work succeeded, by whether the last restart was over */
     private array $successes = [];
@@ -215,19 +215,19 @@ final class RestartTest extends TestCase
     /** @param \Closure(): mixed $work */
     private function token(string $token, \Closure $work, bool $isTransaction = false): void
     {
-        $told = self::UNKNOWN;
+        $outcome = self::UNKNOWN;
         try {
             $work();
-            $told = self::DONE;
+            $outcome = self::DONE;
         } catch (ConnectionLostException $lost) {
             $isKnown = $isTransaction && !$lost instanceof CommitUnknownException
                 || str_starts_with($lost->getMessage(), 'Nothing was sent');
-            $told = $isKnown ? self::NOT_DONE : self::UNKNOWN;
+            $outcome = $isKnown ? self::NOT_DONE : self::UNKNOWN;
 
             throw $lost;
         } finally {
             foreach ($isTransaction ? ["{$token} a", "{$token} b"] : [$token] as $one) {
-                $this->told[$one] = $told;
+                $this->outcomes[$one] = $outcome;
             }
         }
     }
@@ -258,8 +258,11 @@ final class RestartTest extends TestCase
             array_column(Cluster::ask('SELECT token, count(*) AS n FROM tokens GROUP BY token', $dsn), 'n', 'token'),
         );
         self::assertSame([], array_filter($counts, static fn(int $count): bool => $count !== 1), 'inserted twice');
-        self::assertSame([], array_diff_key($counts, $this->told), 'what nobody has inserted');
-        $of = fn(string $told): array => array_filter($this->told, static fn(string $one): bool => $one === $told);
+        self::assertSame([], array_diff_key($counts, $this->outcomes), 'what nobody has inserted');
+        $of = fn(string $outcome): array => array_filter(
+            $this->outcomes,
+            static fn(string $one): bool => $one === $outcome,
+        );
         self::assertSame([], array_diff_key($of(self::DONE), $counts), 'told to be done, and missing');
         self::assertSame([], array_intersect_key($of(self::NOT_DONE), $counts), 'told not to be done, and there');
         foreach ($of(self::UNKNOWN) as $token => $_) {

@@ -67,7 +67,7 @@ final class ServerDeathTest extends TestCase
             $stream,
         ] as $work) {
             $lost = Outcome::of($work);
-            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::describe($lost));
         }
     }
 
@@ -139,7 +139,7 @@ final class ServerDeathTest extends TestCase
         Eventually::holds($connection->isClosed(...), 'the loss is noticed without a query');
 
         $lost = Outcome::of(static fn(): mixed => $connection->query('SELECT 2'));
-        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::describe($lost));
         self::assertStringStartsWith(
             'Nothing was sent: The connection to PostgreSQL was lost: the server ',
             $lost->getMessage(),
@@ -164,7 +164,7 @@ final class ServerDeathTest extends TestCase
             $end(self::busy());
             $lost = $query->await();
 
-            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::describe($lost));
             self::assertNotInstanceOf(CommitUnknownException::class, $lost);
             self::assertStringStartsWith('The connection to PostgreSQL was lost: the server ', $lost->getMessage());
             self::assertContains($lost->sqlState, $sqlStates);
@@ -192,7 +192,7 @@ final class ServerDeathTest extends TestCase
                 self::ask('DROP TABLE IF EXISTS death; CREATE TABLE death (a int)');
                 $lost = self::interrupted($link, $end, $when);
 
-                self::assertInstanceOf(ConnectionLostException::class, $lost, "{$when}: " . Outcome::told($lost));
+                self::assertInstanceOf(ConnectionLostException::class, $lost, "{$when}: " . Outcome::describe($lost));
                 if ($when !== 'between queries, and not noticed') {
                     // COMMIT was not sent. If the loss was unnoticed, it was sent, and the outcome is unknown.
                     self::assertNotInstanceOf(CommitUnknownException::class, $lost, $when);
@@ -218,7 +218,7 @@ final class ServerDeathTest extends TestCase
      * @param list<string|null>    $sqlStates
      */
     #[DataProvider('ends')]
-    public function testWhoCatchesTheLossOfATransactionAndGoesOnIsToldAgain(\Closure $end, array $sqlStates): void
+    public function testACaughtLossWithinATransactionIsReportedAgain(\Closure $end, array $sqlStates): void
     {
         $connection = self::link(PostgresConnection::connect(...));
         $caught = [];
@@ -244,7 +244,7 @@ final class ServerDeathTest extends TestCase
         );
 
         foreach ([...$caught, $outcome] as $lost) {
-            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::describe($lost));
             self::assertNotInstanceOf(CommitUnknownException::class, $lost);
             self::assertContains($lost->sqlState, $sqlStates);
         }
@@ -256,7 +256,7 @@ final class ServerDeathTest extends TestCase
      * @param list<string|null>    $sqlStates
      */
     #[DataProvider('ends')]
-    public function testACommitThatTheEndInterruptsIsTheOneThatNobodyKnowsOf(\Closure $end, array $sqlStates): void
+    public function testOnlyTheInterruptedCommitHasAnUnknownOutcome(\Closure $end, array $sqlStates): void
     {
         self::ask(<<<'SQL'
             DROP TABLE IF EXISTS death;
@@ -288,7 +288,7 @@ final class ServerDeathTest extends TestCase
             $end((int) $pid);
             $unknown = $transaction->await();
 
-            self::assertInstanceOf(CommitUnknownException::class, $unknown, Outcome::told($unknown));
+            self::assertInstanceOf(CommitUnknownException::class, $unknown, Outcome::describe($unknown));
             self::assertContains($unknown->sqlState, $sqlStates);
             self::restartWhereItIsDown();
             self::assertNothingStayed();
@@ -321,7 +321,7 @@ final class ServerDeathTest extends TestCase
             self::ask('SELECT pg_terminate_backend(' . self::busy() . ')');
             $lost = $transaction->await();
 
-            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::describe($lost));
             self::assertNotInstanceOf(CommitUnknownException::class, $lost);
             self::assertInstanceOf(ConnectionLostException::class, $forgotten?->await());
             $link->close();
@@ -371,7 +371,7 @@ final class ServerDeathTest extends TestCase
                 $end(self::busy());
 
                 $lost = $transferring->await();
-                self::assertInstanceOf(ConnectionLostException::class, $lost, "{$how}: " . Outcome::told($lost));
+                self::assertInstanceOf(ConnectionLostException::class, $lost, "{$how}: " . Outcome::describe($lost));
                 self::restartWhereItIsDown();
                 self::assertNothingStayed();
                 if ($link instanceof PostgresPool) {
@@ -382,7 +382,7 @@ final class ServerDeathTest extends TestCase
         }
     }
 
-    public function testAnEndThatComesWhileNobodyWaitsIsNotTakenForTheEndOfATransfer(): void
+    public function testAnEndBetweenCallsIsNotMistakenForTheEndOfATransfer(): void
     {
         self::ask('DROP TABLE IF EXISTS death; CREATE TABLE death (a int)');
         $end = static function (PostgresConnection $connection): void {
@@ -441,7 +441,7 @@ final class ServerDeathTest extends TestCase
         foreach ($transfers as $name => $transfer) {
             $connection = self::link(PostgresConnection::connect(...));
             $lost = Outcome::of(static fn(): mixed => $transfer($connection));
-            self::assertInstanceOf(ConnectionLostException::class, $lost, "{$name}: " . Outcome::told($lost));
+            self::assertInstanceOf(ConnectionLostException::class, $lost, "{$name}: " . Outcome::describe($lost));
             self::assertNothingStayed($name);
         }
     }
@@ -464,7 +464,7 @@ final class ServerDeathTest extends TestCase
             $outcome = $query->await();
             $i < 10
                 ? self::assertSame($i, $outcome)
-                : self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::told($outcome));
+                : self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::describe($outcome));
         }
     }
 

@@ -177,7 +177,7 @@ final class SharedLocksTest extends TestCase
         $proxy->stop();
     }
 
-    public function testALongRoundTripIsNotTakenForAReadThatStandsStill(): void
+    public function testALongRoundTripIsNotMistakenForAReadThatStandsStill(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
         $proxy->delay(0.15);
@@ -202,7 +202,7 @@ final class SharedLocksTest extends TestCase
         $proxy->stop();
     }
 
-    public function testWhoHoldsAConnectionAndWaitsForAnotherIsToldInTime(): void
+    public function testAFiberThatHoldsAConnectionGetsATimeoutForAnother(): void
     {
         $pool = $this->pool(2, 0.5);
         $blocked = null;
@@ -218,7 +218,7 @@ final class SharedLocksTest extends TestCase
             $pool->transaction($work);
         });
 
-        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
+        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::describe($outcome));
         self::assertSame(1, $blocked?->await(new TimeoutCancellation(self::ENDS_WITHIN)));
         $pool->close();
     }

@@ -182,7 +182,7 @@ final class SilentPeerTest extends TestCase
         $silent = ($now - min($at, $proxy->lastPassed())) / 1e9;
         $proxy->resume();
 
-        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::describe($lost));
         $message = 'The connection to PostgreSQL was lost: the server sent nothing within 0.4 s';
         self::assertStringContainsString($message, $lost->getMessage());
         self::assertGreaterThan(self::TIMEOUT - 0.05, $silent);
@@ -202,7 +202,7 @@ final class SilentPeerTest extends TestCase
                 ['readTimeout' => self::TIMEOUT, 'connectTimeout' => self::TIMEOUT, 'logger' => $journal],
             ),
         );
-        $told = Async::run(static function () use ($link): mixed {
+        $outcome = Async::run(static function () use ($link): mixed {
             foreach ($link->listen('silence') as $first) {
                 return $first;
             }
@@ -217,7 +217,7 @@ final class SilentPeerTest extends TestCase
         );
         $this->proxy->resume();
 
-        self::assertInstanceOf(NotificationGap::class, $told->await());
+        self::assertInstanceOf(NotificationGap::class, $outcome->await());
     }
 
     /** @param \Closure(PostgresLink, \Closure(): void): mixed $work */
@@ -249,7 +249,7 @@ final class SilentPeerTest extends TestCase
             $outcome = Outcome::of(static fn(): mixed => $pool->transaction($work));
             $proxy->resume();
 
-            self::assertInstanceOf(\DomainException::class, $outcome, Outcome::told($outcome));
+            self::assertInstanceOf(\DomainException::class, $outcome, Outcome::describe($outcome));
             self::assertSame(2, $pool->query('SELECT 2')->value());
             $pool->close();
             $proxy->stop();
@@ -264,11 +264,11 @@ final class SilentPeerTest extends TestCase
         $this->proxy->pause();
         $at = hrtime(true);
         $outcome = Outcome::of(static fn(): mixed => $link->query('SELECT 1', [], new TimeoutCancellation(0.1)));
-        self::assertInstanceOf(CancelledException::class, $outcome, Outcome::told($outcome));
+        self::assertInstanceOf(CancelledException::class, $outcome, Outcome::describe($outcome));
         self::assertLessThan(0.1 + self::SLACK, (hrtime(true) - $at) / 1e9);
 
         $lost = Outcome::of(static fn(): mixed => $link->query('SELECT 2'));
-        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+        self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::describe($lost));
         self::assertStringContainsString(
             'a cancelled statement could not be stopped otherwise',
             $lost->getMessage(),
@@ -282,14 +282,14 @@ final class SilentPeerTest extends TestCase
         foreach ([PostgresConnection::connect($options), new PostgresPool($options, 1)] as $link) {
             $at = hrtime(true);
             $outcome = Outcome::of(static fn(): mixed => $link->query('SELECT pg_sleep(5)'));
-            self::assertInstanceOf(QueryCancelledException::class, $outcome, Outcome::told($outcome));
+            self::assertInstanceOf(QueryCancelledException::class, $outcome, Outcome::describe($outcome));
             self::assertLessThan(0.1 + self::SLACK, (hrtime(true) - $at) / 1e9);
             self::assertSame(1, $link->query('SELECT 1')->value());
         }
         unset($link);
     }
 
-    public function testNobodyIsSilentWhoIsNotDueToSpeak(): void
+    public function testTheReadTimeoutDoesNotCountWhileNoByteIsDue(): void
     {
         $options = $this->options()->with(['readTimeout' => self::TIMEOUT]);
         $slowly = static function (int $rows): \Generator {
@@ -414,7 +414,7 @@ final class SilentPeerTest extends TestCase
                 $outcome = $uploading->await();
             });
 
-            self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::told($outcome));
+            self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::describe($outcome));
             self::assertStringContainsString('within 0.15 s', $outcome->getMessage());
             self::assertLessThan(1.0, $gap, 'seconds that the loop stood still; the proxy is in it too');
             $this->proxy->resume();
@@ -438,7 +438,7 @@ final class SilentPeerTest extends TestCase
         $at = hrtime(true);
         $link->close();
 
-        self::assertStringContainsString('is closed', Outcome::told($uploading->await()));
+        self::assertStringContainsString('is closed', Outcome::describe($uploading->await()));
         self::assertLessThan(3.0, (hrtime(true) - $at) / 1e9);
     }
 
@@ -463,7 +463,7 @@ final class SilentPeerTest extends TestCase
         EventLoop::delay(0.05, $this->proxy->resume(...)); // The server must have nothing to read for a while.
         $outcome = $uploading->await();
 
-        self::assertInstanceOf(CancelledException::class, $outcome, Outcome::told($outcome));
+        self::assertInstanceOf(CancelledException::class, $outcome, Outcome::describe($outcome));
         self::assertSame(1, $link->query('SELECT 1')->value());
     }
 
@@ -482,7 +482,7 @@ final class SilentPeerTest extends TestCase
         $outcome = Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value());
         $took = (hrtime(true) - $at) / 1e9;
 
-        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
+        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::describe($outcome));
         self::assertLessThan(
             0.5 + self::SLACK,
             $took,

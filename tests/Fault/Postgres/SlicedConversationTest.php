@@ -121,8 +121,8 @@ final class SlicedConversationTest extends TestCase
             )->lists(),
             iterator_to_array($connection->stream('SELECT id, name FROM sliced ORDER BY id')),
             iterator_to_array($connection->copyTo('COPY (SELECT id, name FROM sliced ORDER BY id) TO STDOUT')),
-            Outcome::told(Outcome::of(static fn(): mixed => $connection->execute('INSERT INTO sliced VALUES (5)'))),
-            array_map(Outcome::told(...), Outcome::ofAll(array_map(
+            Outcome::describe(Outcome::of(static fn(): mixed => $connection->execute('INSERT INTO sliced VALUES (5)'))),
+            array_map(Outcome::describe(...), Outcome::ofAll(array_map(
                 static fn(int $number): \Closure => static fn(): mixed => $connection->query(
                     $number === 5 ? 'SELECT 1 / 0' : 'SELECT name FROM sliced WHERE id = $1',
                     $number === 5 ? [] : [$number],

@@ -176,7 +176,7 @@ final class UserCodeFaultsTest extends TestCase
 
     /** @param \Closure(PostgresLink, string): mixed $work */
     #[DataProvider('work')]
-    public function testWhatAUserThrowsIsThrownToHimAndLeavesAllInOrder(\Closure $work): void
+    public function testExceptionsOfUserCodeReachTheCallerAndLeaveEverythingUsable(\Closure $work): void
     {
         foreach ([
             PostgresConnection::connect(Cluster::shared()->dsn()),
@@ -188,7 +188,7 @@ final class UserCodeFaultsTest extends TestCase
         ] as $link) {
             for ($i = 0; $i < 3; ++$i) {
                 $outcome = Outcome::of(fn(): mixed => $work($link, $this->table));
-                self::assertInstanceOf(\DomainException::class, $outcome, Outcome::told($outcome));
+                self::assertInstanceOf(\DomainException::class, $outcome, Outcome::describe($outcome));
                 self::assertSame(0, $link->query("SELECT count(*) FROM {$this->table}")->value());
                 self::assertSame(
                     1,
@@ -216,7 +216,7 @@ final class UserCodeFaultsTest extends TestCase
     }
 
     #[RequiresPhpExtension('pcntl')]
-    public function testWhereNoFiberCanBeSwitchedACallFailsWithTheReasonAndHarmsNothingElse(): void
+    public function testACallWhereFibersCanNotBeSwitchedFailsWithTheReason(): void
     {
         $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
         $full = new PostgresPool(Cluster::shared()->dsn(), 1);

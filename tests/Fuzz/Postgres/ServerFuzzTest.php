@@ -81,12 +81,12 @@ final class ServerFuzzTest extends TestCase
                 self::assertInstanceOf(PostgresException::class, $outcome);
                 self::assertSame('division by zero (SQLSTATE 22012)', $outcome->getMessage());
             } else {
-                self::assertNotInstanceOf(\Throwable::class, $outcome, "{$name}: " . Outcome::told($outcome));
+                self::assertNotInstanceOf(\Throwable::class, $outcome, "{$name}: " . Outcome::describe($outcome));
             }
         }
     }
 
-    public function testWhateverAServerSaysEndsWithAResultOrAnExceptionOfItsOwn(): void
+    public function testAnyBytesOfAServerLeadToAResultOrATypedException(): void
     {
         foreach (Scale::rounds(0.1, 100) as $round) {
             $this->round($round);
@@ -157,7 +157,7 @@ final class ServerFuzzTest extends TestCase
                 "Round {$round} with the seed "
                     . Scale::seed()
                     . ", {$name}: "
-                    . Outcome::told($outcome)
+                    . Outcome::describe($outcome)
                     . "\n{$outcome->getTraceAsString()}",
             );
         }

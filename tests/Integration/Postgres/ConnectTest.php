@@ -74,7 +74,7 @@ final class ConnectTest extends TestCase
         self::end($session);
     }
 
-    public function testASettingThatIsRefusedIsTold(): void
+    public function testASettingThatIsRefusedIsReported(): void
     {
         $this->expectException(ConnectionFailedException::class);
         $this->expectExceptionMessage('unrecognized configuration parameter "nonsense" (42704)');
@@ -95,7 +95,7 @@ final class ConnectTest extends TestCase
         self::end($session);
     }
 
-    public function testAWrongPasswordIsToldAndNotShown(): void
+    public function testAWrongPasswordIsReportedButNotShown(): void
     {
         try {
             (new Connector(PostgresOptions::of(Cluster::shared()->tcpDsn(password: 'my wrong secret'))))->connect();
@@ -159,7 +159,7 @@ final class ConnectTest extends TestCase
         $this->addToAssertionCount(1);
     }
 
-    public function testWhatIsMissingInTheDatabaseIsToldWithItsState(): void
+    public function testMissingDatabaseObjectsAreReportedWithTheirSqlState(): void
     {
         try {
             (new Connector(PostgresOptions::of(Cluster::shared()->dsn(dbname: 'nowhere'))))->connect();
@@ -220,7 +220,7 @@ final class ConnectTest extends TestCase
         self::end($session);
     }
 
-    public function testSessionsAreTakenByTheirKind(): void
+    public function testSessionsAreChosenByTheirKind(): void
     {
         $primary = Cluster::shared();
         $standby = Cluster::start();

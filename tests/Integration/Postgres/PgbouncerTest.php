@@ -35,7 +35,7 @@ final class PgbouncerTest extends TestCase
         $this->pooler = null;
     }
 
-    public function testStatementsThatOtherSessionsKnowNothingOfHarmNobody(): void
+    public function testStatementsUnknownToAnotherSessionArePreparedAgain(): void
     {
         $pool = new PostgresPool($this->startPooler(), 6);
         $work = static function (int $fiber) use ($pool): int {

@@ -103,7 +103,7 @@ final class PgsqlConnectTest extends TestCase
         self::assertSame('ISO, MDY', $session->query('SHOW DateStyle')->value());
     }
 
-    public function testAWrongPasswordIsToldAndNotShown(): void
+    public function testAWrongPasswordIsReportedButNotShown(): void
     {
         try {
             self::open(Cluster::shared()->tcpDsn(password: 'my wrong secret'));
@@ -120,7 +120,7 @@ final class PgsqlConnectTest extends TestCase
         }
     }
 
-    public function testNoPasswordIsTold(): void
+    public function testNoPasswordIsReported(): void
     {
         $cluster = Cluster::shared();
         $this->expectException(AuthenticationException::class);
@@ -140,7 +140,7 @@ final class PgsqlConnectTest extends TestCase
         );
     }
 
-    public function testWhatIsMissingIsToldWithItsState(): void
+    public function testMissingObjectsAreReportedWithTheirSqlState(): void
     {
         try {
             self::open(Cluster::shared()->dsn(dbname: 'nowhere'));
@@ -172,7 +172,7 @@ final class PgsqlConnectTest extends TestCase
         }
     }
 
-    public function testTheNextHostIsTakenAndTheKindThatWasAskedFor(): void
+    public function testTheNextHostOfTheRequestedKindIsUsed(): void
     {
         $cluster = Cluster::shared();
         $hosts = [new PostgresHost('127.0.0.1', 1), new PostgresHost($cluster->host, $cluster->port)];
@@ -227,7 +227,7 @@ final class PgsqlConnectTest extends TestCase
         $server->stop();
     }
 
-    public function testAServerThatEndsTheConnectionAtAnyPointIsTold(): void
+    public function testAServerThatEndsTheConnectionAtAnyPointIsReported(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
         $dsn = "host={$proxy->host} port={$proxy->port} user="
@@ -348,7 +348,7 @@ final class PgsqlConnectTest extends TestCase
         self::open(Cluster::shared()->tcpDsn(), tls: TlsMode::Disable, channelBinding: ChannelBinding::Require);
     }
 
-    public function testAPasswordIsNotGivenToWhoeverAsksForItInAWeakForm(): void
+    public function testAPasswordIsNotSentInAWeakForm(): void
     {
         $cluster = Cluster::start(
             ['password_encryption' => 'md5'],

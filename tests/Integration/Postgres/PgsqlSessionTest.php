@@ -124,7 +124,7 @@ final class PgsqlSessionTest extends TestCase
             ],
             ['SELECT nothing', []],
         ] as [$sql, $parameters]) {
-            $told = array_map(static function (Session $session) use ($sql, $parameters): array {
+            $received = array_map(static function (Session $session) use ($sql, $parameters): array {
                 try {
                     $session->query($sql, $parameters);
                 } catch (QueryException $error) {
@@ -139,8 +139,8 @@ final class PgsqlSessionTest extends TestCase
 
                 return [];
             }, $sessions);
-            self::assertNotSame([], $told[0]);
-            self::assertSame($told[1], $told[0]);
+            self::assertNotSame([], $received[0]);
+            self::assertSame($received[1], $received[0]);
         }
     }
 
@@ -181,7 +181,7 @@ final class PgsqlSessionTest extends TestCase
         $proxy->stop();
     }
 
-    public function testClosingDoesNotWaitForWhatIsUnderWay(): void
+    public function testClosingDoesNotWaitForRunningCalls(): void
     {
         $session = self::open();
         $future = Async::run(static fn() => $session->query('SELECT pg_sleep(1000)'));
@@ -239,7 +239,7 @@ final class PgsqlSessionTest extends TestCase
         }
     }
 
-    public function testASessionThatNobodyHoldsIsClosedAtOnce(): void
+    public function testAnUnreferencedSessionIsClosedAtOnce(): void
     {
         $session = self::open();
         $pid = $session->backendPid();
@@ -252,7 +252,7 @@ final class PgsqlSessionTest extends TestCase
         );
     }
 
-    public function testALossIsToldWithWhatTheServerSaid(): void
+    public function testALossIsReportedWithWhatTheServerSaid(): void
     {
         foreach ([false, true] as $busy) {
             $session = self::open();
@@ -318,25 +318,25 @@ final class PgsqlSessionTest extends TestCase
     public function testNotificationsArriveWhileIdleAndBetween(): void
     {
         $session = self::open();
-        /** @var \ArrayObject<int, string> $told */
-        $told = new \ArrayObject();
+        /** @var \ArrayObject<int, string> $received */
+        $received = new \ArrayObject();
         $session->onNotification(
             static fn(Notification $notification)
-                => $told[] = "{$notification->channel} {$notification->payload} {$notification->pid}",
+                => $received[] = "{$notification->channel} {$notification->payload} {$notification->pid}",
         );
         $session->query('LISTEN a');
         $session->query("SELECT pg_notify('a', 'own')");
-        self::assertSame(["a own {$session->backendPid()}"], (array) $told);
+        self::assertSame(["a own {$session->backendPid()}"], (array) $received);
         $pid = Cluster::ask("SELECT pg_notify('a', 'other'), pg_backend_pid() AS pid")[0]['pid'];
-        Eventually::holds(static fn(): bool => \count($told) === 2, 'it arrives');
-        self::assertSame("a other {$pid}", $told[1]);
+        Eventually::holds(static fn(): bool => \count($received) === 2, 'it arrives');
+        self::assertSame("a other {$pid}", $received[1]);
 
         $session->pause(true);
         Cluster::ask("SELECT pg_notify('a', 'later')");
         delay(0.01);
-        self::assertCount(2, $told);
+        self::assertCount(2, $received);
         $session->pause(false);
-        Eventually::holds(static fn(): bool => \count($told) === 3, 'it arrives');
+        Eventually::holds(static fn(): bool => \count($received) === 3, 'it arrives');
         $session->onNotification(null);
     }
 
@@ -487,7 +487,7 @@ final class PgsqlSessionTest extends TestCase
         }
     }
 
-    public function testWhatACopyWasRefusedForIsToldInFull(): void
+    public function testTheReasonOfARefusedCopyIsReportedInFull(): void
     {
         $session = self::open();
         $table = self::table('id int PRIMARY KEY');

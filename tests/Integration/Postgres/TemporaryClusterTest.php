@@ -91,7 +91,7 @@ final class TemporaryClusterTest extends TestCase
         }
     }
 
-    public function testASuperuserWhomPostgresqlWouldNotHaveIsRefused(): void
+    public function testASuperuserNameThatPostgresqlForbidsIsRefused(): void
     {
         foreach ([
             '',
@@ -119,7 +119,7 @@ final class TemporaryClusterTest extends TestCase
         self::assertSame([['name' => 'Ärger mit-Namen']], Cluster::ask('SELECT current_user AS name', $cluster->dsn()));
     }
 
-    public function testItAsksForPasswordsWhereItIsToldToAndKnowsTheUserThatItIsToldOf(): void
+    public function testItRequestsPasswordsAsConfiguredAndHasTheConfiguredUser(): void
     {
         $cluster = TemporaryCluster::start(['password_encryption' => 'md5'], new TemporaryClusterOptions(
             hba: ['local all plain password'],
@@ -247,14 +247,14 @@ final class TemporaryClusterTest extends TestCase
         TemporaryCluster::start([], new TemporaryClusterOptions(binaries: $this->path()));
     }
 
-    public function testWhatInitdbSaysOfItsFailureIsTold(): void
+    public function testTheOutputOfAFailedInitdbIsReported(): void
     {
         $this->expectException(ClusterException::class);
         $this->expectExceptionMessageMatches('/^initdb failed with exit code 1:.*unrecognized option \'--nonsense\'/s');
         TemporaryCluster::start([], new TemporaryClusterOptions(initdb: ['--nonsense']));
     }
 
-    public function testTheLogOfAServerThatDoesNotStartIsTold(): void
+    public function testTheLogOfAServerThatDoesNotStartIsReported(): void
     {
         try {
             Cluster::start(['nonsense' => true]);

@@ -12,7 +12,7 @@ use Spindle\Tests\Postgres\Message;
 
 final class BackendMessagesTest extends TestCase
 {
-    public function testFieldsOfAnErrorAreToldByTheirLetters(): void
+    public function testFieldsOfAnErrorHaveTheirLetters(): void
     {
         $payload = self::payload(Message::errorResponse('22012', 'division by zero', ['D' => 'a detail', 'P' => '8']));
 

@@ -133,7 +133,7 @@ final class ConversationTest extends TestCase
         $conversation->receive(substr(Message::errorResponse('22012', str_repeat('x', 3_000_000)), 0, 100));
     }
 
-    public function testWhatIsToldByTheWayConcernsNoExchange(): void
+    public function testUnsolicitedMessagesBelongToNoExchange(): void
     {
         $conversation = new Conversation();
         $conversation->receive(
@@ -158,7 +158,7 @@ final class ConversationTest extends TestCase
         self::assertSame([2, true, null], [$exchange->rows, $exchange->done, $exchange->error]);
     }
 
-    public function testTheEndThatAServerTellsIsKept(): void
+    public function testTheReasonWithWhichAServerEndsIsKept(): void
     {
         foreach ([true, false] as $unasked) {
             $conversation = new Conversation();
@@ -205,7 +205,7 @@ final class ConversationTest extends TestCase
         self::assertSame([2, true], [$exchange->affected(), $exchange->done]);
     }
 
-    public function testRowsThatNobodyWantsAreDropped(): void
+    public function testUnneededRowsAreDropped(): void
     {
         $conversation = new Conversation();
         foreach ([Message::bindComplete(), Message::parseComplete() . Message::bindComplete()] as $begin) {
@@ -257,7 +257,7 @@ final class ConversationTest extends TestCase
         }
     }
 
-    public function testWhatWasBoundIsToldApart(): void
+    public function testErrorsAfterBindAreDistinguished(): void
     {
         $conversation = new Conversation();
         [$first, $second, $third] = self::exchanges($conversation, 3);
@@ -301,7 +301,7 @@ final class ConversationTest extends TestCase
         );
     }
 
-    public function testWhatIsStoppedLateIsStruckAsLongAsARequestHasStoppedNothing(): void
+    public function testALateStopCountsAsAMistakeAsLongAsARequestHasStoppedNothing(): void
     {
         $stopped = Message::errorResponse('57014', 'canceling statement due to user request')
             . Message::readyForQuery();

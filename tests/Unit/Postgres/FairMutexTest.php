@@ -39,7 +39,7 @@ final class FairMutexTest extends TestCase
         self::assertFalse($turn->isLocked);
     }
 
-    public function testWhoComesWhileItChangesHandsWaits(): void
+    public function testANewcomerWaitsWhileTheMutexIsPassedOn(): void
     {
         $turn = new FairMutex('It is taken');
         $turn->acquire();
@@ -59,7 +59,7 @@ final class FairMutexTest extends TestCase
         self::assertSame(['who waited', 'who came later'], $order);
     }
 
-    public function testWhoWaitsForItselfIsToldSo(): void
+    public function testAFiberThatWaitsForItselfFails(): void
     {
         $turn = new FairMutex('The connection is busy');
         $places = [
@@ -81,7 +81,7 @@ final class FairMutexTest extends TestCase
         self::assertFalse($turn->isLocked);
     }
 
-    public function testWhoHandedItOverMayWaitForIt(): void
+    public function testAFiberThatHandedItOverMayWaitForIt(): void
     {
         $turn = new FairMutex('It is taken');
         $turn->acquire();
@@ -94,7 +94,7 @@ final class FairMutexTest extends TestCase
         self::assertFalse($turn->isLocked);
     }
 
-    public function testWhoIsCancelledLosesNobodyElsesTurn(): void
+    public function testACancelledWaiterLosesNoOtherTurn(): void
     {
         $turn = new FairMutex('It is taken');
         $turn->acquire();
@@ -114,7 +114,7 @@ final class FairMutexTest extends TestCase
         }
     }
 
-    public function testWhoIsCancelledBeforehandTakesNothing(): void
+    public function testACallThatIsCancelledBeforehandTakesNoConnection(): void
     {
         $turn = new FairMutex('It is taken');
         $source = new DeferredCancellation();

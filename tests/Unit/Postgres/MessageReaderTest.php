@@ -14,7 +14,7 @@ use Spindle\Tests\Scale;
 
 final class MessageReaderTest extends TestCase
 {
-    public function testMessagesAreToldOneByOne(): void
+    public function testMessagesAreReturnedOneByOne(): void
     {
         $bytes = Message::parseComplete()
             . Message::rowDescription(['a' => Message::INT4])

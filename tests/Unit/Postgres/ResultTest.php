@@ -98,7 +98,7 @@ final class ResultTest extends TestCase
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
     #[DataProvider('drivers')]
-    public function testWrongShapesAreTold(\Closure $rows): void
+    public function testWrongShapesAreReported(\Closure $rows): void
     {
         $two = self::of(['a' => self::INT], $rows([['1'], ['2']]), 2);
         $twice = self::of(['a' => self::INT, 'b' => self::INT], $rows([['1', '2']]), 1, ['a', 'a']);

@@ -223,7 +223,7 @@ final class ServerErrorTest extends TestCase
         }
     }
 
-    public function testAnExceptionTellsAllFieldsAndShowsTheHarmless(): void
+    public function testAnExceptionHasAllFieldsAndShowsThoseWithoutValues(): void
     {
         $fields = [
             'M' => 'bad "secret"',

@@ -67,7 +67,7 @@ final class ShortStatementsTest extends TestCase
         self::assertTrue($statements->find('SELECT 1')?->shares);
     }
 
-    public function testATimeThatNobodyKnowsChangesNothing(): void
+    public function testAnUnknownDurationChangesNothing(): void
     {
         $statements = new ShortStatements();
         $statements->learn('SELECT 1', 1_000_000);

@@ -39,7 +39,7 @@ final class WriteBufferTest extends TestCase
         self::assertTrue($added === $read);
     }
 
-    public function testItTellsWhenNobodyTakesAnythingAnyMore(): void
+    public function testItReportsThatTheOtherSideReadsNoMore(): void
     {
         [$here, $there] = Streams::pair();
         stream_set_blocking($here, false);

@@ -106,7 +106,7 @@ final class Connector
                 $socket->isEncrypted(),
                 $answers->rest(),
                 $setup->isPooled($answers),
-                $setup->started($answers),
+                $setup->serverStartTime($answers),
             );
         } finally {
             $socket->close(isset($setup) ? Messages::TERMINATE : '');

@@ -95,7 +95,7 @@ final class SessionSetup
     }
 
     /** Returns when the server was started, which identifies it; null when the server does not report it. */
-    public function started(Answers $answers): ?string
+    public function serverStartTime(Answers $answers): ?string
     {
         return $this->process === null ? null : $answers->rows($this->process)[0][1] ?? null;
     }

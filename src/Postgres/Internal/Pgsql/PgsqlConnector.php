@@ -153,10 +153,10 @@ final class PgsqlConnector
     /** Gets a persistent connection. PHP replaces one that was lost when it is used. */
     private function reuse(Persistent $persistent, Deadline $deadline): Connection
     {
-        for ($tries = 1;; ++$tries) {
+        for ($attempt = 1;; ++$attempt) {
             $deadline->throwIfCancelled();
             [$connection, $warning] = $persistent->connect();
-            if ($connection === false && $tries > 1) {
+            if ($connection === false && $attempt > 1) {
                 throw $this->failure($warning);
             }
             if ($connection === false) {
@@ -173,7 +173,7 @@ final class PgsqlConnector
                 return $connection;
             } catch (\Throwable $failure) {
                 Libpq::close($connection);
-                if ($tries > 1 || !$failure instanceof AttemptFailedException) {
+                if ($attempt > 1 || !$failure instanceof AttemptFailedException) {
                     throw $failure;
                 }
             }
@@ -211,7 +211,7 @@ final class PgsqlConnector
         $answers = PgsqlSetup::of($connection, $setup->statements(), $deadline);
         $setup->check($answers);
 
-        return [$setup, $setup->isPooled($answers), $this->types->of($setup->started($answers))];
+        return [$setup, $setup->isPooled($answers), $this->types->of($setup->serverStartTime($answers))];
     }
 
     private function failure(string $text): AttemptFailedException

@@ -84,10 +84,10 @@ final readonly class ResultRows implements Rows
     private function limitedBatches(Columns $columns, array $keys): iterable
     {
         $all = 0;
-        $most = $this->isWhole ? SizeLimits::result() : \PHP_INT_MAX;
+        $limit = $this->isWhole ? SizeLimits::result() : \PHP_INT_MAX;
         for ($row = 0; $row < $this->count;) {
-            if ($all > $most) {
-                throw ResultTooLargeException::result($most);
+            if ($all > $limit) {
+                throw ResultTooLargeException::result($limit);
             }
             $batch = [];
             $bytes = 0;

@@ -126,7 +126,7 @@ trait CancelsOnTheServer
         self::assertLessThan($count, $cancelled);
     }
 
-    public function testRandomCancellationsAmongManyFibersHitNobodyElse(): void
+    public function testRandomCancellationsAmongManyFibersStopNoOtherStatement(): void
     {
         $connection = $this->connect();
         $random = new Randomizer(new Mt19937(Scale::seed()));
@@ -242,7 +242,7 @@ trait CancelsOnTheServer
         self::assertSame(range(0, 19), $connection->query("SELECT i FROM {$table} ORDER BY i")->column());
     }
 
-    public function testWhatSomebodyElseCancelsIsNotSentAgainForAnEarlierCancellation(): void
+    public function testAStatementThatAnotherSessionCancelsIsNotSentAgain(): void
     {
         $table = self::table('i int');
         $gate = new Gate();
@@ -291,7 +291,7 @@ trait CancelsOnTheServer
         self::assertSame(['(1)', ''], [self::committed($table), self::committed($deferred)]);
     }
 
-    public function testWhoIsCancelledBySomebodyElseIsToldSo(): void
+    public function testAStatementThatAnotherSessionCancelsFails(): void
     {
         $connection = $this->connect();
         $gate = new Gate();
@@ -303,7 +303,7 @@ trait CancelsOnTheServer
         self::assertUsable($connection);
     }
 
-    public function testASwallowedCancellationWithinATransactionIsToldAtItsEnd(): void
+    public function testACaughtCancellationWithinATransactionIsReportedAtItsEnd(): void
     {
         $connection = $this->connect();
         $table = self::table('i int');

@@ -66,7 +66,7 @@ trait ClosesThePool
         self::thrown(ConnectionClosedException::class, static fn() => $pool->query('SELECT 1'));
     }
 
-    public function testClosingLeavesWhatIsUnderWay(): void
+    public function testClosingLeavesRunningCalls(): void
     {
         $pool = $this->pool(2);
         $gate = new Gate();
@@ -94,7 +94,7 @@ trait ClosesThePool
         Eventually::holds(fn(): bool => $this->backends() === [], 'each is closed when it is given back');
     }
 
-    public function testKillingEndsWhatIsUnderWay(): void
+    public function testKillingEndsRunningCalls(): void
     {
         $pool = $this->pool(2);
         $gate = new Gate();
@@ -153,7 +153,7 @@ trait ClosesThePool
         Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'nobody turns the loop, and they are closed');
     }
 
-    public function testWhatIsUnderWayHoldsThePool(): void
+    public function testRunningCallsKeepThePoolAlive(): void
     {
         $future = Async::run(fn(): mixed => $this->pool(1)->query("SELECT 'done' FROM pg_sleep(0.01)")->value());
         $rows = $this->pool(1)->stream('SELECT generate_series(1, 200) AS i');

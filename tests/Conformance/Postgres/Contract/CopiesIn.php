@@ -268,11 +268,8 @@ trait CopiesIn
             static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN (FORMAT csv)", [[1]]),
         );
         // @phpstan-ignore argument.type
-        self::refused(
-            \LogicException::class,
-            $link,
-            static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [1]),
-        );
+        $copy = static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [1]);
+        self::refused(\LogicException::class, $link, $copy);
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
     }
 

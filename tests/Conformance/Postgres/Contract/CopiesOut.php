@@ -95,7 +95,7 @@ trait CopiesOut
         self::assertLessThan(5 << 20, $growth);
     }
 
-    public function testAStatementWithinTheLoopIsToldThatItWaitsForItself(): void
+    public function testAStatementWithinTheLoopFailsBecauseItWaitsForItself(): void
     {
         $this->link()->transaction(static function (Transaction $transaction): void {
             foreach ($transaction->copyTo('COPY (SELECT generate_series(1, 3)) TO STDOUT') as $_) {
@@ -108,7 +108,7 @@ trait CopiesOut
         });
     }
 
-    public function testACopyThatOutlivesItsTransactionIsTold(): void
+    public function testACopyThatOutlivesItsTransactionIsReported(): void
     {
         $link = $this->link();
         try {

@@ -25,7 +25,7 @@ use Spindle\Tests\Postgres\FaultyProxy;
  */
 trait EndsConnections
 {
-    public function testAnotherEncodingEndsTheConnectionRatherThanStoreWhatNobodyMeant(): void
+    public function testAnotherEncodingEndsTheConnectionInsteadOfStoringWrongTexts(): void
     {
         foreach ([
             "SET client_encoding = 'LATIN1'",
@@ -97,7 +97,7 @@ trait EndsConnections
         }
         $pool = new PostgresPool($this->options(user: $role, password: null), 1);
         $values = "SELECT interval '1 year -2 days 03:04:05.6' AS i, "
-            . "0.1::float8 + 0.2::float8 AS f, ARRAY[0.1::float4] AS g, "
+            . '0.1::float8 + 0.2::float8 AS f, ARRAY[0.1::float4] AS g, '
             . "'\\x00ff'::bytea AS b, \$1::text[] AS a, timestamp '2026-01-02 03:04:05' AS t";
         $expected = $this->connect()->query($values, [['x', null]])->one();
         try {
@@ -137,7 +137,7 @@ trait EndsConnections
         Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'the server knows');
     }
 
-    public function testClosingFailsWhatIsUnderWay(): void
+    public function testClosingFailsRunningCalls(): void
     {
         $connection = $this->connect();
         $gate = new Gate();
@@ -176,7 +176,7 @@ trait EndsConnections
         self::assertSame('', self::committed($table));
     }
 
-    public function testALossWhileNothingIsUnderWayIsToldToWhoeverComesNext(): void
+    public function testALossOfAnIdleConnectionIsReportedToTheNextCall(): void
     {
         $connection = $this->connect();
         self::terminate($connection->backendPid());
@@ -192,7 +192,7 @@ trait EndsConnections
         }
     }
 
-    public function testALossWithoutAWordIsToldToo(): void
+    public function testALossWithoutAMessageIsReportedToo(): void
     {
         foreach (['close', 'reset'] as $how) {
             foreach ([true, false] as $isIdle) {

@@ -108,7 +108,7 @@ trait GivesRows
         self::assertUsable($link);
     }
 
-    public function testSeveralRowsAreNotTakenForOne(): void
+    public function testSeveralRowsAreNotMistakenForOne(): void
     {
         $link = $this->link();
         $result = $link->query(self::THREE);

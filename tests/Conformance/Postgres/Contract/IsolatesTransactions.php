@@ -70,7 +70,7 @@ trait IsolatesTransactions
 
     /** @param \Closure(Transaction): mixed $end */
     #[DataProvider('ends')]
-    public function testATransactionThatAStatementEndsAndBeginsAgainIsNotTakenForTheSame(\Closure $end): void
+    public function testATransactionThatAStatementEndsAndBeginsAgainIsNotMistakenForTheSame(\Closure $end): void
     {
         $link = $this->connect();
         $table = self::table('i int');
@@ -192,7 +192,7 @@ trait IsolatesTransactions
         self::thrown(\ValueError::class, fn() => $this->connect()->transaction(static fn(): bool => true, retries: -1));
     }
 
-    public function testASerializationFailureIsToldWithoutRetries(): void
+    public function testASerializationFailureIsReportedWithoutRetries(): void
     {
         [$connection, $table] = [$this->connect(), self::table('i int')];
         $attempts = 0;
@@ -241,7 +241,7 @@ trait IsolatesTransactions
         self::assertSame(1, $attempts);
     }
 
-    public function testADeadlockIsToldAndTriedAgain(): void
+    public function testADeadlockIsReportedAndRetried(): void
     {
         $table = self::table('i int PRIMARY KEY, n int');
         Observer::ask("INSERT INTO {$table} VALUES (1, 0), (2, 0)");
@@ -291,7 +291,7 @@ trait IsolatesTransactions
         self::assertSame('(1,3) (2,3)', self::committed($table));
     }
 
-    public function testAConstraintThatIsCheckedAtTheEndIsToldThen(): void
+    public function testADeferredConstraintIsReportedAtTheCommit(): void
     {
         $connection = $this->connect();
         $parent = self::table('id int PRIMARY KEY');
@@ -308,7 +308,7 @@ trait IsolatesTransactions
         self::assertUsable($connection);
     }
 
-    public function testAConnectionThatIsLostWithinATransactionIsTold(): void
+    public function testAConnectionThatIsLostWithinATransactionIsReported(): void
     {
         $connection = $this->connect();
         $table = self::table('i int');

@@ -56,7 +56,7 @@ trait KeepsConnections
         $proxy->stop();
     }
 
-    public function testThereAreNoMoreConnectionsThanTold(): void
+    public function testThereAreNoMoreConnectionsThanMaxConnections(): void
     {
         $pool = $this->pool(3);
         $gate = new Gate();
@@ -102,7 +102,7 @@ trait KeepsConnections
         self::assertSame(3, $pool->stats()->opened);
     }
 
-    public function testAsManyConnectionsStayAsTold(): void
+    public function testMinConnectionsStayOpen(): void
     {
         $pool = $this->pool(5, minConnections: 3, idleTimeout: 0.03);
         self::assertSame([], $this->backends(), 'none before it is used');
@@ -131,7 +131,7 @@ trait KeepsConnections
         Eventually::holds(fn(): bool => \count($this->backends()) === 2, 'two are there');
     }
 
-    public function testAConnectionThatNobodyUsesIsClosed(): void
+    public function testAnIdleConnectionIsClosed(): void
     {
         $pool = $this->pool(3, idleTimeout: 0.03);
         $pids = array_map(

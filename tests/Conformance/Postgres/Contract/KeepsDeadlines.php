@@ -52,7 +52,7 @@ trait KeepsDeadlines
         self::assertSame(range(1, 5), array_map(static fn(Future $other): mixed => $other->await(), $others));
     }
 
-    public function testAServerThatIsSilentIsTakenForLost(): void
+    public function testAServerThatIsSilentCountsAsLost(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
         $connection = PostgresConnection::connect($this->throughProxy($proxy)->with(['readTimeout' => 0.1]));
@@ -84,7 +84,7 @@ trait KeepsDeadlines
         self::assertFalse($connection->isClosed());
     }
 
-    public function testAServerThatSaysSomethingIsNotTakenForLost(): void
+    public function testAServerThatSaysSomethingIsNotMistakenForLost(): void
     {
         $connection = $this->connect(readTimeout: 0.25);
         // The last row arrives after 0.5 s, with bytes in between.

@@ -50,7 +50,7 @@ trait KeepsSecrets
         self::assertSame('', \is_string($shown) ? $shown : 'It did not look');
     }
 
-    public function testWhatMayHoldValuesIsHadByThoseWhoAskForIt(): void
+    public function testFieldsThatMayHaveValuesAreReadableExplicitly(): void
     {
         $connection = $this->connect();
         $table = self::table('a int, b text UNIQUE');

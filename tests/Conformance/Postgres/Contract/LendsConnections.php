@@ -38,7 +38,7 @@ trait LendsConnections
         self::assertUsable($pool);
     }
 
-    public function testABorrowedConnectionIsOfNoUseOnceItIsGivenBack(): void
+    public function testAReleasedConnectionThrows(): void
     {
         $pool = $this->pool(1);
         $connection = $pool->acquire();
@@ -60,7 +60,7 @@ trait LendsConnections
         self::assertUsable($pool);
     }
 
-    public function testWhoWaitsIsServedInTheOrderOfComing(): void
+    public function testWaitersAreServedInTheOrderOfArrival(): void
     {
         $pool = $this->pool(1);
         $connection = $pool->acquire();
@@ -121,7 +121,7 @@ trait LendsConnections
         self::assertGreaterThan(0, $count);
     }
 
-    public function testNobodyWaitsForLongerThanTold(): void
+    public function testNoCallWaitsLongerThanAcquireTimeout(): void
     {
         $pool = $this->pool(1, acquireTimeout: 0.05);
         $connection = $pool->acquire();
@@ -135,7 +135,7 @@ trait LendsConnections
         self::assertUsable($pool);
     }
 
-    public function testAFiberThatWaitsForItsOwnTransactionIsToldInTime(): void
+    public function testAFiberThatWaitsForItsOwnTransactionGetsATimeout(): void
     {
         $pool = $this->pool(1, acquireTimeout: 0.05);
         $pool->transaction(static function () use ($pool): void {
@@ -144,7 +144,7 @@ trait LendsConnections
         self::assertUsable($pool);
     }
 
-    public function testAsManyMayWaitAsTold(): void
+    public function testAtMostMaxWaitingCallsWait(): void
     {
         $pool = $this->pool(1, maxWaiting: 2);
         $connection = $pool->acquire();
@@ -163,7 +163,7 @@ trait LendsConnections
         self::assertUsable($pool);
     }
 
-    public function testWhereNobodyMayWaitAConnectionIsOpenedNevertheless(): void
+    public function testAConnectionIsOpenedAlsoIfNoCallMayWait(): void
     {
         $pool = $this->pool(3, maxWaiting: 0);
         self::assertSame(
@@ -187,7 +187,7 @@ trait LendsConnections
         self::assertSame(6, $pool->stats()->acquired, 'who was refused does not count');
     }
 
-    public function testWhoWaitsMayBeCancelledAndLeavesTheOthersTheirPlaces(): void
+    public function testACancelledWaiterLeavesTheOthersTheirPlaces(): void
     {
         $pool = $this->pool(1);
         $connection = $pool->acquire();
@@ -222,7 +222,7 @@ trait LendsConnections
         self::assertSame(range(1, 19, 2), $order);
     }
 
-    public function testWhoIsCancelledBeforehandTakesNothing(): void
+    public function testACallThatIsCancelledBeforehandTakesNoConnection(): void
     {
         $pool = $this->pool(1);
         $source = new DeferredCancellation();

@@ -203,7 +203,7 @@ trait LimitsSizes
         self::assertUsable($connection);
     }
 
-    public function testAWideStreamThatIsLeftOrKeptHoldsUpNobody(): void
+    public function testAWideStreamThatIsLeftOrKeptBlocksNoOther(): void
     {
         $connection = $this->connect();
         $sql = "SELECT repeat('x', 500000) AS x FROM generate_series(1, 1000) AS i";

@@ -22,7 +22,7 @@ use Spindle\Tests\Eventually;
  */
 trait Listens
 {
-    use HearsNotifications;
+    use ReceivesNotifications;
 
     public function testANameThatIsNoChannelsIsRefused(): void
     {
@@ -40,12 +40,12 @@ trait Listens
         foreach ($channels as $channel) {
             $link->query('SELECT pg_notify($1, $2)', [$channel, "to {$channel}"]);
         }
-        $told = $future->await();
+        $received = $future->await();
 
-        self::assertSame($channels, array_column($told, 'channel'));
+        self::assertSame($channels, array_column($received, 'channel'));
         self::assertSame(
             array_map(static fn(string $channel): string => "to {$channel}", $channels),
-            array_column($told, 'payload'),
+            array_column($received, 'payload'),
         );
     }
 
@@ -55,8 +55,8 @@ trait Listens
         $payload = str_repeat('x', 1_000);
         $future = Async::run(static function () use ($link): array {
             $numbers = [];
-            foreach ($link->listen('flood') as $told) {
-                $numbers[] = $told instanceof Notification ? (int) $told->payload : -1;
+            foreach ($link->listen('flood') as $received) {
+                $numbers[] = $received instanceof Notification ? (int) $received->payload : -1;
                 if (\count($numbers) % 500 === 0) {
                     \Amp\delay(0.001);
                 }
@@ -93,10 +93,10 @@ trait Listens
     public function testAConnectionThatIsLostIsReplacedAndTheGapShown(): void
     {
         $link = $this->listener();
-        $told = [];
-        $future = Async::run(static function () use ($link, &$told): void {
+        $received = [];
+        $future = Async::run(static function () use ($link, &$received): void {
             foreach ($link->listen('news') as $one) {
-                $told[] = $one;
+                $received[] = $one;
                 if ($one instanceof Notification && $one->payload === 'last') {
                     return;
                 }
@@ -105,10 +105,10 @@ trait Listens
         foreach ([0, 1] as $round) {
             $before = new \DateTimeImmutable();
             self::terminate($this->awaitListener('news'));
-            Eventually::holds(static function () use (&$told, $round): bool {
-                return \count($told) === 2 * $round + 1;
+            Eventually::holds(static function () use (&$received, $round): bool {
+                return \count($received) === 2 * $round + 1;
             }, 'the gap is shown');
-            $gap = $told[2 * $round];
+            $gap = $received[2 * $round];
             self::assertInstanceOf(NotificationGap::class, $gap);
             self::assertInstanceOf(ConnectionLostException::class, $gap->reason);
             self::assertSame('57P01', $gap->reason->sqlState);
@@ -116,15 +116,15 @@ trait Listens
             self::assertLessThanOrEqual(new \DateTimeImmutable(), $gap->since);
             // When the gap is reported, the connection listens again.
             Observer::ask('NOTIFY news, ' . ($round === 0 ? "'more'" : "'last'"));
-            Eventually::holds(static function () use (&$told, $round): bool {
-                return \count($told) === 2 * $round + 2;
+            Eventually::holds(static function () use (&$received, $round): bool {
+                return \count($received) === 2 * $round + 2;
             }, 'what is told then arrives');
         }
         $future->await();
 
         self::assertSame(
             [NotificationGap::class, Notification::class, NotificationGap::class, Notification::class],
-            array_map(get_class(...), $told),
+            array_map(get_class(...), $received),
         );
     }
 
@@ -152,9 +152,9 @@ trait Listens
             $this->awaitListener('main');
             Observer::ask("NOTIFY main, 'x'");
         });
-        $told = self::take(1, $link->listen('main'));
+        $received = self::take(1, $link->listen('main'));
 
-        self::assertSame(['x'], array_column($told, 'payload'));
+        self::assertSame(['x'], array_column($received, 'payload'));
     }
 
     public function testALoopIsCancelledWhateverItDoes(): void
@@ -170,13 +170,13 @@ trait Listens
         );
         self::assertSame('enough', $thrown->getPrevious()?->getMessage());
 
-        foreach (['while it waits' => false, 'after something was told' => true] as $when => $told) {
+        foreach (['while it waits' => false, 'after something was told' => true] as $when => $received) {
             $source = new DeferredCancellation();
             $future = Async::run(
                 static fn(): array => self::take(2, $link->listen('news', $source->getCancellation())),
             );
             $this->awaitListener('news');
-            if ($told) {
+            if ($received) {
                 Observer::ask("NOTIFY news, 'x'");
                 self::meanwhile();
             }

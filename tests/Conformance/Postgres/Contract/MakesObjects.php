@@ -71,7 +71,7 @@ trait MakesObjects
         self::assertUsable($link);
     }
 
-    public function testInfinityThatIsNoDateIsTold(): void
+    public function testInfinityThatIsNoDateIsReported(): void
     {
         $result = $this->link()->query("SELECT 'infinity'::timestamptz AS until");
         $message = self::thrown(

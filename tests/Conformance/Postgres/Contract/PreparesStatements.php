@@ -42,7 +42,7 @@ trait PreparesStatements
         self::assertLessThanOrEqual(1, $prepared['SELECT $1::int AS c'] ?? 0);
     }
 
-    public function testAStatementWithDollarsAndWithoutParametersHarmsNoOther(): void
+    public function testAStatementWithDollarsAndWithoutParametersAffectsNoOther(): void
     {
         $connection = $this->connect();
         self::assertSame('$1', $connection->query("SELECT '\$1'")->value());
@@ -53,7 +53,7 @@ trait PreparesStatements
         self::assertContains('SELECT $1::int, $2::text', $connection->query(self::PREPARED)->column());
     }
 
-    public function testAsManyStatementsStayPreparedAsToldThoseUsedLast(): void
+    public function testTheStatementsUsedLastStayPreparedUpToTheLimit(): void
     {
         $connection = $this->connect(statementCache: 5);
         $connection->query(self::PREPARED);
@@ -153,7 +153,7 @@ trait PreparesStatements
         }
     }
 
-    public function testAChangeWithinATransactionIsToldOnceAtMost(): void
+    public function testAChangeWithinATransactionIsNoticedAtMostOnce(): void
     {
         $connection = $this->connect();
         $table = self::table('a int');
@@ -221,7 +221,7 @@ trait PreparesStatements
         }
     }
 
-    public function testAnErrorOfWhatAStatementExecutesIsNotTakenForOneOfItsPreparation(): void
+    public function testAnErrorOfWhatAStatementExecutesIsNotMistakenForOneOfItsPreparation(): void
     {
         $connection = $this->connect();
         $table = self::table('i int');
@@ -255,7 +255,7 @@ trait PreparesStatements
         self::assertSame('(1) (2)', self::committed($table));
     }
 
-    public function testAStatementOfTheUsersOwnThatIsNotThereHarmsNoOther(): void
+    public function testAStatementOfTheUsersOwnThatIsNotThereAffectsNoOther(): void
     {
         $connection = $this->connect();
         foreach ([1, 2, 3] as $_) {
@@ -319,7 +319,7 @@ trait PreparesStatements
         );
     }
 
-    public function testWhatWasDoneIsNotToldToHaveFailedBecauseItsTypesAreNotLearnt(): void
+    public function testAnExecutedStatementDoesNotFailBecauseItsTypesAreUnknown(): void
     {
         $type = 'e_' . bin2hex(random_bytes(6));
         Observer::ask("CREATE TYPE {$type} AS ENUM ('a')");
@@ -361,7 +361,7 @@ trait PreparesStatements
         } while (!$isSet);
     }
 
-    public function testStatementsAreForgottenWithinATransactionWithoutHarm(): void
+    public function testStatementsAreForgottenWithinATransactionSafely(): void
     {
         $connection = $this->connect();
         self::assertUsable($connection);

@@ -15,7 +15,7 @@ use Spindle\Tests\Conformance\Postgres\LinkContract;
  */
 trait RefusesToCopyOut
 {
-    public function testWhatTheDriverCanNotDoIsToldWithOneThatCan(): void
+    public function testUnsupportedFeaturesAreReportedWithADriverThatHasThem(): void
     {
         $link = $this->link();
         $thrown = self::refused(

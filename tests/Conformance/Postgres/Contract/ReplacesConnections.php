@@ -58,7 +58,7 @@ trait ReplacesConnections
         }
     }
 
-    public function testAConnectionThatIsLostWhileNobodyUsesItIsReplaced(): void
+    public function testAnIdleConnectionThatIsLostIsReplaced(): void
     {
         $pool = $this->pool(1);
         $pid = self::integer($pool->query('SELECT pg_backend_pid()')->value());
@@ -86,7 +86,7 @@ trait ReplacesConnections
         }
     }
 
-    public function testALossFailsWhatIsUnderWayAndNothingElse(): void
+    public function testALossFailsRunningCallsAndNothingElse(): void
     {
         $pool = $this->pool(2);
         $gate = new Gate();
@@ -155,7 +155,7 @@ trait ReplacesConnections
         }
     }
 
-    public function testWhoComesWhileTheServerIsAwayIsServedWhenItIsBack(): void
+    public function testCallsDuringAnOutageAreServedAfterIt(): void
     {
         $cluster = Cluster::start();
         try {
@@ -184,7 +184,7 @@ trait ReplacesConnections
         }
     }
 
-    public function testWhyNoConnectionCanBeOpenedIsTold(): void
+    public function testTheReasonWhyNoConnectionCanBeOpenedIsReported(): void
     {
         $pool = new PostgresPool(
             $this->options(hosts: ['127.0.0.1:1'], password: 'secret'),
@@ -197,7 +197,7 @@ trait ReplacesConnections
         self::assertStringNotContainsString('secret', $thrown->getMessage());
     }
 
-    public function testAFailureThatDoesNotPassByItselfIsToldAtOnce(): void
+    public function testAPermanentFailureIsReportedAtOnce(): void
     {
         $pool = new PostgresPool($this->options(database: 'nowhere'), 2);
         $futures = array_map(

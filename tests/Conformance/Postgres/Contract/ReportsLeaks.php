@@ -55,7 +55,7 @@ trait ReportsLeaks
         self::assertUsable($pool);
     }
 
-    public function testNothingIsReportedOfWhoGivesBack(): void
+    public function testAReleasedConnectionIsNotReported(): void
     {
         $pool = $this->pool(1, leakAfter: 0.01);
         $connection = $pool->acquire();
@@ -67,7 +67,7 @@ trait ReportsLeaks
         self::assertSame([], $this->warnings());
     }
 
-    public function testTheLoggerIsToldWhereNobodyElseIs(): void
+    public function testTheLoggerGetsWarningsIfThereIsNoCallback(): void
     {
         $journal = new Journal();
         $pool = new PostgresPool($this->options(logger: $journal), 1);
@@ -83,7 +83,7 @@ trait ReportsLeaks
         self::assertUsable($pool);
     }
 
-    public function testTheErrorLogIsToldWhereThereIsNoLogger(): void
+    public function testTheErrorLogGetsWarningsIfThereIsNoLogger(): void
     {
         $log = tempnam(sys_get_temp_dir(), 'spindle-test-');
         \assert($log !== false);

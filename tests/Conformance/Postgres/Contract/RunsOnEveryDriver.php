@@ -17,5 +17,5 @@ trait RunsOnEveryDriver
     use MakesObjects;
     use TakesOneStatement;
     use TakesParameters;
-    use TellsErrors;
+    use ReportsErrors;
 }

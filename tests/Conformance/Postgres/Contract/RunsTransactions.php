@@ -167,7 +167,7 @@ trait RunsTransactions
         self::assertSame([1, 4, 5], $link->query("SELECT i FROM {$table} ORDER BY i")->column());
     }
 
-    public function testAnErrorThatWasSwallowedIsToldAtTheEnd(): void
+    public function testACaughtErrorIsReportedAtTheCommit(): void
     {
         $link = $this->link();
         $table = self::table('i int');
@@ -194,7 +194,7 @@ trait RunsTransactions
         self::assertSame([2], $link->query("SELECT i FROM {$table}")->column());
     }
 
-    public function testAnErrorThatCausedAnotherIsNotWhatIsThrown(): void
+    public function testTheLastErrorIsThrownNotItsCause(): void
     {
         $link = $this->link();
         $mine = new \DomainException('mine');

@@ -86,7 +86,7 @@ trait SharesAConnection
         self::assertSame(['transaction', ...array_keys($others)], $steps->getArrayCopy());
     }
 
-    public function testAFiberThatWouldWaitForItselfIsToldSo(): void
+    public function testAFiberThatWouldWaitForItselfFails(): void
     {
         $connection = $this->connect();
         $attempts = [
@@ -117,7 +117,7 @@ trait SharesAConnection
         }
     }
 
-    public function testAStatementWithinTheInputOfACopyIsToldSo(): void
+    public function testAStatementWithinTheInputOfACopyFails(): void
     {
         $connection = $this->connect();
         $connection->transaction(static function (Transaction $transaction): void {
@@ -161,7 +161,7 @@ trait SharesAConnection
         self::assertSame([2, 2, 3], array_map(static fn(Future $other): mixed => $other->await(), $others));
     }
 
-    public function testWhoWaitsForATransactionMayBeCancelled(): void
+    public function testAWaitForATransactionMayBeCancelled(): void
     {
         $connection = $this->connect();
         $connection->transaction(static function () use ($connection): void {
@@ -257,7 +257,7 @@ trait SharesAConnection
         self::assertSame(range(0, 9), array_map(static fn(\Fiber $fiber): mixed => $fiber->getReturn(), $fibers));
     }
 
-    public function testAConnectionIsHeldByWhatIsUnderWayOnIt(): void
+    public function testRunningCallsKeepTheirConnectionAlive(): void
     {
         $future = Async::run(fn(): mixed => $this->connect()->query("SELECT 'done' FROM pg_sleep(0.01)")->value());
         $rows = $this->connect()->stream('SELECT generate_series(1, 200) AS i');

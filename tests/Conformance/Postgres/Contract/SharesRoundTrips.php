@@ -84,7 +84,7 @@ trait SharesRoundTrips
         }
     }
 
-    public function testAFiberThatThrowsInBetweenHarmsNoOther(): void
+    public function testAFiberThatThrowsInBetweenAffectsNoOther(): void
     {
         $connection = $this->connect();
         $futures = [];

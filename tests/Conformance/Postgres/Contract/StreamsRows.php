@@ -248,7 +248,7 @@ trait StreamsRows
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
     }
 
-    public function testAStreamThatOutlivesItsTransactionIsTold(): void
+    public function testAStreamThatOutlivesItsTransactionIsReported(): void
     {
         $link = $this->link();
         $rows = $link->transaction(static function (Transaction $transaction): \Generator {

@@ -71,11 +71,8 @@ trait TakesParameters
         foreach ([['a' => 1], [1 => 1], ['a' => 'x'], [1 => 'x']] as $parameters) {
             foreach ([1, 2] as $_) {
                 // @phpstan-ignore argument.type
-                self::refused(
-                    \LogicException::class,
-                    $link,
-                    static fn(PostgresLink $link) => $link->query('SELECT $1', $parameters),
-                );
+                $query = static fn(PostgresLink $link) => $link->query('SELECT $1', $parameters);
+                self::refused(\LogicException::class, $link, $query);
             }
         }
     }

@@ -146,7 +146,7 @@ trait UndoesChanges
         }
     }
 
-    public function testChangesOfABorrowerThatNoStatementTellsAreUndone(): void
+    public function testChangesThatNoStatementShowsAreUndone(): void
     {
         $pool = $this->pool(1);
         $function = 'f_' . bin2hex(random_bytes(6));
@@ -229,7 +229,7 @@ trait UndoesChanges
         self::assertSame(1, $pool->stats()->opened);
     }
 
-    public function testATransactionThatAStatementOfThePoolBeginsTakesInNobody(): void
+    public function testATransactionThatAStatementOfThePoolBeginsContainsNoOtherStatement(): void
     {
         $pool = $this->pool(1);
         $table = self::table('i int');
@@ -310,7 +310,7 @@ trait UndoesChanges
         self::assertSame(1, $pool->stats()->opened);
     }
 
-    public function testAStreamThatWasLeftHarmsNobodyElse(): void
+    public function testAStreamThatWasLeftAffectsNoOther(): void
     {
         $pool = $this->pool(1);
         for ($i = 0; $i < 10; ++$i) {

@@ -156,7 +156,7 @@ final class PostgresOptionsTest extends TestCase
     }
 
     #[DataProvider('brokenDsns')]
-    public function testWhatCantBeUnderstoodIsToldWithoutThePassword(string $dsn, string $message): void
+    public function testAMalformedDsnIsReportedWithoutThePassword(string $dsn, string $message): void
     {
         try {
             PostgresOptions::of($dsn);

@@ -24,7 +24,7 @@ final class SessionSetupTest extends TestCase
 
     private const OLD = ['server_version' => '13.4'];
 
-    public function testANewServerIsToldToLookWhetherItsClientIsStillThere(): void
+    public function testANewServerChecksWhetherItsClientIsConnected(): void
     {
         $setup = new SessionSetup(new PostgresOptions(user: 'u'), TargetSession::ReadWrite, self::NEW, 4711);
 
@@ -100,7 +100,7 @@ final class SessionSetupTest extends TestCase
     }
 
     #[DataProvider('roles')]
-    public function testTheKindOfSessionIsJudged(
+    public function testTheKindOfSessionIsChecked(
         TargetSession $target,
         string $standby,
         string $readOnly,
@@ -127,7 +127,7 @@ final class SessionSetupTest extends TestCase
         self::assertSame([$suits, $suits], [self::check($new, new SimpleQueries([], '')), self::check($old, $answers)]);
     }
 
-    public function testASettingThatIsRefusedIsToldAndTheCheckIntervalIsNot(): void
+    public function testARefusedSettingIsReportedButNotTheCheckInterval(): void
     {
         $options = new PostgresOptions(user: 'u', settings: ['nonsense' => '1']);
         $setup = new SessionSetup($options, TargetSession::Any, self::NEW, 1);
@@ -140,7 +140,7 @@ final class SessionSetupTest extends TestCase
         $setup->check($answers);
     }
 
-    public function testParametersThatChangeMeanwhileAreTold(): void
+    public function testChangesOfServerParametersAreNoticed(): void
     {
         $queries = new SimpleQueries(['select 1', 'select 2'], Message::parameterStatus('a', 'old'));
         foreach (str_split(
@@ -172,7 +172,7 @@ final class SessionSetupTest extends TestCase
     }
 
     #[DataProvider('nonsense')]
-    public function testWhatIsNotTheProtocolIsToldAsSuch(string $bytes, string $message): void
+    public function testViolationsOfTheProtocolAreReported(string $bytes, string $message): void
     {
         $this->expectException(ProtocolException::class);
         $this->expectExceptionMessage($message);

@@ -187,7 +187,7 @@ final class StartupTest extends TestCase
         }
     }
 
-    public function testAPasswordThatIsMissingIsTold(): void
+    public function testAPasswordThatIsMissingIsReported(): void
     {
         foreach ([
             Message::authenticationMd5('salt'),
@@ -208,7 +208,7 @@ final class StartupTest extends TestCase
         }
     }
 
-    public function testTheWordOfAServerIsNotTakenBeforeItProvedItself(): void
+    public function testAServerThatSkipsItsProofIsRefused(): void
     {
         $server = new ScramServer('secret');
         foreach (['asked', 'challenged', 'answered'] as $step) {
@@ -319,7 +319,7 @@ final class StartupTest extends TestCase
     }
 
     #[DataProvider('nonsense')]
-    public function testWhatIsNotTheProtocolIsToldAsSuch(string $bytes, string $message): void
+    public function testViolationsOfTheProtocolAreReported(string $bytes, string $message): void
     {
         foreach ([\strlen($bytes), 1] as $size) {
             try {

@@ -225,7 +225,7 @@ final class MalformedTest extends TestCase
         }
     }
 
-    public function testATypeIsToldInFiveColumns(): void
+    public function testATypeIsDescribedInFiveColumns(): void
     {
         $this->expectException(ProtocolException::class);
 

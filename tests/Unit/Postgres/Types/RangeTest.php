@@ -9,7 +9,7 @@ use Spindle\Postgres\Range;
 
 final class RangeTest extends TestCase
 {
-    public function testItIsClosedBelowAndOpenAboveUnlessToldOtherwise(): void
+    public function testItIsClosedBelowAndOpenAboveByDefault(): void
     {
         $range = new Range(1, 5);
 

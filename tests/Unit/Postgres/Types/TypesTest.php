@@ -157,7 +157,7 @@ final class TypesTest extends TestCase
         self::assertSame([16_385, 20_000], (new Types())->unknown([23, 16_385, 1009, 0, 3904, 4451, 20_000, 16_385]));
     }
 
-    public function testWhatIsLearntIsKnownAndUnderstood(): void
+    public function testLoadedTypesAreKnown(): void
     {
         $types = new Types();
         self::assertSame('{1}', $types->decode(20_001, '{1}'), 'as long as nothing is known, it is a string');

@@ -24,7 +24,7 @@ use Spindle\Tests\Postgres\UsesCluster;
 use function Amp\delay;
 
 /** Tests that unreferenced objects are destroyed, and awaited ones are not, whenever the garbage collector runs. */
-final class LetGoTest extends TestCase
+final class UnreferencedObjectsTest extends TestCase
 {
     use ComesToRest;
     use EndsInTime;
@@ -117,7 +117,7 @@ final class LetGoTest extends TestCase
         $this->assertGone();
     }
 
-    public function testWhatIsListenedToIsHeardThoughOnlyItsFiberHoldsIt(): void
+    public function testNotificationsArriveThoughOnlyTheirFiberReferencesTheGenerator(): void
     {
         $heard = [];
         $future = $this->listener($heard);
@@ -229,7 +229,7 @@ final class LetGoTest extends TestCase
 
     /** @param \Closure(string): mixed $make */
     #[DataProvider('held')]
-    public function testWhatNobodyHoldsIsGone(\Closure $make): void
+    public function testUnreferencedObjectsAreDestroyed(\Closure $make): void
     {
         $held = $make($this->dsn());
         self::assertGreaterThan(0, $this->backends());
@@ -254,7 +254,7 @@ final class LetGoTest extends TestCase
 
     /** @param \Closure(string): mixed $make */
     #[DataProvider('held')]
-    public function testWhatAFiberHoldsThatNobodyResumesIsGoneWithTheFiber(\Closure $make): void
+    public function testAFiberThatIsNeverResumedReleasesWhatItHolds(\Closure $make): void
     {
         $dsn = $this->dsn();
         $fiber = null;
@@ -276,7 +276,7 @@ final class LetGoTest extends TestCase
         $this->assertGone();
     }
 
-    public function testATransactionWhoseFiberIsDestroyedIsRolledBackAndTheConnectionIsThereForOthers(): void
+    public function testATransactionWhoseFiberIsDestroyedIsRolledBackAndTheConnectionIsFreeForOthers(): void
     {
         Cluster::ask("CREATE TABLE {$this->name} (a int)");
         foreach ([
@@ -337,7 +337,7 @@ final class LetGoTest extends TestCase
         return $holder;
     }
 
-    public function testACopyWhoseFiberIsDestroyedCopiesNothingAndTheConnectionIsThereForOthers(): void
+    public function testACopyWhoseFiberIsDestroyedCopiesNothingAndTheConnectionIsFreeForOthers(): void
     {
         Cluster::ask("CREATE TABLE {$this->name} (a int)");
         foreach ([PostgresConnection::connect($this->dsn()), new PostgresPool($this->dsn(), 1)] as $link) {
@@ -367,7 +367,7 @@ final class LetGoTest extends TestCase
         $this->assertGone();
     }
 
-    public function testWhoeverReadsAStreamOfAConnectionThatTheGarbageCollectorClosesIsToldSo(): void
+    public function testAStreamFailsWhenTheGarbageCollectorClosesItsConnection(): void
     {
         $connection = PostgresConnection::connect($this->dsn());
         $stream = $connection->copyTo(
@@ -385,7 +385,7 @@ final class LetGoTest extends TestCase
         delay(0.05);
         $connection->close();
 
-        self::assertStringContainsString('is closed', Outcome::told(Outcome::of($reading->await(...))));
+        self::assertStringContainsString('is closed', Outcome::describe(Outcome::of($reading->await(...))));
         unset($connection, $stream);
         $this->assertGone();
     }

@@ -18,24 +18,24 @@ use Spindle\Tests\Eventually;
  *
  * @phpstan-require-extends PostgresContract
  */
-trait HearsNotifications
+trait ReceivesNotifications
 {
     abstract protected function listener(): PostgresConnection|PostgresPool;
 
-    public function testWhatIsToldArrivesInOrder(): void
+    public function testNotificationsArriveInOrder(): void
     {
         $link = $this->listener();
         $future = Async::run(static fn(): array => self::take(3, $link->listen('news')));
         $pid = $this->awaitListener('news');
         $link->query("SELECT pg_notify('news', \$1), pg_notify('news', \$2)", ['first', "ä'\"\n"]);
         Observer::ask("SELECT pg_notify('news', ''), pg_notify('other', 'x')");
-        $told = $future->await();
+        $received = $future->await();
 
-        self::assertContainsOnlyInstancesOf(Notification::class, $told);
-        self::assertSame(['first', "ä'\"\n", ''], array_column($told, 'payload'));
-        self::assertSame(['news', 'news', 'news'], array_column($told, 'channel'));
-        self::assertNotContains($pid, array_column($told, 'pid'), 'who told');
-        self::assertGreaterThan(0, min([1, ...array_column($told, 'pid')]));
+        self::assertContainsOnlyInstancesOf(Notification::class, $received);
+        self::assertSame(['first', "ä'\"\n", ''], array_column($received, 'payload'));
+        self::assertSame(['news', 'news', 'news'], array_column($received, 'channel'));
+        self::assertNotContains($pid, array_column($received, 'pid'), 'the process of the sender');
+        self::assertGreaterThan(0, min([1, ...array_column($received, 'pid')]));
     }
 
     public function testLeavingTheLoopClosesItsConnection(): void
@@ -78,14 +78,14 @@ trait HearsNotifications
      */
     private static function take(int $number, \Generator $loop): array
     {
-        $told = [];
+        $received = [];
         foreach ($loop as $one) {
-            $told[] = $one;
-            if (\count($told) === $number) {
+            $received[] = $one;
+            if (\count($received) === $number) {
                 break;
             }
         }
 
-        return $told;
+        return $received;
     }
 }

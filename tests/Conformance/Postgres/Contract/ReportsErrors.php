@@ -21,7 +21,7 @@ use Spindle\Tests\Conformance\Postgres\LinkContract;
  *
  * @phpstan-require-extends LinkContract
  */
-trait TellsErrors
+trait ReportsErrors
 {
     public function testAUniqueViolationNamesConstraintAndColumns(): void
     {
@@ -118,7 +118,7 @@ trait TellsErrors
         self::assertSame(['23P01', "{$table}_c_excl", 'c'], [$thrown->sqlState, $thrown->constraint, $thrown->column]);
     }
 
-    public function testASyntaxErrorTellsWhere(): void
+    public function testASyntaxErrorHasItsPosition(): void
     {
         $link = $this->link();
         $sql = "SELECT 'ä', \$1::int FRM x";
@@ -148,7 +148,7 @@ trait TellsErrors
         }
     }
 
-    public function testAHintIsToldApartFromTheMessage(): void
+    public function testAHintIsSeparateFromTheMessage(): void
     {
         $link = $this->link();
         $table = self::table('name text');
@@ -168,7 +168,7 @@ trait TellsErrors
         );
     }
 
-    public function testAnErrorOfAFunctionTellsAllThatItWasRaisedWith(): void
+    public function testAnErrorOfAFunctionHasAllFieldsItWasRaisedWith(): void
     {
         $link = $this->link();
         $function = 'f_' . bin2hex(random_bytes(6));
@@ -263,7 +263,7 @@ trait TellsErrors
         }
     }
 
-    public function testWhatAFunctionSaysOfItsParametersIsHiddenInWhateverFormItIs(): void
+    public function testParameterValuesInMessagesOfFunctionsAreHiddenInAnyForm(): void
     {
         $link = $this->link();
         $function = 'f_' . bin2hex(random_bytes(6));

@@ -20,9 +20,9 @@ use Spindle\Tests\Postgres\Cluster;
  *
  * @phpstan-require-extends ConnectionContract
  */
-trait TellsSteps
+trait LogsSteps
 {
-    public function testEachStepIsTold(): void
+    public function testEachStepIsLogged(): void
     {
         $journal = new Journal();
         $connection = $this->connect(logger: $journal);
@@ -60,7 +60,7 @@ trait TellsSteps
         }
     }
 
-    public function testTheTimeThatAStatementTookIsTold(): void
+    public function testTheDurationOfAStatementIsLogged(): void
     {
         $journal = new Journal();
         $connection = $this->connect(logger: $journal);
@@ -93,7 +93,7 @@ trait TellsSteps
         }
     }
 
-    public function testErrorsAreToldByTheirSqlState(): void
+    public function testErrorsHaveAClassByTheirSqlState(): void
     {
         $journal = new Journal();
         $connection = $this->connect(logger: $journal);
@@ -104,7 +104,7 @@ trait TellsSteps
         }
     }
 
-    public function testTheLossOfAConnectionIsTold(): void
+    public function testTheLossOfAConnectionIsReported(): void
     {
         $journal = new Journal();
         $connection = $this->connect(logger: $journal);
@@ -115,7 +115,7 @@ trait TellsSteps
         self::assertStringContainsString('57P01', $journal->text());
     }
 
-    public function testAFailureToConnectIsTold(): void
+    public function testAFailureToConnectIsReported(): void
     {
         $journal = new Journal();
         self::thrown(PostgresException::class, fn() => $this->connect(logger: $journal, database: 'nowhere'));
@@ -123,7 +123,7 @@ trait TellsSteps
         self::assertStringContainsString('3D000', $journal->text());
     }
 
-    public function testNoValueAndNoPasswordIsTold(): void
+    public function testNoValueAndNoPasswordIsLogged(): void
     {
         $journal = new Journal();
         $options = \Spindle\Postgres\PostgresOptions::of(Cluster::shared()->tcpDsn())->with(
