@@ -97,7 +97,7 @@ final class PortableOutcome
             return null;
         }
         [, $parts] = ValuePacking::split($bytes, 1);
-        $thrown = unserialize($parts[0], ['allowed_classes' => [Thrown::class]]);
+        $thrown = ValueSerializer::unserializeData($parts[0], [Thrown::class]);
 
         return $thrown instanceof Thrown ? $thrown : null;
     }
@@ -122,7 +122,7 @@ final class PortableOutcome
         $rest = substr($bytes, 1);
         if ($kind === self::CRASHED) {
             /** @var array{int|null, int|null, string|null, bool, string, int} $how */
-            $how = unserialize($rest, ['allowed_classes' => false]);
+            $how = ValueSerializer::unserializeData($rest);
             [$exitCode, $signal, $error, $exited, $stderr, $memoryPeak] = $how;
 
             throw WorkerCrashedException::died(
@@ -138,7 +138,7 @@ final class PortableOutcome
         }
         if ($kind === self::TIMED_OUT) {
             /** @var float $timeout */
-            $timeout = unserialize($rest, ['allowed_classes' => false]);
+            $timeout = ValueSerializer::unserializeData($rest);
 
             throw TaskTimeoutException::after($timeout, $attempts, $key);
         }

@@ -41,14 +41,16 @@ final class DetachedCall
     public static function start(\Closure $work): self
     {
         $call = new self($work);
-        [$fiber, self::$idle] = [self::$idle, null]; // $work may start another call
+        // A signal handler that throws may have ended the fiber.
+        $fiber = self::$idle?->isSuspended() === true ? self::$idle : null;
+        self::$idle = null; // $work may start another call
         try {
             $fiber === null ? self::startFiber($call) : $fiber->resume($call);
         } catch (\FiberError $blocked) {
             if ($call->isStarted) {
                 throw $blocked;
             }
-            self::$idle = $fiber?->isSuspended() === true ? $fiber : null; // a signal handler that throws may end it
+            self::$idle = $fiber;
             $call->run(); // PHP cannot switch fibers here, for example in a destructor, so the call cannot suspend
         }
 

@@ -11,6 +11,7 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\NullCancellation;
 use Revolt\EventLoop;
+use Spindle\Internal\IsolatedCall;
 use Spindle\Worker\Internal\Process\ThrownFailure;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskException;
@@ -147,8 +148,9 @@ final class InlineTask
     private function report(mixed $value): void
     {
         $bytes = ValueSerializer::serialize($value, 'The report');
-        if ($this->onReport !== null) {
-            ($this->onReport)(ValueSerializer::unserialize($bytes, TaskCode::MISSING));
+        $onReport = $this->onReport;
+        if ($onReport !== null) {
+            IsolatedCall::call(static fn() => $onReport(ValueSerializer::unserialize($bytes, TaskCode::MISSING)));
         }
     }
 }

@@ -45,7 +45,7 @@ final class TaskOutcome
     public static function startFailure(string $bytes): WorkerStartException
     {
         /** @var Thrown $thrown */
-        $thrown = unserialize($bytes, ['allowed_classes' => [Thrown::class]]);
+        $thrown = ValueSerializer::unserializeData($bytes, [Thrown::class]);
 
         return WorkerStartException::threw($thrown);
     }
@@ -65,7 +65,7 @@ final class TaskOutcome
     ): \Throwable {
         if ($kind === WorkerProtocol::UNSERIALIZABLE) {
             /** @var array{string, string} $where */
-            $where = unserialize($bytes, ['allowed_classes' => false]);
+            $where = ValueSerializer::unserializeData($bytes);
 
             [$path, $what] = $where;
             $name = ValueSerializer::forKey($key);
@@ -81,7 +81,7 @@ final class TaskOutcome
         }
         [, $parts] = ValuePacking::split($bytes);
         /** @var Thrown $thrown */
-        $thrown = unserialize($parts[0], ['allowed_classes' => [Thrown::class]]);
+        $thrown = ValueSerializer::unserializeData($parts[0], [Thrown::class]);
         $original = null;
         if ($withOriginal && isset($parts[1]) && class_exists($thrown->class)) {
             try {

@@ -78,7 +78,7 @@ final class ValuePacking
         /** @var array<bool|int|float|string|null> $values */
         $values = $bytes[$at] === 'q'
             ? unpack('q*', $bytes, $at + 1)
-            : unserialize($at === 0 ? $bytes : substr($bytes, $at), ['allowed_classes' => false]);
+            : ValueSerializer::unserializeData($at === 0 ? $bytes : substr($bytes, $at));
 
         return array_values($values);
     }

@@ -66,6 +66,7 @@ trait ResultSizes
         self::assertSame(UnserializableException::class, $report->thrown->class);
         self::assertInstanceOf(UnserializableException::class, $exception);
         self::assertSame('The exception', $exception->path);
+        self::assertMatchesRegularExpression('/^a DomainException, \d{7} bytes long/', $exception->what);
         self::assertUsable($pool);
     }
 

@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\UnserializableException;
 
@@ -132,6 +134,38 @@ final class ValueSerializerTest extends TestCase
             ['x' => $refusing],
             "\$value['x'] is of type Spindle\Tests\Unit\Worker\UnserializableObject and can't be serialized (I stay)",
         );
+    }
+
+    /** Exceptions of signal handlers are thrown by the code that they interrupt. */
+    #[TestWith([1])]
+    #[TestWith([2])]
+    public function testAnExceptionThatIsNotThrownAgainKeepsItsClass(int $call): void
+    {
+        $this->expectException(\OverflowException::class);
+
+        ValueSerializer::serialize([new InterruptedObject([$call])], '$value');
+    }
+
+    public function testAnExceptionWithoutMessageIsNamed(): void
+    {
+        try {
+            ValueSerializer::serialize([new InterruptedObject([1, 2])], '$value');
+            self::fail('It was taken');
+        } catch (UnserializableException $refused) {
+            self::assertStringEndsWith("and can't be serialized (OverflowException)", $refused->what);
+            self::assertInstanceOf(\OverflowException::class, $refused->getPrevious());
+        }
+    }
+
+    public function testNoInternalClassIsNamedWhenTheSerializationOfAClosureIsInterrupted(): void
+    {
+        $object = new InterruptedObject([2, 3]);
+        try {
+            TaskCode::encode(static fn(): mixed => $object, 'key');
+            self::fail('It was taken');
+        } catch (UnserializableException $refused) {
+            self::assertSame("a closure and can't be serialized (OverflowException)", $refused->what);
+        }
     }
 
     public function testBytesThatPhpCannotReadAreAnError(): void

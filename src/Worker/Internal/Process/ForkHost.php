@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal\Process;
 
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\ProcessTree;
+use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
@@ -113,7 +114,7 @@ final class ForkHost
          *     },
          * } $settings
          */
-        $settings = unserialize($bytes, ['allowed_classes' => false]);
+        $settings = ValueSerializer::unserializeData($bytes);
         $refused = $this->changes->apply($settings['inherited']);
         if ($refused !== null) {
             $this->link->send(WorkerProtocol::NOT_STARTED, $id, $refused);

@@ -91,7 +91,7 @@ final class ResultBuffer
     {
         $bytes = ThrownFailure::pack($thrown);
         if (\strlen($bytes) > max($this->maxResultBytes, self::SEND_THRESHOLD_BYTES)) {
-            $this->refuse($this->tooLarge(\strlen($bytes), 'The exception'));
+            $this->refuse($this->tooLarge(\strlen($bytes), 'The exception', 'a ' . $thrown::class . ', '));
 
             return;
         }
@@ -142,11 +142,11 @@ final class ResultBuffer
         return \strlen($bytes) <= $this->maxResultBytes ? $bytes : throw $this->tooLarge(\strlen($bytes), $path);
     }
 
-    private function tooLarge(int $size, string $path): UnserializableException
+    private function tooLarge(int $size, string $path, string $what = ''): UnserializableException
     {
         $limit = "the {$this->maxResultBytes} of WorkerPoolOptions::\$maxResult";
 
-        return UnserializableException::at($path, "{$size} bytes long, more than {$limit}");
+        return UnserializableException::at($path, "{$what}{$size} bytes long, more than {$limit}");
     }
 
     private function pack(int $kind, string $bytes): void

@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal\Process;
 
 use parallel\Runtime;
 use Spindle\Worker\Internal\SharedFlags;
+use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
@@ -86,7 +87,7 @@ final class ThreadHost
             return;
         }
         /** @var array{mark: int} $fields */
-        $fields = unserialize($settings, ['allowed_classes' => false]);
+        $fields = ValueSerializer::unserializeData($settings);
         $this->marks[$id] = $fields['mark'];
         // The thread compiles these functions again, and allows few constructs in them, but any in what they call.
         $thread->run(static function (string $classes, string $settings) {

@@ -84,7 +84,10 @@ final class Worker
     public function initialize(?string $code): void
     {
         if ($code !== null) {
-            TaskCode::decode($code, self::$key)();
+            $result = TaskCode::decode($code, self::$key)();
+            while ($result instanceof \Generator && $result->valid()) { // its body runs only when it is read
+                $result->next();
+            }
         }
     }
 

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal\Process;
 
+use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\Thrown;
 
@@ -33,7 +34,7 @@ final class WorkerBoot
     {
         self::sendErrorsToStderr();
         /** @var array<string, mixed> $settings {@see \Spindle\Worker\Internal\WorkerSettings} */
-        $settings = unserialize((string) stream_get_contents(\STDIN), ['allowed_classes' => false]);
+        $settings = ValueSerializer::unserializeData((string) stream_get_contents(\STDIN));
         /** @var 'fork'|'thread'|null $kind */
         $kind = $settings['host'] ?? null;
         self::$current = $boot = new self($kind);
@@ -63,7 +64,7 @@ final class WorkerBoot
         self::sendErrorsToStderr();
         self::$current = $boot = new self(null);
         /** @var array<string, mixed> $fields */
-        $fields = unserialize($settings, ['allowed_classes' => false]);
+        $fields = ValueSerializer::unserializeData($settings);
         $settings = '';
         $boot->attach($fields, true);
         unset($fields);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
+use Revolt\EventLoop;
 use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
@@ -20,6 +21,29 @@ use function Amp\delay;
  */
 trait HasContext
 {
+    public function testAReceiverOfReportsThatThrowsDoesNotFailTheTask(): void
+    {
+        $thrown = [];
+        $before = EventLoop::getErrorHandler();
+        EventLoop::setErrorHandler(static function (\Throwable $throwable) use (&$thrown): void {
+            $thrown[] = $throwable->getMessage();
+        });
+        try {
+            $executor = $this->executor(static fn() => throw new \DomainException('not wanted'));
+            $result = $executor->submit(static function (): string {
+                TaskContext::current()->report(1);
+
+                return 'done';
+            })->await();
+            delay(0);
+        } finally {
+            EventLoop::setErrorHandler($before);
+        }
+
+        self::assertSame('done', $result);
+        self::assertSame(['not wanted'], $thrown);
+    }
+
     public function testATaskHasAContextAndNobodyElse(): void
     {
         $executor = $this->executor();

@@ -33,6 +33,17 @@ trait PreparesWorkers
         );
     }
 
+    public function testTheBodyOfAnInitialiserThatIsAGeneratorRuns(): void
+    {
+        $pool = $this->pool(1, initialize: static function (): \Generator {
+            WorkerTasks::$count += 10;
+            yield;
+            WorkerTasks::$count += 100;
+        });
+
+        self::assertSame(111, $pool->submit(WorkerTasks::count(...))->await());
+    }
+
     public function testAnInitialiserThatCanNotTravelIsRefusedAtOnce(): void
     {
         $stream = Streams::open('php://memory', 'r');
@@ -45,10 +56,17 @@ trait PreparesWorkers
 
     public function testAnInitialiserThatThrowsIsTheReasonWhyThereIsNoWorker(): void
     {
-        $pool = $this->pool(1, initialize: static fn() => throw new \DomainException('no database'));
-        $failed = self::failure(WorkerStartException::class, $pool->submit(Number::answer(...)));
+        $cause = new \LengthException('no host');
+        $pool = $this->pool(1, initialize: static fn() => throw new \DomainException('no database', 0, $cause));
+        $before = (string) ini_set('unserialize_max_depth', '1'); // must not matter
+        try {
+            $failed = self::failure(WorkerStartException::class, $pool->submit(Number::answer(...)));
+        } finally {
+            ini_set('unserialize_max_depth', $before);
+        }
 
         self::assertSame(\DomainException::class, $failed->thrown?->class);
+        self::assertSame('no host', $failed->thrown->previous?->message);
         self::assertStringContainsString('no database', $failed->getMessage());
     }
 

@@ -13,6 +13,7 @@ use Spindle\Tests\Conformance\Worker\Task\FieldException;
 use Spindle\Tests\Conformance\Worker\Task\HoldingException;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\UnserializableException;
 
 use function Amp\delay;
 
@@ -53,6 +54,26 @@ trait ReportsFailures
         self::assertNull($thrown->previous?->previous?->previous);
         self::assertSame(1, $failed->attempts);
         self::assertNull($failed->key);
+    }
+
+    public function testTheDepthLimitOfTheProcessDoesNotMatter(): void
+    {
+        $executor = $this->executor();
+        $before = (string) ini_set('unserialize_max_depth', '1');
+        try {
+            $failed = self::failure(TaskFailedException::class, $executor->submit(static fn() => FailingTasks::withSecret('hush')));
+            $results = iterator_to_array($executor->map([1, '2', null], static fn(mixed $value): mixed => $value));
+            $refused = self::failure(
+                UnserializableException::class,
+                $executor->submit(static fn(): array => [[[abs(...)]]]),
+            );
+        } finally {
+            ini_set('unserialize_max_depth', $before);
+        }
+
+        self::assertSame('deep', $failed->thrown->previous?->previous?->message);
+        self::assertSame([1, '2', null], $results);
+        self::assertSame('The result[0][0][0]', $refused->path);
     }
 
     public function testTheMessageSaysWhatWasThrownAndWhere(): void
