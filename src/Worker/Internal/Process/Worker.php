@@ -85,7 +85,7 @@ final class Worker
     {
         if ($code !== null) {
             $result = TaskCode::decode($code, self::$key)();
-            while ($result instanceof \Generator && $result->valid()) { // its body runs only when it is read
+            while ($result instanceof \Generator && $result->valid()) { // the body of a generator runs when it is read
                 $result->next();
             }
         }
