@@ -50,7 +50,7 @@ trait KeepsSecrets
             if (!$seen->contains($object)) {
                 $seen->attach($object);
                 $parts = array_map(
-                    static fn(mixed $part): array => \is_array($part) ? $part : [$part],
+                    static fn(mixed $part): array => \is_array($part) ? array_values($part) : [$part],
                     array_values((array) $object),
                 );
                 array_push($waiting, ...array_filter(array_merge(...$parts), is_object(...)));
