@@ -59,6 +59,12 @@ final class PoolActivity
         $this->loopTimer = EventLoop::disable($timer);
     }
 
+    /** @return list<string> identifiers of the timers of all pools with open work, which must not be cancelled */
+    public static function timers(): array
+    {
+        return array_values(array_map(static fn(self $activity): string => $activity->loopTimer, self::$busy));
+    }
+
     public function isClosed(): bool
     {
         return $this->closed;

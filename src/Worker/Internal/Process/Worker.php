@@ -39,6 +39,9 @@ final class Worker
     private int $initialMemory = 0;
     private ?State $state = null;
 
+    /** Callbacks in the event loop; null until the loop is loaded. */
+    private ?LoopCallbacks $loop = null;
+
     /** @var array<int, string> code by source number */
     private array $codes = [];
 
@@ -100,6 +103,7 @@ final class Worker
     public function work(): void
     {
         $this->state = $this->restoresState ? new State($this->isThread) : null;
+        $this->loop = LoopCallbacks::find(true);
         $this->initialMemory = memory_get_usage();
         $this->link->send(WorkerProtocol::READY, 0, pack('P', $this->initialMemory));
         while (($frame = $this->items->shift() ?? $this->lifecycle->receive()) !== null) {
@@ -168,6 +172,7 @@ final class Worker
         $timed = $this->timed && $mark !== null;
         // whether there is work to do after each task
         $checksEach = !$plain || $timed || $maxDelay === 0 || $this->state !== null;
+        $loop = $this->loop;
         $lifecycle = $this->lifecycle;
         $cancellation = &$lifecycle->cancellation;
         $startedAt = $results->flushed;
@@ -182,6 +187,9 @@ final class Worker
                 $this->recordDuration($now - $startedAt);
                 if ($now - $results->flushed > $maxDelay && $i > 0) {
                     $now = $this->flushBefore($i);
+                }
+                if ($loop === null && $i > 0) {
+                    $loop = $this->findLoop(); // loading its classes takes a task more time than between two checks
                 }
                 $limit = $this->limit($limit);
                 if ($i >= $limit || ($i > 0 && $this->hasGrown())) {
@@ -223,6 +231,9 @@ final class Worker
                 $results->fail($thrown);
                 $lifecycle->enter(WorkerLifecycle::TASK);
             }
+            if ($loop !== null && $loop->hasLeft()) {
+                $loop->remove();
+            }
             if ($checksEach || $cancellation !== null) {
                 if ($timed) {
                     shmop_write($mark, "\0\0\0\0\0\0\0\0", 8);
@@ -241,8 +252,20 @@ final class Worker
                 }
             }
         }
+        if ($loop === null) {
+            $this->findLoop();
+        }
         $lifecycle->state = WorkerLifecycle::BUSY;
         $this->recordDuration(hrtime(true) - $startedAt);
+    }
+
+    /** Checks whether a task has loaded the event loop, and removes what the task left there. */
+    private function findLoop(): ?LoopCallbacks
+    {
+        $this->loop = LoopCallbacks::find(false);
+        $this->loop?->remove();
+
+        return $this->loop;
     }
 
     /** @return array<int, string> encoded indexes of at least `$count` tasks for {@see SharedFlags} */

@@ -22,6 +22,7 @@ require_once __DIR__ . '/PoolLink.php';
 require_once __DIR__ . '/ResultBuffer.php';
 require_once __DIR__ . '/WorkerLifecycle.php';
 require_once __DIR__ . '/State.php';
+require_once __DIR__ . '/LoopCallbacks.php';
 require_once __DIR__ . '/Items.php';
 require_once __DIR__ . '/Worker.php';
 require_once __DIR__ . '/WorkerBoot.php';

@@ -1,0 +1,140 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+use Amp\Future\UnhandledFutureError;
+use Revolt\EventLoop;
+use Revolt\EventLoop\CallbackType;
+use Revolt\EventLoop\Driver;
+use Revolt\EventLoop\Internal\AbstractDriver;
+use Revolt\EventLoop\UncaughtThrowable;
+use Spindle\Worker\Internal\PoolActivity;
+
+/**
+ * Removes what a task leaves in the event loop, so that it cannot fail the next task that runs the loop.
+ *
+ * Libraries keep callbacks between tasks, for open connections for example, and unreference them. So only timers and
+ * deferred callbacks that would keep the loop running are cancelled. What was queued, as by `Amp\async()`, runs until
+ * it waits.
+ */
+final class LoopCallbacks
+{
+    /** Largest number of turns of the loop after one task. A callback could queue itself again and again. */
+    private const MAX_TURNS = 100;
+
+    private Driver $driver;
+
+    /** @var \SplQueue<mixed>|null callbacks that the loop runs next; null if the driver does not have this queue */
+    private ?\SplQueue $queue = null;
+
+    /** @var list<string> identifiers of the callbacks that stay */
+    private array $known = [];
+
+    private function __construct()
+    {
+        $this->useDriver();
+    }
+
+    /**
+     * Returns null as long as this process has not loaded the event loop.
+     *
+     * @param bool $isBeforeTasks whether no task has run, so that all callbacks stay
+     */
+    public static function find(bool $isBeforeTasks): ?self
+    {
+        if (!class_exists(EventLoop::class, false)) {
+            return null;
+        }
+        $callbacks = new self();
+        if ($isBeforeTasks) {
+            $callbacks->known = EventLoop::getIdentifiers();
+        }
+
+        return $callbacks;
+    }
+
+    /** Returns whether the last task has left anything. A worker with the loop calls it after every task. */
+    public function hasLeft(): bool
+    {
+        return ($this->queue !== null && !$this->queue->isEmpty()) || EventLoop::getIdentifiers() !== $this->known;
+    }
+
+    public function remove(): void
+    {
+        if (EventLoop::getDriver() !== $this->driver) {
+            $this->useDriver();
+        }
+        for ($turn = 0; $turn < self::MAX_TURNS; ++$turn) {
+            if ($this->queue?->isEmpty() === false) {
+                $this->runLoop(); // until a callback throws
+            } elseif (!$this->cancelTimers()) {
+                break;
+            }
+        }
+        $this->known = $this->driver->getIdentifiers();
+    }
+
+    private function useDriver(): void
+    {
+        $this->driver = EventLoop::getDriver();
+        $this->known = [];
+        $this->queue = null;
+        if ($this->driver instanceof AbstractDriver && property_exists(AbstractDriver::class, 'microtaskQueue')) {
+            $queue = (new \ReflectionProperty(AbstractDriver::class, 'microtaskQueue'))->getValue($this->driver);
+            $this->queue = $queue instanceof \SplQueue ? $queue : null;
+        }
+    }
+
+    /** @return bool whether there were any; then the end of a fiber may have left others */
+    private function cancelTimers(): bool
+    {
+        $ofPools = class_exists(PoolActivity::class, false) ? PoolActivity::timers() : [];
+        $left = array_diff($this->driver->getIdentifiers(), $this->known, $ofPools);
+        $ids = array_filter($left, $this->isReferencedTimer(...));
+        if ($ids === []) {
+            return false;
+        }
+        try {
+            array_map($this->driver->cancel(...), $ids);
+            gc_collect_cycles(); // ends the fibers that waited for them, which are cycles, now and not in another task
+        } catch (\Throwable $thrown) {
+            self::report($thrown);
+        }
+
+        return true;
+    }
+
+    private function isReferencedTimer(string $id): bool
+    {
+        $isTimer = match ($this->driver->getType($id)) {
+            CallbackType::Defer, CallbackType::Delay, CallbackType::Repeat => true,
+            default => false,
+        };
+
+        return $isTimer && $this->driver->isEnabled($id) && $this->driver->isReferenced($id);
+    }
+
+    private function runLoop(): void
+    {
+        $suspension = $this->driver->getSuspension();
+        $turn = $this->driver->defer(static fn() => $suspension->resume());
+        try {
+            $suspension->suspend();
+        } catch (UncaughtThrowable $uncaught) {
+            self::report($uncaught->getPrevious());
+        } finally {
+            $this->driver->cancel($turn);
+        }
+    }
+
+    private static function report(\Throwable $thrown): void
+    {
+        $thrown = $thrown instanceof UnhandledFutureError ? $thrown->getPrevious() ?? $thrown : $thrown;
+        error_log(
+            'A callback that a task left in the event loop threw ' . $thrown::class
+                . ": {$thrown->getMessage()} in {$thrown->getFile()}:{$thrown->getLine()}",
+        );
+    }
+}
