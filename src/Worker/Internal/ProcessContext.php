@@ -38,7 +38,9 @@ final class ProcessContext implements Context
     ) {
         $this->command = [PhpBinary::find($php), ...$options, __DIR__ . '/Process/main.php'];
         if (str_contains(implode('', $this->command), "\0")) { // NUL separates the words on the way to the launcher
-            throw new \ValueError('The command line of a worker contains a NUL byte. Check the ini setting memory_limit');
+            throw new \ValueError(
+                'The command line of a worker contains a NUL byte. Check the ini setting memory_limit',
+            );
         }
     }
 

@@ -102,7 +102,7 @@ final class Workers
         return $this->group->isOfRoot();
     }
 
-    /** Returns whether this process has other Composer autoloaders than the workers. Fast, as it runs for every task. */
+    /** Returns whether this process has other Composer autoloaders than the workers. Fast: it runs for every task. */
     public function haveFormerAutoloaders(): bool
     {
         return $this->group->haveAutoloadersChanged();
