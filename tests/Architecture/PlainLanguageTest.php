@@ -6,10 +6,13 @@ namespace Spindle\Tests\Architecture;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Tests\OwnDirectory;
 
 /** Examples for the check of plain language. */
 final class PlainLanguageTest extends TestCase
 {
+    use OwnDirectory;
+
     /** @return iterable<string, array{string, list<string>}> */
     public static function reportedComments(): iterable
     {
@@ -46,18 +49,29 @@ final class PlainLanguageTest extends TestCase
 
     public function testLongLinesAreReportedInCodeAndProse(): void
     {
-        $url = 'https://example.org/' . str_repeat('a', 100);
         $code = str_pad('$a = 1; ', 121, '// word ');
         $words = str_repeat('word ', 25);
 
         self::assertSame(
-            [['line' => 3, 'rule' => 'long line', 'text' => '121 columns']],
-            $this->check('Example.php', "<?php\n// {$url}\n{$code}\n"),
+            [['line' => 2, 'rule' => 'long line', 'text' => '121 columns']],
+            $this->check('Example.php', "<?php\n{$code}\n"),
         );
         self::assertSame(
             [['line' => 2, 'rule' => 'long line', 'text' => '126 columns']],
             $this->check('page.md', "| {$words} |\n{$words}x\n"),
         );
+    }
+
+    public function testALongLineMayBeAnExceptionWithAReason(): void
+    {
+        $url = 'https://example.org/' . str_repeat('a', 101);
+        file_put_contents($this->path('Example.php'), "<?php\n    // {$url}\n");
+        $reasons = ['// https://example.org/' => 'a URL', '// https://example.com/' => 'a URL'];
+
+        $language = new PlainLanguage($this->path(), ['Example.php' => $reasons]);
+
+        self::assertSame([], $language->check('Example.php'));
+        self::assertSame(['Example.php: // https://example.com/'], $language->unusedExceptions());
     }
 
     public function testProseIsReportedOutsideOfCode(): void
@@ -70,32 +84,26 @@ final class PlainLanguageTest extends TestCase
         );
     }
 
-    public function testNoCommentOfTheProjectIsReported(): void
+    public function testNothingOfTheProjectIsReported(): void
     {
         $language = new PlainLanguage(\dirname(__DIR__, 2));
         $reports = [];
         foreach ($language->files() as $file) {
-            foreach (str_ends_with($file, '.php') ? $language->check($file) : [] as $found) {
-                if ($found['rule'] !== 'long line') {
-                    $reports[] = "{$file}:{$found['line']}: {$found['rule']}: {$found['text']}";
-                }
+            foreach ($language->check($file) as $found) {
+                $reports[] = "{$file}:{$found['line']}: {$found['rule']}: {$found['text']}";
             }
         }
 
         self::assertSame([], $reports);
+        self::assertSame([], $language->unusedExceptions());
+        self::assertSame([], $language->sharedNames());
     }
 
     /** @return list<array{line: int, rule: string, text: string}> */
     private function check(string $file, string $text): array
     {
-        $folder = sys_get_temp_dir() . '/' . uniqid('spindle-language-', true);
-        mkdir($folder);
-        file_put_contents("{$folder}/{$file}", $text);
-        try {
-            return (new PlainLanguage($folder))->check($file);
-        } finally {
-            unlink("{$folder}/{$file}");
-            rmdir($folder);
-        }
+        file_put_contents($this->path($file), $text);
+
+        return (new PlainLanguage($this->path()))->check($file);
     }
 }
