@@ -78,7 +78,9 @@ final class SharedFlags
      */
     public static function removeStale(): void
     {
-        $segments = \function_exists('shmop_open') ? Warnings::suppressed(static fn(): array|false => @file('/proc/sysvipc/shm')) : false;
+        $segments = \function_exists('shmop_open')
+            ? Warnings::suppressed(static fn(): array|false => @file('/proc/sysvipc/shm'))
+            : false;
         foreach (\array_slice($segments === false ? [] : $segments, 1) as $segment) {
             // key, id, mode, size, pid of the creator, pid of the last user, attached
             $fields = array_map(\intval(...), (array) sscanf($segment, '%d %d %d %d %d %d %d'));

@@ -184,7 +184,8 @@ final class SourceFiles
         if ($file !== self::COMMAND_LINE_FILE || \PHP_SAPI !== 'cli') {
             return null;
         }
-        $arguments = explode("\0", (string) Warnings::suppressed(static fn(): string|false => @file_get_contents('/proc/self/cmdline')));
+        $commandLine = Warnings::suppressed(static fn(): string|false => @file_get_contents('/proc/self/cmdline'));
+        $arguments = explode("\0", (string) $commandLine);
         for ($at = 1; isset($arguments[$at]); ++$at) {
             $argument = $arguments[$at];
             if (\in_array($argument, ['-c', '-d', '--php-ini', '--define'], true)) {

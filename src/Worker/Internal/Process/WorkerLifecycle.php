@@ -144,7 +144,8 @@ final class WorkerLifecycle
     {
         $this->killSelfInFork();
         if (ob_get_level() !== 1) {
-            while (ob_get_level() > 1 && Warnings::suppressed(static fn(): bool => @ob_end_flush())); // a buffer that cannot be removed stays
+            // A buffer that cannot be removed stays.
+            while (ob_get_level() > 1 && Warnings::suppressed(static fn(): bool => @ob_end_flush()));
             if (ob_get_level() === 0) {
                 $this->captureOutput();
             }
