@@ -181,7 +181,7 @@ trait EndsWithItsOwner
             );
             $process->start();
             Eventually::holds(fn(): bool => $this->directories() !== [], 'there is a directory');
-            usleep($i * self::STARTING);
+            usleep($i * self::MICROSECONDS_INTO_START);
             posix_kill((int) $process->getPid(), \SIGKILL);
             $process->stop(0);
 

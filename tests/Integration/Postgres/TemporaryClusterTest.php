@@ -22,6 +22,9 @@ final class TemporaryClusterTest extends TestCase
     use EndsWithItsOwner;
     use LeavesNothing;
 
+    /** Microseconds after which a start is still in progress. */
+    private const MICROSECONDS_INTO_START = 40_000;
+
     public function testItAnswersOnItsUnixSocketAndWithThePasswordOnTcp(): void
     {
         $cluster = TemporaryCluster::start();

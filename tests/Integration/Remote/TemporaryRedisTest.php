@@ -23,6 +23,9 @@ final class TemporaryRedisTest extends TestCase
     use EndsWithItsOwner;
     use LeavesNothing;
 
+    /** Microseconds after which a start is still in progress. */
+    private const MICROSECONDS_INTO_START = 4_000;
+
     public function testItAnswersOnItsPortAndItsUnixSocketAndOnlyWithThePassword(): void
     {
         $redis = TemporaryRedis::start();
