@@ -61,7 +61,10 @@ trait ReportsFailures
         $executor = $this->executor();
         $before = (string) ini_set('unserialize_max_depth', '1');
         try {
-            $failed = self::failure(TaskFailedException::class, $executor->submit(static fn() => FailingTasks::withSecret('hush')));
+            $failed = self::failure(
+                TaskFailedException::class,
+                $executor->submit(static fn() => FailingTasks::withSecret('hush')),
+            );
             $results = iterator_to_array($executor->map([1, '2', null], static fn(mixed $value): mixed => $value));
             $refused = self::failure(
                 UnserializableException::class,
