@@ -48,6 +48,9 @@ final class ValueSerializer
     /** @var array<string, int> kind of objects, by class */
     private static array $kinds = [];
 
+    /** @var array<string, \ReflectionMethod> methods that serialize() calls, by class */
+    private static array $methods = [];
+
     /** @throws UnserializableException */
     public static function serialize(mixed $value, string $path): string
     {
@@ -299,14 +302,17 @@ final class ValueSerializer
      */
     private static function partsOf(object $value, int $kind, string $path): array
     {
-        $method = new \ReflectionMethod($value::class, $kind === self::SLEEP_METHOD ? '__sleep' : '__serialize');
+        $method = self::$methods[$value::class]
+            ??= new \ReflectionMethod($value::class, $kind === self::SLEEP_METHOD ? '__sleep' : '__serialize');
         if (str_starts_with($method->class, 'Random\\')) {
             return (array) $value; // the method returns values that PHP code cannot read, as of PHP 8.2
         }
-        $invoke = static fn(): mixed => $method->invoke($value);
-        $call = $method->isInternal() ? $invoke : static fn(): mixed => self::withoutSuspension($invoke, $path);
+        $maySuspend = $kind !== self::SERIALIZE_METHOD_OF_PHP && \Fiber::getCurrent() !== null;
+        $call = static fn(): mixed => $maySuspend
+            ? self::withoutSuspension(static fn(): mixed => $method->invoke($value), $path)
+            : $method->invoke($value);
         try {
-            $parts = (array) $call();
+            $parts = (array) ($maySuspend ? $call() : $method->invoke($value));
         } catch (UnserializableException $refused) {
             throw $refused;
         } catch (\Throwable $refused) {
