@@ -141,13 +141,10 @@ final class LauncherProcess
         $this->close();
     }
 
-    /** @return array<array-key, mixed> no environment and no unsent commands, because they may be secret */
+    /** @return array<string, mixed> without the environment and commands that are not sent, which may be secret */
     public function __debugInfo(): array
     {
-        return array_diff_key(
-            get_object_vars($this),
-            ['environment' => 0, 'gathered' => 0, 'unsent' => 0, 'frames' => 0],
-        );
+        return ['pid' => $this->pid, 'unsent' => $this->unsent(), 'closed' => $this->closed];
     }
 
     /** Whether this process started the launcher. A fork shares its pipes. */

@@ -7,8 +7,11 @@ namespace Spindle\Internal\Testing;
 /** The directory with all files of a temporary server, for this user only. */
 final class PrivateDirectory
 {
-    /** A Unix socket's path is limited to 107 bytes, on some systems to 103. */
-    private const MAX_PATH_BYTES = 85;
+    /**
+     * Longest directory for temporary files that is used. The path of a socket in a directory below it then has at
+     * most 103 bytes: "/spindle-postgres-", 12 digits and "/.s.PGSQL.65535" are 45. Linux allows 107, macOS 103.
+     */
+    private const MAX_TEMPORARY_DIRECTORY_BYTES = 58;
 
     public readonly string $path;
 
@@ -16,7 +19,7 @@ final class PrivateDirectory
     public function __construct(string $kind)
     {
         $temporary = realpath(sys_get_temp_dir());
-        $this->path = ($temporary === false || \strlen($temporary) > self::MAX_PATH_BYTES ? '/tmp' : $temporary)
+        $this->path = ($temporary === false || \strlen($temporary) > self::MAX_TEMPORARY_DIRECTORY_BYTES ? '/tmp' : $temporary)
             . "/spindle-{$kind}-"
             . bin2hex(random_bytes(6));
     }

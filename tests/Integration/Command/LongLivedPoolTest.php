@@ -18,6 +18,7 @@ use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Command\Output;
 use Spindle\Command\StartMethod;
+use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
@@ -260,6 +261,18 @@ final class LongLivedPoolTest extends TestCase
 
         self::assertSame(["second\n"], array_values($answers()));
         putenv('SPINDLE_TEST_NEWS');
+    }
+
+    public function testADumpOfALauncherHasNothingThatIsNotSentYet(): void
+    {
+        $none = static fn() => null;
+        $launcher = new LauncherProcess(null, 'auto', $this->path('files'), $none, $none);
+        $launcher->useEnvironment(['TOKEN' => 'hunter2']);
+        $launcher->queue('hunter3');
+        $dump = print_r($launcher, true);
+        $launcher->close();
+
+        self::assertStringNotContainsString('hunter', $dump);
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
