@@ -113,7 +113,10 @@ final class Impostor
     private function orders(string $greeting): string
     {
         if ($greeting[4] === \chr(WorkerProtocol::HOST)) {
-            return WorkerProtocol::frame(WorkerProtocol::START, 1, serialize($this->settings));
+            $inherited = ['directory' => '/', 'moved' => false, 'umask' => null, 'set' => [], 'unset' => []];
+            $settings = ['inherited' => $inherited] + $this->settings;
+
+            return WorkerProtocol::frame(WorkerProtocol::START, 1, serialize($settings));
         }
 
         return WorkerProtocol::frame(WorkerProtocol::CODE, 5, serialize(['f', 'touch']))
