@@ -140,8 +140,9 @@ final class LoopCallbacksTest extends TestCase
 
     public static function leaveQueued(): string
     {
-        EventLoop::queue(static fn() => throw new \RuntimeException('queued'));
-        EventLoop::queue(static fn() => throw new \RuntimeException('queued'));
+        for ($i = 0; $i < 300; ++$i) {
+            EventLoop::queue(static fn() => throw new \RuntimeException('queued'));
+        }
 
         return 'left';
     }

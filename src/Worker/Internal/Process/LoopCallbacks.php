@@ -9,7 +9,6 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\CallbackType;
 use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\Internal\AbstractDriver;
-use Revolt\EventLoop\UncaughtThrowable;
 use Spindle\Worker\Internal\PoolActivity;
 
 /**
@@ -68,7 +67,7 @@ final class LoopCallbacks
         }
         for ($turn = 0; $turn < self::MAX_TURNS; ++$turn) {
             if ($this->queue?->isEmpty() === false) {
-                $this->runLoop(); // until a callback throws
+                $this->runLoop();
             } elseif (!$this->cancelTimers()) {
                 break;
             }
@@ -116,16 +115,20 @@ final class LoopCallbacks
         return $isTimer && $this->driver->isEnabled($id) && $this->driver->isReferenced($id);
     }
 
+    /** Runs the loop once. An error handler of the application stays in use. */
     private function runLoop(): void
     {
+        $handler = $this->driver->getErrorHandler();
+        $this->driver->setErrorHandler($handler ?? self::report(...));
         $suspension = $this->driver->getSuspension();
         $turn = $this->driver->defer(static fn() => $suspension->resume());
         try {
             $suspension->suspend();
-        } catch (UncaughtThrowable $uncaught) {
-            self::report($uncaught->getPrevious());
+        } catch (\Throwable $broken) { // the loop cannot run, but the worker goes on
+            self::report($broken);
         } finally {
             $this->driver->cancel($turn);
+            $this->driver->setErrorHandler($handler);
         }
     }
 
