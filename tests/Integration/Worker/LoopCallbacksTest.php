@@ -233,8 +233,8 @@ final class LoopCallbacksTest extends TestCase
     public static function openPool(): void
     {
         self::$pool = new WorkerPool(1);
-        self::$pool->submit('strlen')->ignore();
-        self::$pool->submit(static fn(): bool => usleep(200_000) ?? true)->ignore();
+        self::$pool->submit(self::one(...))->ignore();
+        self::$pool->submit(self::pause(...))->ignore();
     }
 
     /** @return list<int> */
@@ -242,7 +242,14 @@ final class LoopCallbacksTest extends TestCase
     {
         \assert(self::$pool !== null);
 
-        return Future\await([self::$pool->submit(self::one(...)), self::$pool->submit(self::two(...))]);
+        $futures = [self::$pool->submit(self::one(...)), self::$pool->submit(self::two(...))];
+
+        return array_map(static fn(Future $future): int => $future->await(), $futures);
+    }
+
+    public static function pause(): void
+    {
+        usleep(200_000);
     }
 
     public static function one(): int

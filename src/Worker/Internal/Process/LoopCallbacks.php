@@ -28,7 +28,7 @@ final class LoopCallbacks
     /** @var \SplQueue<mixed>|null callbacks that the loop runs next; null if the driver does not have this queue */
     private ?\SplQueue $queue = null;
 
-    /** @var list<string> identifiers of the callbacks that stay */
+    /** @var array<string> identifiers of the callbacks that stay */
     private array $known = [];
 
     private function __construct()
