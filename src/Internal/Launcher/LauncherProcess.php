@@ -35,6 +35,9 @@ final class LauncherProcess
     /** How long to wait for the launcher to exit after hanging up, before it is killed, in nanoseconds. */
     private const CLOSE_TIMEOUT_NANOSECONDS = 5_000_000_000;
 
+    /** How long to read the last frames of a launcher that was asked to end, in nanoseconds. */
+    private const LAST_FRAMES_NANOSECONDS = 2_000_000_000;
+
     /** First and longest interval between two checks of a launcher that is about to exit, in microseconds. */
     private const MIN_EXIT_POLL_MICROSECONDS = 100;
     private const MAX_EXIT_POLL_MICROSECONDS = 5_000;
@@ -241,6 +244,33 @@ final class LauncherProcess
         }
         fclose($this->in);
         fclose($this->out);
+    }
+
+    /** Asks the launcher to end, and processes its frames until then: the last output of its processes. */
+    public function endAndRead(): void
+    {
+        if ($this->closed || !$this->isOurs()) {
+            return;
+        }
+        $this->sendEnd();
+        [$this->unsent, $this->written] = ['', 0];
+        $deadline = hrtime(true) + self::LAST_FRAMES_NANOSECONDS;
+        $pause = self::MIN_EXIT_POLL_MICROSECONDS;
+        while (!$this->closed && hrtime(true) < $deadline) {
+            $bytes = Warnings::read($this->out, self::READ_BYTES);
+            if ($bytes !== '' && $bytes !== false) {
+                try {
+                    $this->frames->feed($bytes);
+                } catch (MalformedFrameException) {
+                    return;
+                }
+            } elseif (feof($this->out)) {
+                return;
+            } else {
+                usleep($pause);
+                $pause = min(2 * $pause, self::MAX_EXIT_POLL_MICROSECONDS);
+            }
+        }
     }
 
     /** Asks the launcher to end and waits for that; returns immediately in a fork of the process that started it. */

@@ -34,6 +34,9 @@ interface Context
      */
     public function connected(WorkerLink $link, int $type, string $data): bool;
 
+    /** Ends all processes, and passes on what they have written, before {@see close()}. Takes a limited time. */
+    public function drain(): void;
+
     /** Ends all processes, and returns when they have ended. */
     public function close(): void;
 }

@@ -21,6 +21,10 @@ final class HostedContext implements Context, ContextEvents
     /** Seconds between two checks whether the host is stopped and therefore cannot end a worker. */
     private const CHECK_INTERVAL = 1.0;
 
+    /** How long to wait for the last output of forks whose sockets were closed; and the interval between checks. */
+    private const LAST_OUTPUT_NANOSECONDS = 100_000_000;
+    private const DRAIN_INTERVAL_MICROSECONDS = 500;
+
     private readonly ProcessContext $processes;
     private ?WorkerLink $link = null;
 
@@ -149,6 +153,17 @@ final class HostedContext implements Context, ContextEvents
         $this->pid = $pid[1];
 
         return true;
+    }
+
+    public function drain(): void
+    {
+        // A fork's standard error arrives through its host, which has passed on everything when it reports the end.
+        $deadline = hrtime(true) + self::LAST_OUTPUT_NANOSECONDS;
+        while ($this->kind === 'fork' && $this->link !== null && $this->workers !== [] && hrtime(true) < $deadline) {
+            $this->link->readAll();
+            usleep(self::DRAIN_INTERVAL_MICROSECONDS);
+        }
+        $this->processes->drain();
     }
 
     public function close(): void

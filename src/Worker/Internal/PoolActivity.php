@@ -128,7 +128,7 @@ final class PoolActivity
         }
         $this->stopping = true;
         if ($this->released) {
-            $this->workers->close(); // at once, because the loop may never run again
+            $this->workers->close(true); // at once, because the loop may never run again
             $this->end();
 
             return;

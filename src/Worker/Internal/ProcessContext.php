@@ -21,6 +21,9 @@ final class ProcessContext implements Context
 
     private ?LauncherProcess $launcher = null;
 
+    /** Whether only the last output is passed on, and no end. */
+    private bool $isDraining = false;
+
     /** @var list<string> command line of a worker */
     private readonly array $command;
 
@@ -42,6 +45,12 @@ final class ProcessContext implements Context
                 'The command line of a worker contains a NUL byte. Check the ini setting memory_limit',
             );
         }
+    }
+
+    /** Passes on the last output when the script ends while tasks run: the pool is not closed then. */
+    public function __destruct()
+    {
+        $this->drain();
     }
 
     public function start(int $id, #[\SensitiveParameter] array $settings): void
@@ -74,10 +83,17 @@ final class ProcessContext implements Context
         return false;
     }
 
+    public function drain(): void
+    {
+        $this->isDraining = true;
+        $this->launcher?->endAndRead();
+    }
+
     public function close(): void
     {
         $this->launcher?->close();
         $this->launcher = null;
+        $this->isDraining = false;
     }
 
     private function launch(): LauncherProcess
@@ -141,6 +157,9 @@ final class ProcessContext implements Context
                 $this->events->printed($id, $bytes, $isError === 1);
             }
         }
+        if ($this->isDraining) {
+            return;
+        }
         $this->events->ended(
             $id,
             $exit['code'] < 0 ? null : $exit['code'],
@@ -151,6 +170,9 @@ final class ProcessContext implements Context
 
     private function died(string $how): void
     {
+        if ($this->isDraining) {
+            return;
+        }
         $this->close();
         $this->events->lost($how);
     }

@@ -312,10 +312,11 @@ final class TaskDispatcher
         $this->activity->close();
     }
 
-    public function kill(): void
+    /** @param bool $drains whether to pass on output of tasks that has not arrived yet */
+    public function kill(bool $drains = false): void
     {
         $workers = $this->workers->all();
-        $this->workers->close();
+        $this->workers->close($drains);
         $this->failAll($workers, PoolClosedException::killed());
         $this->activity->end();
     }
@@ -330,7 +331,7 @@ final class TaskDispatcher
             $this->workers->all(),
             static fn(WorkerHandle $worker): bool => $worker->stream?->get() !== null,
         ) !== [];
-        $this->submissions->open() > 0 || $isRead ? $this->activity->release() : $this->kill();
+        $this->submissions->open() > 0 || $isRead ? $this->activity->release() : $this->kill(true);
     }
 
     /**

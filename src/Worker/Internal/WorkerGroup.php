@@ -84,9 +84,16 @@ final class WorkerGroup implements ContextEvents
         return ProcessCredentials::areOfRoot($this->credentials);
     }
 
-    /** Ends all workers of the group, and returns when they have ended. */
-    public function close(): void
+    /**
+     * Ends all workers of the group, and returns when they have ended.
+     *
+     * @param bool $drains whether to pass on output that has not arrived yet
+     */
+    public function close(bool $drains = false): void
     {
+        if ($drains) {
+            $this->context->drain();
+        }
         $this->startup->close();
         $this->context->close();
     }

@@ -238,8 +238,12 @@ final class Workers
         }
     }
 
-    /** Ends all workers, and returns when they have ended. */
-    public function close(): void
+    /**
+     * Ends all workers, and returns when they have ended.
+     *
+     * @param bool $drains whether to pass on output of tasks that has not arrived yet
+     */
+    public function close(bool $drains = false): void
     {
         $this->closed = true;
         $this->backoff->endPause();
@@ -253,7 +257,7 @@ final class Workers
         }
         foreach ([$this->group, ...$this->retired] as $group) {
             $group->workers = [];
-            $group->close(); // also closes connections that wait to be accepted
+            $group->close($drains); // also closes connections that wait to be accepted
         }
         $this->retired = [];
         foreach ($workers as $worker) {

@@ -34,6 +34,8 @@ final class TaskDispatcherTest extends TestCase
                 return false;
             }
 
+            public function drain(): void {}
+
             public function close(): void {}
         };
         $options = new WorkerPoolOptions();

@@ -22,6 +22,10 @@ final class JobScheduler
     /** Bytes of captured output after which a piece is sent. */
     private const PIECE_BYTES = 1 << 16;
 
+    /** Nanoseconds after the end of all processes in which their exits are collected; and for the last frames. */
+    private const LAST_OUTPUT_NANOSECONDS = 20_000_000;
+    private const LAST_FRAMES_NANOSECONDS = 500_000_000;
+
     /** Bytes of RUN's payload before its strings. */
     private const RUN_HEAD_BYTES = 32;
 
@@ -85,6 +89,7 @@ final class JobScheduler
             }
         }
         $this->termination->endAll();
+        $this->sendRest();
     }
 
     public function received(string $bytes): void
@@ -349,6 +354,22 @@ final class JobScheduler
             $job->memoryPeak,
             \strlen($job->stdout),
         ) . $job->stdout . $job->stderr);
+    }
+
+    /** Sends the last output, for a pool that still reads. */
+    private function sendRest(): void
+    {
+        $deadline = hrtime(true) + self::LAST_OUTPUT_NANOSECONDS;
+        while ($this->running !== [] && hrtime(true) < $deadline) {
+            $this->backend->awaitExit(1_000_000); // reads the rest of the output of each process
+        }
+        $deadline = hrtime(true) + self::LAST_FRAMES_NANOSECONDS;
+        while ($this->backlog !== '' && hrtime(true) < $deadline) {
+            $this->backlog = $this->backend->send($this->backlog);
+            if ($this->backlog !== '') {
+                $this->backend->wait(hrtime(true) + self::LAST_OUTPUT_NANOSECONDS, true);
+            }
+        }
     }
 
     private function queueFrame(int $type, int $job, string $payload): void
