@@ -34,7 +34,7 @@ final class PoolClosedException extends \RuntimeException implements SpindleExce
     public static function closedBeforeInputEnd(): self
     {
         return new self(
-            'The pool was closed before all of the input was read. The results of what was read came before',
+            'The pool was closed before the end of the input was reached. The results of what was read came before',
         );
     }
 

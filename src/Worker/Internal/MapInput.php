@@ -122,7 +122,7 @@ final class MapInput
         if (!$this->exhausted) {
             $this->exhausted = true;
             $this->suspended = $this->pulling;
-            $this->failure = $failure;
+            $this->failure = $this->isReadCompletely() ? null : $failure;
         }
     }
 
@@ -145,6 +145,12 @@ final class MapInput
     public function isOver(): bool
     {
         return $this->exhausted && $this->tasks === [];
+    }
+
+    /** Returns whether all values were read; false if only another read from an iterator could tell. */
+    private function isReadCompletely(): bool
+    {
+        return \is_array($this->input) && $this->pulled + \count($this->tasks) === $this->count;
     }
 
     private function pull(): void

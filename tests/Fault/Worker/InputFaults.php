@@ -88,7 +88,7 @@ trait InputFaults
             sort($results);
 
             self::assertStringContainsString(
-                'closed before all of the input was read',
+                'closed before the end of the input was reached',
                 (string) $thrown?->getMessage(),
             );
             self::assertSame($count === 0 ? [] : array_map(TaskFunctions::square(...), range(0, $count - 1)), $results);

@@ -51,7 +51,8 @@ final class LastOutputTest extends TestCase
         $process = new Process([\PHP_BINARY, '-d', 'display_errors=stderr', '-d', 'log_errors=0', $file]);
         $process->run();
 
-        self::assertSame(self::BYTES, substr_count($process->getOutput(), 'o'));
-        self::assertSame(str_repeat('e', self::BYTES), substr($process->getErrorOutput(), 0, self::BYTES));
+        $errors = preg_replace('/Spindle: .*\n/', '', $process->getErrorOutput()); // the report about unfinished tasks
+        self::assertSame(self::BYTES, \strlen($process->getOutput()));
+        self::assertSame(self::BYTES, \strlen((string) $errors));
     }
 }

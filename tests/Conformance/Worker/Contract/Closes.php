@@ -49,6 +49,22 @@ trait Closes
         Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($pid), 'its process has ended');
     }
 
+    public function testALoopWhoseArrayWasReadCompletelyDoesNotFailWhenThePoolIsClosed(): void
+    {
+        foreach (['map', 'mapUnordered'] as $method) {
+            $pool = $this->pool(1);
+            $pool->submit(Number::answer(...))->await();
+            $results = [];
+            $loop = $method === 'map' ? $pool->map([1, 2], abs(...)) : $pool->mapUnordered([1, 2], abs(...));
+            foreach ($loop as $result) {
+                $results[] = $result;
+                $pool->close(); // the second value was read before the first result arrived
+            }
+
+            self::assertSame([1, 2], $results);
+        }
+    }
+
     public function testWorkersThatAreStillComingDoNotKeepAKilledPoolWaiting(): void
     {
         $took = \INF;
@@ -109,7 +125,7 @@ trait Closes
         );
         $closing?->await();
 
-        self::assertStringContainsString('before all of the input was read', $thrown->getMessage());
+        self::assertStringContainsString('before the end of the input was reached', $thrown->getMessage());
         self::assertSame(range(0, 2 * \count($values) - 2, 2), $values);
     }
 
