@@ -35,13 +35,33 @@ final class LastOutputTest extends TestCase
     #[DataProvider('endings')]
     public function testOutputOfFinishedTasksIsPrinted(string $context, string $ending): void
     {
+        $process = $this->script("new WorkerPoolOptions(WorkerContext::{$context}, grace: 0.1)", $ending);
+
+        $errors = preg_replace('/Spindle: .*\n/', '', $process->getErrorOutput()); // the report about unfinished tasks
+        self::assertSame(self::BYTES, \strlen($process->getOutput()));
+        self::assertSame(self::BYTES, \strlen((string) $errors));
+    }
+
+    public function testACallbackGetsTheOutputOfAPoolThatTheGarbageCollectorDestroys(): void
+    {
+        $process = $this->script(
+            'new WorkerPoolOptions(onOutput: static fn(string $bytes, bool $isError) => $isError || print($bytes))',
+            '$cycle = new stdClass(); $cycle->of = [$cycle, $pool]; unset($cycle, $pool); gc_collect_cycles(); exit(0);',
+        );
+
+        self::assertSame(self::BYTES, \strlen($process->getOutput()));
+        self::assertSame('', $process->getErrorOutput());
+    }
+
+    private function script(string $options, string $ending): Process
+    {
         $autoloader = var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true);
         $bytes = self::BYTES;
         $file = $this->file('script.php', <<<PHP
             <?php
             use Spindle\\Worker\\{WorkerContext, WorkerPool, WorkerPoolOptions};
             require {$autoloader};
-            \$pool = new WorkerPool(1, options: new WorkerPoolOptions(WorkerContext::{$context}, grace: 0.1));
+            \$pool = new WorkerPool(1, options: {$options});
             \$pool->submit(static function (): void {
                 file_put_contents('php://stdout', str_repeat('o', {$bytes}));
                 file_put_contents('php://stderr', str_repeat('e', {$bytes}));
@@ -51,8 +71,6 @@ final class LastOutputTest extends TestCase
         $process = new Process([\PHP_BINARY, '-d', 'display_errors=stderr', '-d', 'log_errors=0', $file]);
         $process->run();
 
-        $errors = preg_replace('/Spindle: .*\n/', '', $process->getErrorOutput()); // the report about unfinished tasks
-        self::assertSame(self::BYTES, \strlen($process->getOutput()));
-        self::assertSame(self::BYTES, \strlen((string) $errors));
+        return $process;
     }
 }
