@@ -136,9 +136,9 @@ final class WorkerPool implements Executor, Statistics
     /**
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
-     * A running map() yields the results of the input that it has read. It then throws PoolClosedException unless it has
-     * reached the end of the input. Only another read shows that for an iterator, and a closed pool reads no more. For a
-     * generator task, close() waits until its items were read or the generator was released.
+     * A running map() yields the results of the input that it has read. It then throws PoolClosedException unless it
+     * has reached the end of the input. Only another read shows that for an iterator, and a closed pool reads no more.
+     * For a generator task, close() waits until its items were read or the generator was released.
      */
     public function close(): void
     {

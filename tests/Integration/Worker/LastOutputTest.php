@@ -46,7 +46,7 @@ final class LastOutputTest extends TestCase
     {
         $process = $this->script(
             'new WorkerPoolOptions(onOutput: static fn(string $bytes, bool $isError) => $isError || print($bytes))',
-            '$cycle = new stdClass(); $cycle->of = [$cycle, $pool]; unset($cycle, $pool); gc_collect_cycles(); exit(0);',
+            '$cycle = new stdClass(); $cycle->of = [$cycle, $pool]; unset($cycle, $pool); gc_collect_cycles(); exit;',
         );
 
         self::assertSame(self::BYTES, \strlen($process->getOutput()));
