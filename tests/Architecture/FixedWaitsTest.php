@@ -52,6 +52,7 @@ final class FixedWaitsTest extends TestCase
         'Integration/Command/ResourceUseTest.php::testAPoolWhoseCommandsSleepUsesNoTime' => 'CPU time of a second',
         'Integration/Http/StatusPageTest.php::handle' => 'a handler under test',
         'Integration/Runner/Fixture/Leaves.php::testLeavesMuchAndHangs' => 'a test that hangs, which the runner ends',
+        'Integration/Worker/LoopCallbacksTest.php::pause' => 'a task under test that is open when the next one runs',
         'Unit/Http/Server/LoopLagTest.php::testItLooksByItself' => 'what blocks the event loop is what is noticed',
     ];
 

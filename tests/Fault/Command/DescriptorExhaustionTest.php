@@ -119,7 +119,7 @@ final class DescriptorExhaustionTest extends TestCase
 
         self::assertIsString($message);
         self::assertStringContainsString('1000 commands at once', $message);
-        self::assertMatchesRegularExpression('/it can run \d+ at once through ' . $start->value . '/', $message);
+        self::assertMatchesRegularExpression('/It can run \d+ at once with ' . $start->value . '/', $message);
         self::assertSame($message, $resized, 'a running pool is told the same');
         self::assertFileDoesNotExist($this->path('started'));
     }
