@@ -4,12 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** The directory with all files of a temporary server, for this user only. */
+/** The directory with all files of a temporary server. Only the current user can access it. */
 final class PrivateDirectory
 {
     /**
-     * Longest directory for temporary files that is used. The path of a socket in a directory below it then has at
-     * most 103 bytes: "/spindle-postgres-", 12 digits and "/.s.PGSQL.65535" are 45. Linux allows 107, macOS 103.
+     * Maximum length of the system's temporary directory; with a longer path, /tmp is used. The path of a server's
+     * socket then has at most 103 bytes: "/spindle-postgres-", 12 digits and "/.s.PGSQL.65535" have 45 bytes. Linux
+     * allows 107 bytes, and macOS 103.
      */
     private const MAX_TEMPORARY_DIRECTORY_BYTES = 58;
 
@@ -19,13 +20,14 @@ final class PrivateDirectory
     public function __construct(string $kind)
     {
         $temporary = realpath(sys_get_temp_dir());
-        $this->path = ($temporary === false || \strlen($temporary) > self::MAX_TEMPORARY_DIRECTORY_BYTES ? '/tmp' : $temporary)
-            . "/spindle-{$kind}-"
-            . bin2hex(random_bytes(6));
+        $isUsable = $temporary !== false && \strlen($temporary) <= self::MAX_TEMPORARY_DIRECTORY_BYTES;
+        $this->path = ($isUsable ? $temporary : '/tmp') . "/spindle-{$kind}-" . bin2hex(random_bytes(6));
     }
 
     /**
-     * @param string ...$folders within it
+     * Creates the directory and folders within it.
+     *
+     * @param string ...$folders names of the folders
      *
      * @throws ServerException
      */
@@ -46,7 +48,9 @@ final class PrivateDirectory
     }
 
     /**
-     * @return string path of the file, which is for this user only
+     * Writes a file that only the current user can access.
+     *
+     * @return string path of the file
      *
      * @throws ServerException
      */
@@ -67,6 +71,8 @@ final class PrivateDirectory
     }
 
     /**
+     * Copies a file into the directory. Only the current user can access the copy.
+     *
      * @return string path of the copy
      *
      * @throws ServerException
