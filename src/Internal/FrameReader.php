@@ -6,25 +6,28 @@ namespace Spindle\Internal;
 
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** Splits the bytes of a pipe into the frames of {@see LauncherProtocol}, however the bytes arrive. */
+/** Splits bytes from a pipe into frames of {@see LauncherProtocol}. The bytes may arrive in pieces of any size. */
 final class FrameReader
 {
     /** Bytes after the last complete frame. */
     private string $rest = '';
 
-    /** Minimum length of the rest before it is split, so that a long frame is not copied with each piece. */
+    /** Length of the rest at which it is split next: that of a header or of a frame. Each split copies the rest. */
     private int $needed = LauncherProtocol::HEADER_BYTES;
 
     private bool $feeding = false;
+
+    /** Bytes that each frame must begin with, before its length. */
     private string $magic = '';
 
     /**
-     * @param \Closure(int, int, string, int, int): void $frame   type, job, and payload: bytes, offset, length
-     * @param int $maxFrameBytes maximum length; a longer frame is malformed
+     * @param \Closure(int, int, string, int, int): void $onFrame called for each frame: type, job, and payload as
+     *                                                            bytes, offset and length
+     * @param int $maxFrameBytes maximum length of a frame; a longer frame is malformed
      */
-    public function __construct(private readonly \Closure $frame, public int $maxFrameBytes = \PHP_INT_MAX) {}
+    public function __construct(private readonly \Closure $onFrame, public int $maxFrameBytes = \PHP_INT_MAX) {}
 
-    /** Requires these bytes before the length of each later frame. The callback may call this for the next frames. */
+    /** Requires `$magic` before the length of each later frame. The callback for a frame may call this. */
     public function expect(string $magic): void
     {
         $this->magic = $magic;
@@ -32,10 +35,12 @@ final class FrameReader
     }
 
     /**
-     * Passes on complete frames in order. Bytes fed while a callback suspends wait for it. After a callback has thrown,
-     * the next call passes on the frames behind.
+     * Adds bytes, and calls the callback for each complete frame, in order.
      *
-     * @throws MalformedFrameException after the valid frames; the bytes that follow can't be split, so feed no more
+     * While a callback is suspended, further bytes are only stored. After a callback has thrown, the next call continues
+     * with the next frame.
+     *
+     * @throws MalformedFrameException after all valid frames were passed on. The reader can't be used after that
      */
     public function feed(string $bytes): void
     {
@@ -53,7 +58,7 @@ final class FrameReader
         }
     }
 
-    /** Number of bytes that the incomplete frame needs, or the next header. */
+    /** Returns the number of bytes that are missing from the incomplete frame, or from the next header. */
     public function missing(): int
     {
         return $this->needed - \strlen($this->rest);
@@ -81,7 +86,7 @@ final class FrameReader
                 }
                 $payload = $at + $before + LauncherProtocol::HEADER_BYTES;
                 $at += $before + 4 + $header['length'];
-                ($this->frame)($header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
+                ($this->onFrame)($header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
             }
         } finally {
             $this->rest = substr($bytes, $at) . $this->rest;

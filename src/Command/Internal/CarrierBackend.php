@@ -40,7 +40,7 @@ final class CarrierBackend implements CommandBackend
         private readonly \Closure $lost,
     ) {}
 
-    public function refresh(int $concurrency): void
+    public function prepare(int $concurrency): void
     {
         $this->concurrency = $concurrency;
     }
@@ -71,7 +71,7 @@ final class CarrierBackend implements CommandBackend
         $this->fillSlots();
     }
 
-    public function unsent(): int
+    public function unsentBytes(): int
     {
         return 0;
     }
@@ -93,7 +93,7 @@ final class CarrierBackend implements CommandBackend
         return array_map(static fn(array $carried): PendingCommand => $carried[0], $this->carried);
     }
 
-    public function resize(int $concurrency, int $before): void
+    public function resize(int $concurrency, int $previousConcurrency): void
     {
         $this->concurrency = $concurrency;
         $this->fillSlots();

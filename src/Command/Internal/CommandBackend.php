@@ -4,58 +4,67 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
+use Spindle\Command\CommandCarrier;
 use Spindle\LauncherException;
 
-/** An implementation that runs the commands of a pool: launchers on this machine, or a carrier. */
+/** Runs the commands of a pool: in launchers on this machine, or through a carrier ({@see CommandCarrier}). */
 interface CommandBackend
 {
-    /** @throws LauncherException */
-    public function refresh(int $concurrency): void;
+    /**
+     * Prepares for the commands of a run. Launchers that have died are replaced.
+     *
+     * @throws LauncherException when a launcher can't be started
+     */
+    public function prepare(int $concurrency): void;
 
     /**
-     * Takes a command. It is sent by {@see flush()}, or earlier.
+     * Accepts a command, which runs as soon as a slot is free. {@see flush()} sends it, if nothing has sent it before.
      *
-     * @throws LauncherException
+     * @throws LauncherException when a launcher can't be started
+     * @throws \ValueError       when a carrier can't encode the command
      */
     public function assign(PendingCommand $pending, int $concurrency): void;
 
-    /** Ends the command or takes it from the queue. Sent by {@see flush()}. */
+    /** Ends the command, or removes it from the queue. {@see flush()} sends the request. */
     public function cancel(PendingCommand $pending): void;
 
-    /** Takes the command from the queue if it does not run. Sent by {@see flush()}. */
+    /** Removes the command from the queue unless it is running. {@see flush()} sends the request. */
     public function withdraw(PendingCommand $pending): void;
 
     /** Frees the slot of a command that has ended. */
     public function release(PendingCommand $pending): void;
 
-    /** Bytes that were not sent or not received yet. */
-    public function unsent(): int;
+    /** Returns the number of bytes that {@see flush()} has still to send, or that launchers have not read. */
+    public function unsentBytes(): int;
 
+    /** Sends queued commands and requests. */
     public function flush(): void;
 
     /** @return array<int, PendingCommand> all pending commands, by id */
     public function commands(): array;
 
-    /** @return array<int, PendingCommand> commands that run, as far as known without asking, by id */
+    /** @return array<int, PendingCommand> commands that are probably running; launchers are not asked; by id */
     public function running(): array;
 
     /**
-     * @param int $before former concurrency
+     * Changes the number of slots.
      *
-     * @throws LauncherException
+     * @throws LauncherException when the descriptor limit is too low for the concurrency
      */
-    public function resize(int $concurrency, int $before): void;
+    public function resize(int $concurrency, int $previousConcurrency): void;
 
     /**
-     * Returns how many commands can run at once.
+     * Returns the largest possible concurrency.
      *
-     * @throws LauncherException
+     * @param int $concurrency present concurrency, for launchers that have to be started
+     *
+     * @throws LauncherException when a launcher can't be started
      */
     public function capacity(int $concurrency): int;
 
-    /** Ends and removes all commands. */
+    /** Ends and forgets all commands. Their owners are not notified. */
     public function close(): void;
 
-    /** Suspends until the commands that {@see close()} ended have ended, if another process ends them. */
+    /** Suspends until the carrier has ended the commands that {@see close()} cancelled. */
     public function awaitEnd(): void;
 }

@@ -161,7 +161,7 @@ final class CommandDispatcher
             $this->environment = $environment; // an unchanged array stays the same one, which compares fast
         }
         $this->owners[$owner] = $this->environment;
-        $this->backend->refresh($this->concurrency);
+        $this->backend->prepare($this->concurrency);
 
         return ++$this->lane;
     }
@@ -209,9 +209,9 @@ final class CommandDispatcher
     }
 
     /** Bytes that {@see flush()} has not sent, or that launchers have not received. */
-    public function unsent(): int
+    public function unsentBytes(): int
     {
-        return $this->backend->unsent();
+        return $this->backend->unsentBytes();
     }
 
     public function flush(): void
@@ -359,7 +359,7 @@ final class CommandDispatcher
             return;
         }
         if ($type === LauncherProtocol::REFUSED) {
-            $this->launcherFailed($launcher, $this->launchers->tooMany($this->concurrency));
+            $this->launcherFailed($launcher, $this->launchers->tooManyException($this->concurrency));
 
             return;
         }
@@ -490,7 +490,7 @@ final class CommandDispatcher
         if (
             \ord($bytes[$at]) === LauncherProtocol::EXHAUSTED && self::mayRepeat($pending)
         ) {
-            $this->launchers->markExhausted($pending);
+            $this->launchers->takeBackExhausted($pending);
             $this->startDelay?->schedule();
             // A command of another launcher or another process on this machine may free what is missing.
             if (

@@ -9,39 +9,42 @@ use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 
-/** A launcher and its pending commands. */
+/** A launcher and the pending commands that were assigned to it. */
 final class Launcher
 {
-    /** Maximum number of commands that may run here at once. */
+    /** Maximum number of commands that this launcher runs at once. */
     public int $share = 0;
 
     /** Whether the launcher has reported that it is ready. Until then, it starts nothing. */
     public bool $isReady = false;
 
-    /** Whether the launcher could not start the last command, for lack of descriptors or processes. */
+    /** Whether the launcher could not start its last command for lack of descriptors or processes. */
     public bool $exhausted = false;
 
-    /** @var array<int, PendingCommand> pending commands of this launcher, by id */
+    /** @var array<int, PendingCommand> pending commands of this launcher, by id, in the order of assignment */
     public array $commands = [];
 
     private readonly LauncherProcess $process;
 
-    /** Number of commands that were asked back and have not been returned yet. */
-    private int $moving = 0;
+    /** Number of commands that this launcher was asked to return and has neither returned nor started. */
+    private int $movingCount = 0;
 
     /**
-     * @param string                                           $files prefix of the paths of the pool's temporary files
-     * @param \Closure(self, int, int, string, int, int): void $frame type, job, and payload: bytes, offset, length
-     * @param \Closure(self, string): void                     $died  called with the reason of the launcher's death
-     * @param \Closure(self): void                             $onFork  called in a fork of this process, without frames
+     * @param string                                           $temporaryFilePrefix beginning of the paths of all
+     *                                                         temporary files of this process
+     * @param \Closure(self, int, int, string, int, int): void $onFrame called for each frame: type, job, and payload as
+     *                                                         bytes, offset and length
+     * @param \Closure(self, string): void                     $onDeath called with the cause of the launcher's death
+     * @param \Closure(self): void                             $onFork  called once in a fork of this process, in place
+     *                                                         of the other callbacks
      *
      * @throws LauncherException when the process can't be started
      */
     public function __construct(
         CommandPoolOptions $options,
-        string $files,
-        \Closure $frame,
-        \Closure $died,
+        string $temporaryFilePrefix,
+        \Closure $onFrame,
+        \Closure $onDeath,
         \Closure $onFork,
     ) {
         // The callbacks hold only weak references, so that a pool without any other reference is destroyed.
@@ -49,17 +52,17 @@ final class Launcher
         $this->process = new LauncherProcess(
             $options->php,
             $options->start->value,
-            $files,
-            static function (int $type, int $job, string $bytes, int $at, int $length) use ($weak, $frame): void {
+            $temporaryFilePrefix,
+            static function (int $type, int $job, string $bytes, int $at, int $length) use ($weak, $onFrame): void {
                 $launcher = $weak->get();
                 if ($launcher !== null) {
-                    $frame($launcher, $type, $job, $bytes, $at, $length);
+                    $onFrame($launcher, $type, $job, $bytes, $at, $length);
                 }
             },
-            static function (string $how) use ($weak, $died): void {
+            static function (string $how) use ($weak, $onDeath): void {
                 $launcher = $weak->get();
                 if ($launcher !== null) {
-                    $died($launcher, $how);
+                    $onDeath($launcher, $how);
                 }
             },
             static function () use ($weak, $onFork): void {
@@ -71,18 +74,19 @@ final class Launcher
         );
     }
 
-    /** Returns whether this process started the launcher. In a fork of that process, the result is false. */
+    /** Returns whether this process started the launcher. Returns false in a fork of that process. */
     public function isOurs(): bool
     {
         return $this->process->isOurs();
     }
 
-    /** Keeps the event loop running without pending commands, because a fiber waits for a frame of this launcher. */
+    /** Keeps the event loop running until {@see releaseLoop()}, because a fiber waits for a frame of this launcher. */
     public function keepLoop(): void
     {
         $this->process->keepLoop();
     }
 
+    /** Lets the event loop end, unless this launcher has commands. */
     public function releaseLoop(): void
     {
         if ($this->commands === []) {
@@ -90,13 +94,13 @@ final class Launcher
         }
     }
 
-    /** Returns the number of commands beyond the share; negative when slots are free. */
+    /** Returns the number of commands beyond the share. The result is negative when slots are free. */
     public function excess(): int
     {
         return \count($this->commands) - $this->share;
     }
 
-    /** Takes a command. The event loop runs as long as the launcher has one. */
+    /** Adds a command. The event loop keeps running as long as the launcher has commands. */
     public function add(PendingCommand $pending): void
     {
         if ($this->commands === []) {
@@ -107,31 +111,35 @@ final class Launcher
         $pending->launcher = $this;
     }
 
-    /** @param array<array-key, string> $variables for the commands that follow; sent with them if changed */
+    /**
+     * Sets the environment of the commands that are queued from now on.
+     *
+     * @param array<array-key, string> $variables
+     */
     public function useEnvironment(array $variables): void
     {
         $this->process->useEnvironment($variables);
     }
 
-    /** Collects frames for the next {@see send()}. */
+    /** Keeps frames for the next {@see send()}. */
     public function queue(string $frames): void
     {
         $this->process->queue($frames);
     }
 
-    /** Sends the collected frames, then these. Bytes that the pipe can't hold now follow as soon as it can. */
+    /** Sends the queued frames, then `$frames`. What the pipe has no space for is sent when the launcher has read. */
     public function send(string $frames = ''): void
     {
         $this->process->send($frames);
     }
 
-    /** Bytes that were collected but not sent, or that the launcher has not received. */
-    public function unsent(): int
+    /** Returns the number of bytes that are queued, or that the pipe had no space for. */
+    public function unsentBytes(): int
     {
-        return $this->process->unsent();
+        return $this->process->unsentBytes();
     }
 
-    /** Processes the frames that have arrived, and notices when the launcher has died. */
+    /** Reads frames that have arrived. Notices whether the launcher has died. */
     public function read(): void
     {
         $this->process->read();
@@ -146,32 +154,37 @@ final class Launcher
         $this->releaseLoop();
     }
 
-    /** Notes that a command has started; if it was asked back, it stays. */
+    /** Records that a command has started. If the launcher was asked to return it, it stays here. */
     public function started(PendingCommand $pending): void
     {
         $pending->started = true;
         $this->cancelMove($pending);
     }
 
-    /** Number of commands that wait for a slot and were not asked back. */
-    public function waiting(): int
+    /** Returns the number of commands that wait for a slot and were not asked back; below 1 if there are none. */
+    public function waitingCount(): int
     {
-        return $this->excess() - $this->moving;
+        return $this->excess() - $this->movingCount;
     }
 
-    /** Number of commands that were asked back and have not been returned yet. */
-    public function moving(): int
+    /** Returns the number of commands that were asked back and were neither returned nor started. */
+    public function movingCount(): int
     {
-        return $this->moving;
+        return $this->movingCount;
     }
 
-    /** Asks a waiting command back, for another launcher: the last one, because it would wait longest. */
+    /**
+     * Queues a request to return a command for another launcher. It is the last waiting command, because that would
+     * wait longest.
+     *
+     * @return bool false when no command waits
+     */
     public function askBack(): bool
     {
         for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {
             if (!$pending->moving && !$pending->started) {
                 $pending->moving = true;
-                ++$this->moving;
+                ++$this->movingCount;
                 $this->queue(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $pending->id));
 
                 return true;
@@ -181,23 +194,24 @@ final class Launcher
         return false;
     }
 
-    /** Asks the launcher to end, without waiting for that. */
+    /** Asks the launcher to exit. Does not wait for its exit. */
     public function requestEnd(): void
     {
         $this->process->requestEnd();
     }
 
-    /** Asks the launcher to end and waits for that; returns immediately in a fork of the process that started it. */
+    /** Asks the launcher to exit and blocks until it has. In a fork, only closes the fork's ends of the pipes. */
     public function close(): void
     {
         $this->process->close();
     }
 
+    /** Forgets that the command was asked back. */
     private function cancelMove(PendingCommand $pending): void
     {
         if ($pending->moving) {
             $pending->moving = false;
-            --$this->moving;
+            --$this->movingCount;
         }
     }
 }

@@ -27,59 +27,68 @@ final class Launchers implements CommandBackend
     private const COMMANDS_PER_LAUNCHER = 4;
     private const MAX_LAUNCHERS = 4;
 
-    /** Maximum deaths per launcher without a finished command in between. After more, no launcher is started. */
+    /**
+     * Maximum number of deaths since a command ended last, for each launcher of the pool. After more deaths, the
+     * commands of a dead launcher fail instead of moving to another launcher.
+     */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Maximum deaths of launchers that never were ready, per launcher; and the period that counts, in nanoseconds. */
+    /**
+     * Maximum number of failed starts within the window, for each launcher of the pool. A start fails when the launcher
+     * dies before it is ready. After more failed starts, the commands of such a launcher fail.
+     */
     private const MAX_FAILED_STARTS = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
     /** @var list<Launcher> */
     private array $launchers = [];
 
-    /** @var list<Launcher> with former credentials of this process; each ends when its commands have ended */
+    /** @var list<Launcher> launchers with former credentials of this process; each is closed after its last command */
     private array $retired = [];
 
-    /** Credentials of the launchers. */
+    /** Credentials of this process when the current launchers were started. */
     private string $credentials = '';
 
-    /** Number of launchers, set when the first one is started. It grows with the pool. */
+    /** Number of launchers that the pool should have; 0 before the first start. It grows with the pool. */
     private int $targetCount = 0;
 
-    /** Deaths of launchers since a command finished. */
+    /** Number of launchers that have died since a command ended last. */
     private int $deaths = 0;
 
-    /** @var list<int|float> times of the last failed starts, on the monotonic clock */
+    /** @var list<int|float> times of the latest failed starts, in nanoseconds of the monotonic clock */
     private array $failedStarts = [];
 
-    /** How many commands each launcher has descriptors for, and how it starts them; null and '' until one is ready. */
+    /** Number of commands that each launcher has descriptors for; null until the first launcher is ready. */
     private ?int $capacity = null;
+
+    /** How launchers start processes: posix_spawn or proc_open; '' until the first launcher is ready. */
     private string $startMethod = '';
 
-    /** @var array<int, Suspension<mixed>> fibers that wait for the capacity */
+    /** @var array<int, Suspension<mixed>> fibers that wait in {@see capacity()} */
     private array $waiting = [];
 
     /**
-     * @param string                                               $files prefix of paths of temporary files
-     * @param \Closure(Launcher, int, int, string, int, int): void $frame see {@see Launcher}
-     * @param \Closure(Launcher, string): void                     $died  see {@see Launcher}
-     * @param \Closure(Launcher): void                             $onFork  see {@see Launcher}
+     * The parameters after `$log` are those of {@see Launcher}.
+     *
+     * @param \Closure(Launcher, int, int, string, int, int): void $onFrame
+     * @param \Closure(Launcher, string): void                     $onDeath
+     * @param \Closure(Launcher): void                             $onFork
      */
     public function __construct(
         private readonly CommandPoolOptions $options,
         private readonly StepLog $log,
-        private readonly string $files,
-        private readonly \Closure $frame,
-        private readonly \Closure $died,
+        private readonly string $temporaryFilePrefix,
+        private readonly \Closure $onFrame,
+        private readonly \Closure $onDeath,
         private readonly \Closure $onFork,
     ) {}
 
     /**
-     * Replaces launchers that died while they had no command.
+     * Starts missing launchers, also in place of idle launchers that have died unnoticed.
      *
-     * @throws LauncherException
+     * @throws LauncherException when a launcher can't be started, or when this process is a fork
      */
-    public function refresh(int $concurrency): void
+    public function prepare(int $concurrency): void
     {
         foreach ($this->all() as $launcher) {
             if (!$launcher->isOurs()) {
@@ -93,9 +102,9 @@ final class Launchers implements CommandBackend
     }
 
     /**
-     * Starts missing launchers, and replaces those with other credentials than this process has now.
+     * Starts missing launchers, and replaces launchers whose credentials are no longer those of this process.
      *
-     * @throws LauncherException
+     * @throws LauncherException when a launcher can't be started
      */
     public function start(int $concurrency): void
     {
@@ -111,17 +120,23 @@ final class Launchers implements CommandBackend
             return;
         }
         while (\count($this->launchers) < $this->targetCount) {
-            $this->launchers[] = new Launcher($this->options, $this->files, $this->frame, $this->died, $this->onFork);
+            $this->launchers[] = new Launcher(
+                $this->options,
+                $this->temporaryFilePrefix,
+                $this->onFrame,
+                $this->onDeath,
+                $this->onFork,
+            );
             $this->log->write('A launcher was started');
         }
-        $this->share($concurrency);
+        $this->sendShares($concurrency);
     }
 
     /**
-     * Gives a command to the launcher where it waits least. It is sent by {@see flush()}, or earlier.
+     * Assigns a command to the least busy launcher. {@see flush()} sends the command, if nothing has sent it before.
      *
-     * @throws LauncherException when a missing launcher can't be started, or the credentials have changed since
-     *                           submission
+     * @throws LauncherException when a missing launcher can't be started, or when the credentials of this process have
+     *                           changed since the first attempt
      */
     public function assign(PendingCommand $pending, int $concurrency): void
     {
@@ -133,7 +148,8 @@ final class Launchers implements CommandBackend
     }
 
     /**
-     * Gives a command that was asked back and returned to another launcher.
+     * Assigns a command again that its launcher has returned unstarted. A command of a retired launcher goes back to
+     * that launcher, because only it has the credentials of the command.
      *
      * @throws LauncherException see {@see assign()}
      */
@@ -143,7 +159,7 @@ final class Launchers implements CommandBackend
         $launcher?->remove($pending);
         $this->start($concurrency);
         if ($launcher !== null && \in_array($launcher, $this->retired, true)) {
-            self::handOver($pending, $launcher); // only this launcher has the command's credentials
+            self::handOver($pending, $launcher);
         } else {
             $this->assign($pending, $concurrency);
         }
@@ -159,12 +175,12 @@ final class Launchers implements CommandBackend
         $pending->launcher?->queue(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $pending->id));
     }
 
-    /** Bytes that were collected but not sent, or that launchers have not received. */
-    public function unsent(): int
+    /** Returns the number of bytes that are queued, or that the pipes of the launchers had no space for. */
+    public function unsentBytes(): int
     {
         $bytes = 0;
         foreach ($this->all() as $launcher) {
-            $bytes += $launcher->unsent();
+            $bytes += $launcher->unsentBytes();
         }
 
         return $bytes;
@@ -192,7 +208,8 @@ final class Launchers implements CommandBackend
         );
     }
 
-    public function tooMany(int $concurrency): LauncherException
+    /** Returns the exception for a concurrency above the capacity. */
+    public function tooManyException(int $concurrency): LauncherException
     {
         $capacity = (int) $this->capacity * $this->targetCount;
 
@@ -213,15 +230,15 @@ final class Launchers implements CommandBackend
         $this->balance();
     }
 
-    /** Notes that a command has started instead of being returned. Another waiting one may be asked back. */
+    /** Records that a command has started. If it was asked back, another waiting command may be asked back instead. */
     public function started(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
         $this->balance();
     }
 
-    /** Takes a command back, because the launcher has no descriptors or processes for it and will free none. */
-    public function markExhausted(PendingCommand $pending): void
+    /** Takes back a command that its launcher could not start for lack of descriptors or processes. */
+    public function takeBackExhausted(PendingCommand $pending): void
     {
         $launcher = $pending->launcher;
         $launcher?->remove($pending);
@@ -230,7 +247,7 @@ final class Launchers implements CommandBackend
         }
     }
 
-    /** Returns whether no command runs, because descriptors or processes are missing. */
+    /** Returns whether each launcher that has commands could not start its last one. Then no command is running. */
     public function areExhausted(): bool
     {
         foreach ($this->all() as $launcher) {
@@ -242,7 +259,10 @@ final class Launchers implements CommandBackend
         return true;
     }
 
-    /** Removes a launcher that died or failed. {@see capacity()} then throws the reason, or asks another launcher. */
+    /**
+     * Removes a launcher that has died, has failed or is no longer needed. Fibers that wait in {@see capacity()} get
+     * the exception; if it is null, they wait for another launcher.
+     */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $isOther = static fn(Launcher $other): bool => $other !== $launcher;
@@ -251,12 +271,18 @@ final class Launchers implements CommandBackend
         $this->wake($why);
     }
 
-    /** @return bool whether it may be replaced */
+    /**
+     * Removes a launcher that has died.
+     *
+     * @param string $how cause of the death, such as an exit code
+     *
+     * @return bool whether another launcher may be started for its commands; false after too many deaths
+     */
     public function died(Launcher $launcher, string $how): bool
     {
         $this->log->write('A launcher died: {how}', ['how' => $how]);
         $isReplaceable = ++$this->deaths <= self::MAX_DEATHS_PER_LAUNCHER * $this->targetCount
-            && ($launcher->isReady || $this->mayFailToStart());
+            && ($launcher->isReady || $this->recordFailedStart());
         $this->remove($launcher, $isReplaceable ? null : LauncherException::died($how, []));
 
         return $isReplaceable;
@@ -273,7 +299,10 @@ final class Launchers implements CommandBackend
         return $commands;
     }
 
-    /** Returns the first commands of each launcher, because they are started in the order of their arrival. */
+    /**
+     * Returns the first commands of each launcher, up to its share. With several lanes this is an estimate: a launcher
+     * starts the commands of one lane in order, but takes from the lanes in turn.
+     */
     public function running(): array
     {
         $running = [];
@@ -285,15 +314,15 @@ final class Launchers implements CommandBackend
     }
 
     /**
-     * Returns how many commands the launchers have descriptors for together; waits until one is ready.
+     * Returns how many commands all launchers together have descriptors for. Suspends until one launcher is ready.
      *
-     * @throws LauncherException when a launcher can't be started, or ends
+     * @throws LauncherException when a launcher can't be started, or when launchers have died too often
      */
     public function capacity(int $concurrency): int
     {
         $this->start($concurrency);
-        while ($this->capacity === null) { // a launcher that dies before it is ready is replaced
-            $this->start($concurrency);
+        while ($this->capacity === null) {
+            $this->start($concurrency); // replaces a launcher that has died before it was ready
             $suspension = EventLoop::getSuspension();
             $id = spl_object_id($suspension);
             $this->waiting[$id] = $suspension;
@@ -311,10 +340,10 @@ final class Launchers implements CommandBackend
     }
 
     /** @throws LauncherException when the descriptor limit is too low */
-    public function resize(int $concurrency, int $before): void
+    public function resize(int $concurrency, int $previousConcurrency): void
     {
         if ($this->launchers !== []) {
-            $this->capacity($before);
+            $this->capacity($previousConcurrency);
         }
         $targetCount = max($this->targetCount, self::countFor($concurrency));
         if ($this->capacity !== null && $concurrency > $this->capacity * $targetCount) {
@@ -323,12 +352,12 @@ final class Launchers implements CommandBackend
         if ($this->launchers !== []) {
             $this->targetCount = $targetCount;
             $this->start($concurrency);
-            $this->share($concurrency);
+            $this->sendShares($concurrency);
             $this->balance();
         }
     }
 
-    /** Ends all launchers in parallel and waits until they have ended. */
+    /** Ends all launchers in parallel. Blocks until they have exited. */
     public function close(): void
     {
         $launchers = $this->all();
@@ -342,6 +371,7 @@ final class Launchers implements CommandBackend
         $this->wake(LauncherException::closed([]));
     }
 
+    /** Does nothing, because {@see close()} has waited. */
     public function awaitEnd(): void {}
 
     /** @return list<Launcher> */
@@ -358,7 +388,7 @@ final class Launchers implements CommandBackend
         $launcher->queue(CommandRequest::run($pending));
     }
 
-    /** Replaces all launchers. A launcher with commands ends when these have ended. */
+    /** Closes idle launchers, and retires launchers with commands. {@see start()} starts others in their place. */
     private function retire(): void
     {
         foreach ($this->launchers as $launcher) {
@@ -373,7 +403,8 @@ final class Launchers implements CommandBackend
         $this->wake();
     }
 
-    private function mayFailToStart(): bool
+    /** @return bool whether another launcher may be started */
+    private function recordFailedStart(): bool
     {
         $now = hrtime(true);
         $this->failedStarts[] = $now;
@@ -385,6 +416,7 @@ final class Launchers implements CommandBackend
         return \count($this->failedStarts) <= self::MAX_FAILED_STARTS * $this->targetCount;
     }
 
+    /** Returns the number of launchers for a pool with this concurrency. */
     private static function countFor(int $concurrency): int
     {
         return max(
@@ -393,14 +425,15 @@ final class Launchers implements CommandBackend
         );
     }
 
-    /** Sends each launcher the number of commands that it may run. */
-    private function share(int $concurrency): void
+    /** Sends each launcher its share: the number of commands that it may run at once. */
+    private function sendShares(int $concurrency): void
     {
         $count = \count($this->launchers);
         $largest = intdiv($concurrency + $count - 1, $count);
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
-            // All get the largest share as well, so that either all refuse it or none does.
+            // Each launcher also gets the largest share and compares it with its capacity. So either all launchers
+            // accept the concurrency, or all refuse it.
             $launcher->send(LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,
                 0,
@@ -409,7 +442,7 @@ final class Launchers implements CommandBackend
         }
     }
 
-    /** Returns the launcher where a command waits least. After {@see resize()}, some may have no slot. */
+    /** Returns the launcher with the fewest commands beyond its share. After {@see resize()}, a share may be 0. */
     private function leastBusy(): Launcher
     {
         $leastBusy = null;
@@ -422,7 +455,7 @@ final class Launchers implements CommandBackend
         return $leastBusy ?? throw new \LogicException('No launcher has a slot');
     }
 
-    /** Resumes the fibers that wait for {@see capacity()}. */
+    /** Resumes the fibers that wait in {@see capacity()}, with an exception if there is one. */
     private function wake(?LauncherException $why = null): void
     {
         $waiting = $this->waiting;
@@ -432,7 +465,7 @@ final class Launchers implements CommandBackend
         }
     }
 
-    /** Asks waiting commands back for launchers with free slots. */
+    /** For each launcher with free slots, asks other launchers to return waiting commands. */
     private function balance(): void
     {
         foreach ($this->launchers as $idle) {
@@ -446,11 +479,11 @@ final class Launchers implements CommandBackend
     {
         $free = -$idle->excess();
         foreach ($this->launchers as $launcher) {
-            $free -= $launcher->moving(); // commands on the way
+            $free -= $launcher->movingCount(); // commands that will be returned
         }
         foreach ($this->launchers as $busy) {
-            // Half of the waiting commands, so that both launchers have the same amount of work.
-            for ($half = intdiv($busy->waiting() + 1, 2); $free > 0 && $half > 0 && $busy->askBack(); --$half) {
+            // Asks for half of the waiting commands, so that both launchers have about the same amount of work.
+            for ($half = intdiv($busy->waitingCount() + 1, 2); $free > 0 && $half > 0 && $busy->askBack(); --$half) {
                 --$free;
             }
             $busy->send();

@@ -258,7 +258,7 @@ final class Run implements PendingCommandOwner
             $this->order->enqueue($pending->id);
         }
         // Commands that can start now are sent now, because the input may block. Others wait here, to be sent together.
-        if (\count($this->commands) <= $this->dispatcher->concurrency() || $this->dispatcher->unsent() > 1 << 15) {
+        if (\count($this->commands) <= $this->dispatcher->concurrency() || $this->dispatcher->unsentBytes() > 1 << 15) {
             $this->dispatcher->flush();
         }
     }

@@ -15,10 +15,10 @@ use Spindle\Internal\Preload;
 use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
-/** A pool's end of a launcher: starts the process, sends and receives frames, notices its death. */
+/** A launcher process as its parent sees it: starts the process, exchanges frames with it, and notices its death. */
 final class LauncherProcess
 {
-    /** Maximum bytes of a frame of a launcher. Another program must have written a longer one. */
+    /** Maximum bytes of a frame from a launcher. A longer frame means that another program has written to the pipe. */
     private const MAX_FRAME_BYTES = 64 << 20;
 
     private const READ_BYTES = 1 << 16;
@@ -26,31 +26,35 @@ final class LauncherProcess
     /** Bytes per write: the capacity of a pipe. */
     private const MAX_WRITE_BYTES = 1 << 16;
 
-    /** Functions that a launcher needs and that disable_functions in php.ini may have removed. */
+    /** Functions that a launcher or its parent needs. The setting disable_functions may have removed them. */
     private const REQUIRED_FUNCTIONS = [
         'getenv', 'getmypid', 'proc_close', 'proc_get_status', 'proc_open', 'readlink', 'scandir', 'stream_select',
         'stream_set_blocking', 'umask', 'usleep',
     ];
 
-    /** How long to wait for the launcher to exit after hanging up, before it is killed, in nanoseconds. */
+    /** How long {@see close()} waits for the exit of the launcher before it kills the launcher, in nanoseconds. */
     private const CLOSE_TIMEOUT_NANOSECONDS = 5_000_000_000;
 
-    /** How long to read the last frames of a launcher that was asked to end, in nanoseconds. */
+    /** How long {@see endAndRead()} reads frames of a launcher that was asked to exit, in nanoseconds. */
     private const LAST_FRAMES_NANOSECONDS = 2_000_000_000;
 
-    /** First and longest interval between two checks of a launcher that is about to exit, in microseconds. */
+    /** First and longest pause between two checks whether the launcher has exited, in microseconds. */
     private const MIN_EXIT_POLL_MICROSECONDS = 100;
     private const MAX_EXIT_POLL_MICROSECONDS = 5_000;
 
-    /** Exit code of a process that could not become PHP. */
+    /** Exit code of the child process when the system could not execute PHP in it. */
     private const NOT_EXECUTED = 127;
 
     private const SIGKILL = 9;
     private const SIGCONT = 18;
 
+    /** Random value in the environment of all processes that the launcher starts, by which they are found. */
     private readonly string $token;
+
     private readonly int $pid;
-    private readonly int $owner;
+
+    /** Process that started the launcher. A fork of it has another id. */
+    private readonly int $ownerPid;
 
     /** @var resource */
     private readonly mixed $process;
@@ -58,64 +62,73 @@ final class LauncherProcess
     /** @var array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int} status just after the start */
     private readonly array $status;
 
-    /** @var resource */
-    private readonly mixed $in;
+    /** @var resource this process's end of the pipe to the launcher */
+    private readonly mixed $launcherStdin;
 
-    /** @var resource */
-    private readonly mixed $out;
+    /** @var resource this process's end of the pipe from the launcher */
+    private readonly mixed $launcherStdout;
 
     private readonly FrameReader $frames;
-    private readonly string $reading;
-    private ?string $writing = null;
+    private readonly string $readCallbackId;
+
+    /** Null unless bytes wait for space in the pipe. */
+    private ?string $writeCallbackId = null;
+
     private readonly Heartbeat $heartbeat;
 
-    /** @var array<array-key, string>|null environment of processes, as sent last */
+    /** @var array<array-key, string>|null environment for commands that was queued last */
     private ?array $environment = null;
+
+    /** Frames for the next {@see send()}. */
     private string $queued = '';
+
+    /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of bytes of $unsent that are written. They are cut off rarely, because each cut copies the rest. */
+    /** Written bytes are removed from $unsent when they are at least half of it, because a removal copies the rest. */
     private int $written = 0;
 
     private bool $closed = false;
 
     /**
-     * @param string|null                                $php   command-line PHP that runs it; null finds one
-     * @param string                                     $startMethod start method: auto, posix_spawn or proc_open
-     * @param string                                     $files prefix of the paths of the pool's temporary files
-     * @param \Closure(int, int, string, int, int): void $frame type, job, and payload: bytes, offset, length
-     * @param \Closure(string): void                     $died  called with the reason of its death
-     * @param (\Closure(): void)|null                     $onFork  called in a fork of this process
+     * @param string|null $php                 PHP command-line binary that runs the launcher; null finds a binary
+     * @param string      $startMethod         auto, posix_spawn or proc_open
+     * @param string      $temporaryFilePrefix beginning of the paths of this process's temporary files. The launcher
+     *                                         removes such files if this process was killed
+     * @param \Closure(int, int, string, int, int): void $onFrame called for each frame: type, job, and payload as
+     *                                                            bytes, offset and length
+     * @param \Closure(string): void  $onDeath called once when the launcher dies, with the cause, such as an exit code
+     * @param (\Closure(): void)|null $onFork  called once in a fork of this process, in place of the other callbacks
      *
      * @throws LauncherException when the process can't be started
      */
     public function __construct(
         ?string $php,
         string $startMethod,
-        string $files,
-        \Closure $frame,
-        private readonly \Closure $died,
+        string $temporaryFilePrefix,
+        \Closure $onFrame,
+        private readonly \Closure $onDeath,
         private readonly ?\Closure $onFork = null,
     ) {
         self::checkFunctions();
-        $this->owner = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->token = bin2hex(random_bytes(8));
         $command = [
             PhpBinary::find($php), ...PhpBinary::options(),
-            // If the file were the main script, PHP would keep it open, also in the commands.
+            // PHP keeps a main script open, and commands would inherit its descriptor. So the file is included.
             '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
-            $this->token, (string) $this->owner, $startMethod, $files,
+            $this->token, (string) $this->ownerPid, $startMethod, $temporaryFilePrefix,
         ];
         [$this->process, $this->status, $pipes] = Warnings::suppressed(static function () use ($command): array {
             LauncherCode::check();
 
             return self::open($command);
         });
-        [$this->in, $this->out] = $pipes;
+        [$this->launcherStdin, $this->launcherStdout] = $pipes;
         $this->pid = $this->status['pid'];
-        if (!LoopLimit::allows($this->in) || !LoopLimit::allows($this->out)) {
-            fclose($this->in);
-            fclose($this->out);
+        if (!LoopLimit::allows($this->launcherStdin) || !LoopLimit::allows($this->launcherStdout)) {
+            fclose($this->launcherStdin);
+            fclose($this->launcherStdout);
             proc_close($this->process);
 
             throw LauncherException::cannotStart(
@@ -123,17 +136,19 @@ final class LauncherProcess
                 . ' Open fewer files in this process, or install ext-ev or ext-uv',
             );
         }
-        stream_set_blocking($this->in, false);
-        stream_set_blocking($this->out, false);
-        stream_set_read_buffer($this->out, 0);
-        stream_set_write_buffer($this->in, 0);
-        $this->frames = new FrameReader($frame, self::MAX_FRAME_BYTES);
-        EventLoop::cancel(EventLoop::onWritable($this->in, static fn() => null)); // loads classes for a full pipe
+        stream_set_blocking($this->launcherStdin, false);
+        stream_set_blocking($this->launcherStdout, false);
+        stream_set_read_buffer($this->launcherStdout, 0);
+        stream_set_write_buffer($this->launcherStdin, 0);
+        $this->frames = new FrameReader($onFrame, self::MAX_FRAME_BYTES);
+        // Loads the classes that waiting for a full pipe needs.
+        EventLoop::cancel(EventLoop::onWritable($this->launcherStdin, static fn() => null));
         // The callback holds only a weak reference, so that a pool without any other reference is destroyed.
         $weak = \WeakReference::create($this);
-        $this->reading = EventLoop::unreference(EventLoop::onReadable($this->out, static function () use ($weak): void {
+        $read = static function () use ($weak): void {
             $weak->get()?->read();
-        }));
+        };
+        $this->readCallbackId = EventLoop::unreference(EventLoop::onReadable($this->launcherStdout, $read));
         $this->heartbeat = new Heartbeat(static function () use ($weak): void {
             $weak->get()?->check();
         });
@@ -144,32 +159,37 @@ final class LauncherProcess
         $this->close();
     }
 
-    /** @return array<string, mixed> without the environment and commands that are not sent, which may be secret */
+    /** @return array<string, mixed> properties without the environment and unsent commands, which may be secret */
     public function __debugInfo(): array
     {
-        return ['pid' => $this->pid, 'unsent' => $this->unsent(), 'closed' => $this->closed];
+        return ['pid' => $this->pid, 'unsentBytes' => $this->unsentBytes(), 'closed' => $this->closed];
     }
 
-    /** Whether this process started the launcher. A fork shares its pipes. */
+    /** Returns whether this process started the launcher. A fork has the same pipes, but must not use them. */
     public function isOurs(): bool
     {
-        return $this->owner === getmypid();
+        return $this->ownerPid === getmypid();
     }
 
-    /** Keeps the event loop running, because a fiber waits for a frame. */
+    /** Keeps the event loop running until {@see releaseLoop()}, because a fiber waits for a frame. */
     public function keepLoop(): void
     {
-        EventLoop::reference($this->reading);
+        EventLoop::reference($this->readCallbackId);
         $this->heartbeat->setBusy(true);
     }
 
+    /** Lets the event loop end although the launcher is running. */
     public function releaseLoop(): void
     {
-        EventLoop::unreference($this->reading);
+        EventLoop::unreference($this->readCallbackId);
         $this->heartbeat->setBusy(false);
     }
 
-    /** @param array<array-key, string> $variables for what follows; sent with the next {@see send()} if changed */
+    /**
+     * Sets the environment of the commands that are queued from now on. Queues a frame only if it has changed.
+     *
+     * @param array<array-key, string> $variables
+     */
     public function useEnvironment(array $variables): void
     {
         if ($variables !== $this->environment) {
@@ -178,13 +198,13 @@ final class LauncherProcess
         }
     }
 
-    /** Collects frames for the next {@see send()}. */
+    /** Keeps frames for the next {@see send()}. */
     public function queue(string $frames): void
     {
         $this->queued .= $frames;
     }
 
-    /** Sends the collected frames, then these. Bytes that the pipe can't hold now follow as soon as it can. */
+    /** Sends the queued frames, then `$frames`. What the pipe has no space for is sent when the launcher has read. */
     public function send(#[\SensitiveParameter] string $frames = ''): void
     {
         if ($this->closed || ($frames === '' && $this->queued === '')) {
@@ -193,26 +213,26 @@ final class LauncherProcess
         $this->heartbeat->noteSent();
         $this->unsent .= $this->queued . $frames;
         $this->queued = '';
-        if ($this->writing === null) {
+        if ($this->writeCallbackId === null) {
             $this->write();
         }
     }
 
-    /** Bytes that were collected but not sent, or that the launcher has not received. */
-    public function unsent(): int
+    /** Returns the number of bytes that are queued, or that the pipe had no space for. */
+    public function unsentBytes(): int
     {
         return \strlen($this->queued) + \strlen($this->unsent) - $this->written;
     }
 
-    /** Processes the frames that have arrived, and notices when the launcher has died. */
+    /** Reads frames that have arrived. Notices whether the launcher has died. */
     public function read(): void
     {
         if ($this->closed || $this->closeInFork()) {
             return;
         }
-        $bytes = Warnings::read($this->out, self::READ_BYTES);
+        $bytes = Warnings::read($this->launcherStdout, self::READ_BYTES);
         if ($bytes === '' || $bytes === false) {
-            if (feof($this->out)) {
+            if (feof($this->launcherStdout)) {
                 $this->handleDeath();
             }
 
@@ -227,26 +247,29 @@ final class LauncherProcess
         }
     }
 
-    /** Asks the launcher to end, which it does when its processes have ended, and closes the pipes. */
+    /** Asks the launcher to end its processes and to exit, and closes the pipes. Does not wait for the exit. */
     public function requestEnd(): void
     {
         if ($this->closed) {
             return;
         }
         $this->closed = true;
-        EventLoop::cancel($this->reading);
+        EventLoop::cancel($this->readCallbackId);
         $this->heartbeat->stop();
-        if ($this->writing !== null) {
-            EventLoop::cancel($this->writing);
+        if ($this->writeCallbackId !== null) {
+            EventLoop::cancel($this->writeCallbackId);
         }
         if ($this->isOurs()) {
             $this->sendEnd();
         }
-        fclose($this->in);
-        fclose($this->out);
+        fclose($this->launcherStdin);
+        fclose($this->launcherStdout);
     }
 
-    /** Asks the launcher to end, and processes its frames until then: the last output of its processes. */
+    /**
+     * Asks the launcher to end its processes and to exit, and handles its last frames, such as output. Blocks until the
+     * launcher has closed its pipe, at most two seconds.
+     */
     public function endAndRead(): void
     {
         if ($this->closed || !$this->isOurs()) {
@@ -257,14 +280,14 @@ final class LauncherProcess
         $deadline = hrtime(true) + self::LAST_FRAMES_NANOSECONDS;
         $pause = self::MIN_EXIT_POLL_MICROSECONDS;
         while (!$this->closed && hrtime(true) < $deadline) {
-            $bytes = Warnings::read($this->out, self::READ_BYTES);
+            $bytes = Warnings::read($this->launcherStdout, self::READ_BYTES);
             if ($bytes !== '' && $bytes !== false) {
                 try {
                     $this->frames->feed($bytes);
                 } catch (MalformedFrameException) {
                     return;
                 }
-            } elseif (feof($this->out)) {
+            } elseif (feof($this->launcherStdout)) {
                 return;
             } else {
                 usleep($pause);
@@ -273,7 +296,7 @@ final class LauncherProcess
         }
     }
 
-    /** Asks the launcher to end and waits for that; returns immediately in a fork of the process that started it. */
+    /** Asks the launcher to exit and blocks until it has. In a fork, only closes the fork's ends of the pipes. */
     public function close(): void
     {
         $this->requestEnd();
@@ -298,6 +321,8 @@ final class LauncherProcess
     }
 
     /**
+     * Starts the process.
+     *
      * @param list<string> $command
      *
      * @return array{
@@ -317,7 +342,7 @@ final class LauncherProcess
         foreach ($replaced as $descriptor) {
             $descriptors[$descriptor] = $null;
         }
-        // Later, no descriptor may be free, or the class files may be out of reach.
+        // Later, no descriptor may be free to load a class file, or the file may not be accessible any more.
         Preload::classes(
             LauncherCode::class,
             LauncherException::class,
@@ -330,7 +355,7 @@ final class LauncherProcess
         if (!@is_link('/proc/self/fd/2') && @is_dir('/proc/self/fd')) {
             $descriptors[2] = $null;
         }
-        $restore = self::withDefaultChildSignal();
+        $restore = self::stopIgnoringChildSignal();
         try {
             error_clear_last();
             $process = @proc_open(self::closingDescriptors($replaced, $command), $descriptors, $pipes, null, null);
@@ -349,8 +374,9 @@ final class LauncherProcess
     }
 
     /**
-     * Returns a command line in which the shell closes the replaced descriptors below 10. Without FFI, commands would
-     * inherit them as /dev/null. If the shell would change the effective user, the command is returned unchanged.
+     * Returns a command that closes the replaced descriptors up to 9 in a shell before it starts the given command.
+     * Without FFI, the launcher's commands would inherit these descriptors as /dev/null. Returns the command unchanged
+     * if there is nothing to close, if there is no shell, or if a shell could reset the effective user.
      *
      * @param list<int>    $descriptors
      * @param list<string> $command
@@ -369,11 +395,11 @@ final class LauncherProcess
     }
 
     /**
-     * Sets the default handler for SIGCHLD, because children would inherit that it is ignored.
+     * Sets the default handler for SIGCHLD if the signal is ignored, because a child would ignore it, too.
      *
-     * @return \Closure(): void restores the present handler
+     * @return \Closure(): void restores the handler that was set before
      */
-    private static function withDefaultChildSignal(): \Closure
+    private static function stopIgnoringChildSignal(): \Closure
     {
         if (!\function_exists('pcntl_signal_get_handler')) {
             return static fn() => null;
@@ -389,24 +415,27 @@ final class LauncherProcess
         };
     }
 
-    /** Sends END, because a fork of this process may have the pipe open, so that closing it has no effect. */
+    /**
+     * Sends the rest of the unsent bytes and END. Closing the pipe would not be enough: the launcher would not notice
+     * that while a fork of this process has the pipe open. Gives up after ten attempts of at most 10 ms each.
+     */
     private function sendEnd(): void
     {
         $rest = substr($this->unsent, $this->written) . LauncherProtocol::frame(LauncherProtocol::END, 0);
         for ($attempt = 0; $attempt < 10; ++$attempt) {
-            $rest = substr($rest, (int) Warnings::write($this->in, $rest));
+            $rest = substr($rest, (int) Warnings::write($this->launcherStdin, $rest));
             if ($rest === '') {
                 return;
             }
             Warnings::suppressed(function (): void {
-                [$none, $writes] = [null, [$this->in]];
-                @stream_select($none, $writes, $none, 0, 10_000); // a launcher reads soon
+                [$none, $writes] = [null, [$this->launcherStdin]];
+                @stream_select($none, $writes, $none, 0, 10_000); // until the launcher has read
             });
         }
     }
 
     /**
-     * Closes the pipes in a fork, which must not read or send bytes of the original process.
+     * Closes the pipes if this process is a fork. A fork must not read or send frames of the original process.
      *
      * @return bool whether this process is a fork
      */
@@ -425,6 +454,7 @@ final class LauncherProcess
         return true;
     }
 
+    /** Writes at most one pipe's capacity of the unsent bytes. Waits in the event loop for space for the rest. */
     private function write(): void
     {
         if ($this->closeInFork()) {
@@ -434,29 +464,29 @@ final class LauncherProcess
         $written = $this->unsent === ''
             ? 0
             : Warnings::write(
-                $this->in,
+                $this->launcherStdin,
                 $isShort ? $this->unsent : substr($this->unsent, $this->written, self::MAX_WRITE_BYTES),
             );
-        // On a failure, reading notices the launcher's death, after its last frames.
+        // After a failed write, all bytes are dropped. read() handles the last frames, then the launcher's death.
         $this->written = $written === false ? \strlen($this->unsent) : $this->written + $written;
         if ($this->written * 2 >= \strlen($this->unsent)) {
             $this->unsent = substr($this->unsent, $this->written);
             $this->written = 0;
         }
         if ($this->unsent === '') {
-            if ($this->writing !== null) {
-                EventLoop::cancel($this->writing);
-                $this->writing = null;
+            if ($this->writeCallbackId !== null) {
+                EventLoop::cancel($this->writeCallbackId);
+                $this->writeCallbackId = null;
             }
-        } elseif ($this->writing === null) {
+        } elseif ($this->writeCallbackId === null) {
             $weak = \WeakReference::create($this);
-            $this->writing = EventLoop::onWritable($this->in, static function () use ($weak): void {
+            $this->writeCallbackId = EventLoop::onWritable($this->launcherStdin, static function () use ($weak): void {
                 $weak->get()?->write();
             });
         }
     }
 
-    /** Requests a sign of life, and kills a launcher that has not given one for too long. */
+    /** Sends a ping if one is due. Kills a launcher that has not answered for too long. */
     private function check(): void
     {
         $this->read(); // the answer may have arrived while this process was blocked or stopped
@@ -469,15 +499,15 @@ final class LauncherProcess
             $this->handleDeath($death);
         } elseif ($this->heartbeat->mustPing()) {
             $this->unsent .= LauncherProtocol::frame(LauncherProtocol::PING, 0);
-            if ($this->writing === null) {
+            if ($this->writeCallbackId === null) {
                 $this->write();
             }
         }
     }
 
     /**
-     * Waits until the launcher has exited. Continues it if it is stopped. After the time limit, kills it and its
-     * commands.
+     * Blocks until the launcher has exited. Continues a stopped launcher. After the time limit, kills the launcher and
+     * its commands.
      */
     private function awaitExit(): void
     {
@@ -498,13 +528,17 @@ final class LauncherProcess
         }
     }
 
-    /** Ends the processes that a dead launcher has left running, and reports how it died. */
+    /**
+     * Kills the processes that a dead launcher has left running, and calls the callback for its death.
+     *
+     * @param string|null $how cause of the death; null for the exit status of the process
+     */
     private function handleDeath(?string $how = null): void
     {
-        // PHP before 8.3 reports an exit only once.
+        // PHP before 8.3 reports an exit only once. So an exit that the first status has reported is not queried again.
         $status = $this->status['running'] ? proc_get_status($this->process) : $this->status;
         for ($attempt = 0; $status['running'] && $attempt < 100; ++$attempt) {
-            usleep(1000); // a process closes its descriptors a moment before it ends
+            usleep(1000); // a process closes its descriptors a moment before it exits
             $status = proc_get_status($this->process);
         }
         $how ??= match (true) {
@@ -515,9 +549,10 @@ final class LauncherProcess
         };
         $this->killTree();
         $this->close();
-        ($this->died)($how);
+        ($this->onDeath)($how);
     }
 
+    /** Kills all processes that the launcher has started, and waits until they have ended, for about a second. */
     private function killTree(): void
     {
         $findRemaining = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));

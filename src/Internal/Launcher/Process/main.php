@@ -56,7 +56,7 @@ set_error_handler(static function (int $level, string $message, string $file, in
 });
 
 /** @var non-empty-list<string> $argv */
-[, $token, $pool, $startMethod, $files] = $argv;
+[, $token, $pool, $startMethod, $temporaryFilePrefix] = $argv;
 
 $backend = static function (JobScheduler $scheduler) use ($token, $pool, $startMethod): Backend {
     if ($startMethod !== 'proc_open' && extension_loaded('FFI')) {
@@ -82,7 +82,7 @@ $backend = static function (JobScheduler $scheduler) use ($token, $pool, $startM
 try {
     $scheduler = new JobScheduler($backend, $token);
     $scheduler->run();
-    Leftovers::remove((int) $pool, $files);
+    Leftovers::remove((int) $pool, $temporaryFilePrefix);
 } catch (Throwable $failure) {
     fwrite(
         STDOUT,
