@@ -19,7 +19,7 @@ final class BenchCommand extends Command
         contestant in a fresh process. Prints medians and ratios as Markdown tables.
 
           commands   Shell commands through a pool, compared with xargs, GNU parallel,
-                     PHP libraries and, with a C compiler, a C program as the limit
+                     PHP libraries and, if a C compiler is installed, a C program
           tasks      PHP callables through a pool of workers
           postgres   The PostgreSQL client, on a temporary server or on --dsn
           http       The HTTP server, with wrk as the client
@@ -186,10 +186,11 @@ final class BenchCommand extends Command
             backlog [default: 1000000]
             TEXT],
         'max' => ['--max', null, self::VALUE, "contexts: Create N threads, forks or processes\nat once [default: 100]"],
-        'samples' => ['--samples', null, self::VALUE, 'contexts: Measure each N times [default: 5]'],
+        'samples' => ['--samples', null, self::VALUE, "contexts: Measure each context N times\n[default: 5]"],
         'php' => ['--php', null, self::VALUES, <<<'TEXT'
             contexts: Measure this PHP program [default:
-            the present one]
+            the one that runs spindle]
+
             TEXT],
         'against' => ['--against', null, self::VALUE, <<<'TEXT'
             all except contexts: Measure the checkout of
@@ -230,15 +231,15 @@ final class BenchCommand extends Command
     }
 
     /** @throws UsageException */
-    private static function script(mixed $what): string
+    private static function script(mixed $argument): string
     {
-        $what = \is_string($what) ? $what : '';
-        if (!isset(self::SCRIPTS[$what])) {
+        $benchmark = \is_string($argument) ? $argument : '';
+        if (!isset(self::SCRIPTS[$benchmark])) {
             throw new UsageException(
-                "argument '{$what}' is not a benchmark; give one of: " . implode(', ', array_keys(self::SCRIPTS)),
+                "argument '{$benchmark}' is not a benchmark; give one of: " . implode(', ', array_keys(self::SCRIPTS)),
             );
         }
-        $file = \dirname(__DIR__, 2) . '/bench/' . self::SCRIPTS[$what];
+        $file = \dirname(__DIR__, 2) . '/bench/' . self::SCRIPTS[$benchmark];
 
         return is_file($file)
             ? $file

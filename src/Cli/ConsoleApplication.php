@@ -25,10 +25,10 @@ use Symfony\Component\Console\Output\OutputInterface;
 /** The command `spindle`. Every failure is reported in one line on standard error. */
 final class ConsoleApplication extends Application
 {
-    /** Extra short options of commands whose options end at the first word. Symfony's definition can't have these. */
+    /** Short options that Symfony's definition can't have, by command. The options of `run` end at the first word. */
     private const EXTRA_SHORT_OPTIONS = ['run' => ['0' => 'null', 'P' => 'jobs']];
 
-    /** Options that can be given only once, by command, with the reason and what to do instead. */
+    /** Options that can be given only once, by command, with the reason and an alternative. */
     private const SINGLE_USE_OPTIONS = [
         'run' => [
             'arg-file' => 'spindle run does not combine inputs; to read several files, use:'
@@ -36,7 +36,7 @@ final class ConsoleApplication extends Application
         ],
     ];
 
-    /** Variables that Symfony's Application sets for its own use. Commands run without these changes. */
+    /** Variables that Symfony's Application sets. doRun() restores their values, so that jobs inherit these. */
     private const SYMFONY_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
 
     private const OVERVIEW = <<<'HELP'
@@ -51,7 +51,7 @@ final class ConsoleApplication extends Application
         <info>spindle COMMAND --help</info> shows the options of a command.
         HELP;
 
-    /** @var array<string, string|false> */
+    /** @var array<string, string|false> values before Symfony's changes; false for a variable that was not set */
     private array $environment = [];
 
     public function __construct()
@@ -64,7 +64,7 @@ final class ConsoleApplication extends Application
     /** @return int the exit status */
     public function run(?InputInterface $input = null, ?OutputInterface $output = null): int
     {
-        // PHP's own messages must not get into the output of jobs.
+        // PHP's messages must not mix with the output of jobs.
         ini_set('display_errors', 'stderr');
         foreach (self::SYMFONY_VARIABLES as $name) {
             $this->environment[$name] = getenv($name, true);
@@ -82,7 +82,7 @@ final class ConsoleApplication extends Application
                 ExitStatus::USAGE,
             );
         } catch (LauncherException $exception) {
-            // The message advises changing CommandPoolOptions, which is for PHP code.
+            // The advice to change CommandPoolOptions is for callers in PHP.
             $message = (string) preg_replace('/[.;:]? [^.;:]*CommandPoolOptions\(.*$/s', '', $exception->getMessage());
 
             return self::fail($message, ExitStatus::TROUBLE);

@@ -22,9 +22,9 @@ final class QueueCommand extends Command
     private const HELP = <<<'HELP'
         Shows the jobs of a queue, and retries or deletes them:
 
-          <info>spindle queue show thumbnails</info>                  how many wait, run, are dead
+          <info>spindle queue show thumbnails</info>                  count the jobs of each status
           <info>spindle queue show thumbnails --status waiting --limit 10</info>
-          <info>spindle queue show thumbnails --json</info>           for a program
+          <info>spindle queue show thumbnails --json</info>           print JSON
           <info>spindle queue retry thumbnails 3f9c-1 3f9c-8</info>   run dead letters again
           <info>spindle queue retry thumbnails --all</info>
           <info>spindle queue delete thumbnails --all</info>          remove dead letters
@@ -36,7 +36,7 @@ final class QueueCommand extends Command
 
         <comment>Output of show</comment>
           waiting  jobs that may be claimed, and the age of the oldest
-          running  jobs that an agent has, the owner
+          running  jobs that an agent, their owner, has claimed
           delayed  jobs that wait for their delay or their next attempt
           blocked  jobs that wait because another job of their key runs
           dead     jobs that failed for good; kept until retried or deleted
@@ -65,17 +65,17 @@ final class QueueCommand extends Command
             ->addUsage('show thumbnails')
             ->addArgument('action', InputArgument::REQUIRED, 'show, retry, delete or purge')
             ->addArgument('queue', InputArgument::REQUIRED, 'The name of the queue')
-            ->addArgument('id', InputArgument::IS_ARRAY, 'retry, delete: ids of dead letters'))
+            ->addArgument('id', InputArgument::IS_ARRAY, 'retry, delete: The ids of dead letters'))
             ->addOption(
                 'status',
                 null,
                 $value | InputOption::VALUE_IS_ARRAY,
-                "show: jobs that are waiting, running,\ndelayed or dead [default: all but waiting]\n",
+                "show: List the jobs that are waiting, running,\ndelayed or dead [default: all but waiting]\n",
             )
-            ->addOption('limit', null, $value, "show: largest number of jobs of each status\n[default: 50]")
-            ->addOption('all', null, $flag, 'retry, delete: all dead letters')
-            ->addOption('yes', null, $flag, 'purge: confirm the removal')
-            ->addOption('json', null, $flag, 'Write a line of JSON');
+            ->addOption('limit', null, $value, "show: List at most N jobs of each status\n[default: 50]")
+            ->addOption('all', null, $flag, 'retry, delete: Select all dead letters')
+            ->addOption('yes', null, $flag, 'purge: Confirm the removal')
+            ->addOption('json', null, $flag, 'Print one line of JSON');
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int

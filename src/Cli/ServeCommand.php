@@ -93,7 +93,8 @@ final class ServeCommand extends Command
         'admin-host' => [null, self::VALUES, <<<'TEXT'
             Also accept this host name at the admin
             address, or * for any. IP addresses and
-            localhost always
+            localhost are always accepted
+
             TEXT],
         'status' => [null, self::FLAG, "Serve a status page at / of the admin\naddress"],
         'certificate' => [null, self::VALUE, <<<'TEXT'

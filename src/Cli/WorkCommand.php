@@ -44,8 +44,8 @@ final class WorkCommand extends Command
 
         <comment>Signals</comment>
           HUP        Run new tasks in new workers, which load the current code.
-                     Running tasks go on. Acts as TERM when the agent's terminal is
-                     gone.
+                     Running tasks go on. If the agent's terminal has been closed,
+                     HUP acts as TERM.
           INT, TERM  Claim no more jobs, finish the running ones, give back those that
                      have not started, and exit. After --stop-timeout or a second
                      signal, running jobs are ended and given back. That counts
@@ -78,56 +78,72 @@ final class WorkCommand extends Command
                 'queue',
                 null,
                 $value | InputOption::VALUE_IS_ARRAY,
-                "Name of the queue. Several queues share the\nworkers by weights such as NAME=3\n",
+                "Serve this queue. Several queues share the\nworkers by weights such as NAME=3\n",
             ))
-            ->addOption('workers', null, $value, "Tasks that run at once [default: one per\nusable CPU]")
-            ->addOption('bootstrap', null, $value, "A PHP file that each worker loads before\nits first task")
+            ->addOption('workers', null, $value, "Run up to N tasks at once [default: one per\nusable CPU]")
+            ->addOption('bootstrap', null, $value, "Load this PHP file in each worker before its\nfirst task")
             ->addOption(
                 'memory-limit',
                 null,
                 $value,
-                "PHP's memory_limit of each worker, such\nas 256M [default: this PHP's own]",
+                "Set PHP's memory_limit of each worker, such\nas 256M [default: this PHP's own]",
             )
             ->addOption(
                 'lease',
                 null,
                 $value,
-                "Seconds without a renewal after which other\nagents run its jobs [default: 10]",
+                "Let other agents run the jobs after N seconds\nwithout a renewal of the lease [default: 10]",
             )
-            ->addOption('beat', null, $value, "Seconds between two renewals of the lease\n[default: 1]")
+            ->addOption('beat', null, $value, 'Renew the lease every N seconds [default: 1]')
             ->addOption(
                 'margin',
                 null,
                 $value,
-                "Seconds before the end of the lease at which\n"
-                    . "jobs are ended if the lease could not be\nrenewed [default: 3]",
+                "End running jobs N seconds before the end of\n"
+                    . "the lease if it could not be renewed\n[default: 3]",
             )
-            ->addOption('no-guard', null, $flag, "Start no process that ends the jobs when\nthe agent is stopped")
-            ->addOption('retention', null, $value, "Seconds for which outcomes are kept\n[default: 3600]")
-            ->addOption('max-result', null, $value, 'Largest result in bytes [default: 16777216]')
+            ->addOption(
+                'no-guard',
+                null,
+                $flag,
+                "Do not start the process that ends the jobs\nwhen the agent itself is blocked",
+            )
+            ->addOption('retention', null, $value, 'Keep outcomes for N seconds [default: 3600]')
+            ->addOption(
+                'max-result',
+                null,
+                $value,
+                "Fail tasks whose result has more than N\nbytes [default: 16777216]",
+            )
             ->addOption(
                 'max-dead',
                 null,
                 $value,
-                "Number of dead letters to keep; older ones\nare dropped [default: 100000]",
+                "Keep at most N dead letters, and drop older\nones [default: 100000]",
             )
-            ->addOption('dead-age', null, $value, "How long to keep dead letters, in seconds\nor as 12h [default: 30d]")
+            ->addOption(
+                'dead-age',
+                null,
+                $value,
+                "Keep dead letters for this time, in seconds\nor as 12h [default: 30d]",
+            )
             ->addOption(
                 'stop-timeout',
                 null,
                 $value,
-                "Seconds for running jobs to finish after INT\nor TERM; then they are given back\n[default: 25]",
+                "Wait N seconds for running jobs after INT or\nTERM, and then give them back [default: 25]",
             )
-            ->addOption('admin', null, $value, "Address that serves /metrics, /healthz,\n/livez and a status page")
+            ->addOption('admin', null, $value, "Serve /metrics, /healthz, /livez and a status\npage on this address")
             ->addOption(
                 'admin-host',
                 null,
                 $value | InputOption::VALUE_IS_ARRAY,
-                "Host name to accept besides IP addresses\nand localhost; * for any\n",
+                "Also accept this host name at the admin\naddress, or * for any. IP addresses and\n"
+                    . "localhost are always accepted\n",
             )
             ->addOption('allow-root', null, $flag, 'Allow running as root')
-            ->addOption('log-format', null, $value, "Lines on standard error: text or json\n[default: text]")
-            ->addOption('quiet', null, $flag, 'Log warnings and errors only');
+            ->addOption('log-format', null, $value, "Write text or json lines to standard error\n[default: text]")
+            ->addOption('quiet', null, $flag, 'Log only warnings and errors');
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int

@@ -82,6 +82,14 @@ final class ServeUsageTest extends TestCase
             ['--max-memory', '9999999999G'],
             "option --max-memory: '9999999999G' is not allowed; give less than 8589934592G",
         ];
+        yield 'more bytes than an integer can be' => [
+            ['--max-memory', '99999999999999999999'],
+            "option --max-memory: '99999999999999999999' is not allowed; give less than 8589934592G",
+        ];
+        yield 'memory in bytes, as a number of eleven digits' => [
+            ['--max-memory', '10737418240', '--log-format', 'xml'],
+            "option --log-format: 'xml' is not allowed; give text or json",
+        ];
         yield 'no time to start' => [
             ['--start-timeout', '0'],
             "option --start-timeout: '0' is not allowed; give " . self::SECONDS . ', at least 0.1 s',

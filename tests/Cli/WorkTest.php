@@ -674,6 +674,11 @@ final class WorkTest extends TestCase
             "option --lease: '4' is not allowed; give a number of seconds, or a number with s, m, h or d such as 10m,"
             . ' at most 1000000000 s, more than 4, which is --beat and --margin together',
         ];
+        yield 'a beat beyond the default lease' => [
+            ['--queue', 'q', '--beat', '20'],
+            "option --lease: '10' is not allowed; give a number of seconds, or a number with s, m, h or d such as 10m,"
+            . ' at most 1000000000 s, more than 23, which is --beat and --margin together',
+        ];
         yield 'a bootstrap' => [
             ['--queue', 'q', '--bootstrap', 'none.php'],
             "option --bootstrap: 'none.php' is not a readable file; give a PHP file that each worker loads",

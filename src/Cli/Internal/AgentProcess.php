@@ -25,10 +25,10 @@ use function Amp\Future\await;
 use function Amp\Future\awaitAll;
 use function Amp\Future\awaitFirst;
 
-/** The work of `spindle work`: the agents, signal handling, and the address for operators. */
+/** Runs the agents of `spindle work`, handles its signals, and serves its admin address. */
 final class AgentProcess
 {
-    // Signal numbers: without pcntl its constants do not exist.
+    // Signal numbers, because the constants do not exist without pcntl.
     private const SIGHUP = 1;
     private const SIGINT = 2;
     private const SIGTERM = 15;
@@ -36,20 +36,22 @@ final class AgentProcess
 
     /** @var non-empty-array<string, Agent> by queue */
     private readonly array $agents;
+
+    /** Cancelled by the first signal to stop, so that the agents claim no more jobs. */
     private readonly DeferredCancellation $stop;
 
-    /** Ends running tasks. */
+    /** Cancelled by the second signal, so that the agents end running jobs and give them back. */
     private readonly DeferredCancellation $end;
 
-    /** Exit status; a second signal changes it. */
+    /** Exit status after the agents have stopped; the second signal changes it. */
     private int $status = ExitStatus::OK;
 
-    /** @var DeferredFuture<int> the status to exit with at once */
-    private readonly DeferredFuture $exitStatus;
+    /** @var DeferredFuture<int> completed with the exit status by the third signal, which ends this process at once */
+    private readonly DeferredFuture $immediateExit;
 
     private readonly Terminal $terminal;
 
-    /** A server that never listens. The address for operators reports its statistics and checks. */
+    /** A server that never listens. The admin address reports the statistics and checks of its application. */
     private readonly HttpServer $server;
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
@@ -64,14 +66,14 @@ final class AgentProcess
             $agents["{$queue}"] = new Agent($options->broker, (string) $queue, $workers, $options->keys, $agent, $log);
         }
         $this->agents = $agents;
-        // A key allows running any code, and the broker's address may contain a password: tasks must learn neither.
+        // Tasks must not see the key, which allows running any code, or the broker's address with its password.
         foreach (['SPINDLE_KEY_FILE', 'SPINDLE_BROKER'] as $secret) {
             putenv($secret);
             unset($_ENV[$secret], $_SERVER[$secret]);
         }
         $this->stop = new DeferredCancellation();
         $this->end = new DeferredCancellation();
-        $this->exitStatus = new DeferredFuture();
+        $this->immediateExit = new DeferredFuture();
         $this->terminal = new Terminal();
         $this->server = new HttpServer(new Application(
             static fn(): Response => Response::text("Not Found\n", 404),
@@ -93,7 +95,7 @@ final class AgentProcess
         $signals = $this->watchSignals();
         try {
             /** @var int $status */
-            $status = awaitFirst([async($this->work(...)), $this->exitStatus->getFuture()]);
+            $status = awaitFirst([async($this->work(...)), $this->immediateExit->getFuture()]);
 
             return $status;
         } finally {
@@ -113,7 +115,7 @@ final class AgentProcess
             try {
                 await($runs);
             } finally {
-                $this->stop->cancel(); // when one agent fails, the others stop as well
+                $this->stop->cancel(); // if one agent has failed, the others must stop
                 array_map(static fn(Future $run): Future => $run->ignore(), $runs);
                 awaitAll($runs);
             }
@@ -144,16 +146,19 @@ final class AgentProcess
     }
 
     /**
-     * Handles signals, except SIGINT and SIGTERM if they were ignored when this process started.
+     * Handles signals, except SIGINT and SIGTERM if they were ignored when this process started. Without pcntl, signals
+     * keep their default effect.
      *
-     * @return array<string> watchers; empty without pcntl, when signals have their default effect
+     * @return array<string> ids of the watchers; empty without pcntl
      */
     private function watchSignals(): array
     {
         $ignored = IgnoredSignals::among([self::SIGINT, self::SIGTERM]);
-        $watch = fn(int $signal): string => EventLoop::onSignal($signal, fn() => $this->onSignal($signal));
+        $startWatching = fn(int $signal): string => EventLoop::onSignal($signal, fn() => $this->onSignal($signal));
         try {
-            return array_map(EventLoop::unreference(...), array_map($watch, array_diff(self::SIGNALS, $ignored)));
+            $watchers = array_map($startWatching, array_diff(self::SIGNALS, $ignored));
+
+            return array_map(EventLoop::unreference(...), $watchers);
         } catch (UnsupportedFeatureException) {
             return [];
         }
@@ -169,7 +174,7 @@ final class AgentProcess
             !$this->end->isCancelled() => $this->end(
                 $signal === self::SIGINT ? ExitStatus::INTERRUPTED : ExitStatus::TERMINATED,
             ),
-            !$this->exitStatus->isComplete() => $this->exitStatus->complete($this->status),
+            !$this->immediateExit->isComplete() => $this->immediateExit->complete($this->status),
             default => null,
         };
     }

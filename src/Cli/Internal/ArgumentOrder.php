@@ -15,8 +15,8 @@ use Symfony\Component\Console\Input\InputDefinition;
 final class ArgumentOrder
 {
     /**
-     * @param array<array-key, string> $aliases names of options, by letters that the definition can't have
-     * @param array<string, string>    $singleUse    reason why an option can't be repeated, by its name
+     * @param array<array-key, string> $aliases   names of options, by letters that the definition can't have
+     * @param array<string, string>    $singleUse reason why an option can't be repeated, by its name
      */
     public function __construct(
         private readonly InputDefinition $definition,

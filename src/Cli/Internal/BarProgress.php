@@ -17,8 +17,8 @@ final class BarProgress implements Progress
     private const MIN_REDRAW_NANOSECONDS = 100_000_000;
 
     /**
-     * Escape sequence by which a bar sets the progress in some taskbars, since symfony/console 8.1. Only a full bar
-     * clears it, so after an early end the terminal would show it forever.
+     * Escape sequence by which symfony/console 8.1 and later sets the progress in some taskbars. Only a full bar clears
+     * it, so a taskbar would show the progress of an interrupted run forever.
      *
      * @see https://conemu.github.io/en/AnsiEscapeCodes.html#ConEmu_specific_OSC
      */
@@ -26,13 +26,15 @@ final class BarProgress implements Progress
 
     private readonly BufferedOutput $output;
     private readonly ProgressBar $bar;
+
+    /** Time of the last redraw in nanoseconds of hrtime(); 0 before the first one. */
     private int $drawnAt = 0;
     private bool $hidden = false;
 
     /** @param resource $terminal */
     public function __construct(private readonly mixed $terminal)
     {
-        // "Decorated" means here: with codes that move the cursor. The bar has no colours.
+        // A decorated bar moves the cursor. The bar has no colours.
         $this->output = new BufferedOutput(decorated: true);
         $this->bar = new ProgressBar($this->output, 0, 0.0);
         $this->bar->setFormat(self::UNKNOWN_TOTAL_FORMAT);
@@ -66,7 +68,7 @@ final class BarProgress implements Progress
         $this->bar->setMessage($remaining === null ? '-' : Duration::format($remaining), 'eta');
         $this->bar->setMessage(Duration::format($statistics->elapsed()), 'time');
         $this->bar->setMessage((string) $statistics->failed, 'failed');
-        $this->bar->setProgress($statistics->done());
+        $this->bar->setProgress($statistics->doneCount());
         $this->bar->display();
         $this->write();
         $this->drawnAt = hrtime(true);

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * Rewrites a shell line into a form that does not depend on the style of quoting. GNU parallel's job log has a\ b or
- * 'it'"'"'s' where Spindle's has 'a b' and 'it'\''s'.
+ * Rewrites a shell line into a form that does not depend on the style of quoting. Where GNU parallel's job log contains
+ * a\ b or 'it'"'"'s', Spindle's contains 'a b' or 'it'\''s'.
  *
  * Two lines have the same form only if they are the same command. Lines with a here-document, a comment or a nested
  * substitution with its own quotes stay unchanged, because their form is not certain.
@@ -17,21 +17,25 @@ final class CanonicalQuotes
         ~\G(?: '(?<single>[^']*+)' | "(?<double>(?:[^"\\]++|\\.)*+)" | \\(?<escaped>[^\0\n]) | (?<bare>[^'"\\]++) )~xs
         REGEX;
 
-    /** Unquoted text after which quotes have another meaning. */
-    private const OBSTACLE_PATTERN = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$$~D';
-    private const DOUBLE_OBSTACLE_PATTERN = '~`|\$[({]~';
+    /** Matches constructs in unquoted text after which quotes may have another meaning. */
+    private const UNCERTAIN_PATTERN = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$$~D';
+    private const UNCERTAIN_IN_DOUBLE_PATTERN = '~`|\$[({]~';
 
-    /** Characters whose meaning depends on quoting; all others mean the same with quotes and without. */
+    /** Matches a character whose meaning depends on whether it is quoted. */
     private const NOT_PLAIN_PATTERN = '~[^\w@%+:./,\x80-\xff-]~';
 
-    /** Marks: QUOTED stands before each quoted character, EMPTY stands for quotes with nothing between them. */
+    /** Marks of the form: QUOTED precedes each quoted character, and EMPTY replaces quotes without text. */
     private const QUOTED = "\1";
     private const EMPTY = "\2";
     private const REDUNDANT_EMPTY_PATTERN = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=[^\s\0;&|<>()])~';
 
     private function __construct() {}
 
-    /** @param string $line its line feeds may be NUL bytes, as in a job log */
+    /**
+     * Returns the form of a shell line; the line itself when its meaning is not certain.
+     *
+     * @param string $line may contain NUL bytes for its line feeds, as in a job log
+     */
     public static function of(string $line): string
     {
         if (strpbrk($line, "'\"\\") === false || strpbrk($line, self::QUOTED . self::EMPTY) !== false) {
@@ -41,7 +45,7 @@ final class CanonicalQuotes
         $at = 0;
         $length = \strlen($line);
         while ($at < $length && preg_match(self::TOKEN_PATTERN, $line, $token, \PREG_UNMATCHED_AS_NULL, $at) === 1) {
-            $part = self::part($token);
+            $part = self::canonicalPart($token);
             if ($part === null) {
                 return $line;
             }
@@ -57,15 +61,15 @@ final class CanonicalQuotes
      *
      * @return string|null null when the meaning is not certain
      */
-    private static function part(array $token): ?string
+    private static function canonicalPart(array $token): ?string
     {
         $bare = $token['bare'] ?? null;
         if ($bare !== null) {
-            return preg_match(self::OBSTACLE_PATTERN, $bare) === 1 ? null : $bare;
+            return preg_match(self::UNCERTAIN_PATTERN, $bare) === 1 ? null : $bare;
         }
         $double = $token['double'] ?? null;
         if ($double !== null && strpbrk($double, '$`\\') !== false) {
-            return preg_match(self::DOUBLE_OBSTACLE_PATTERN, $double) === 1 ? null : "\"{$double}\"";
+            return preg_match(self::UNCERTAIN_IN_DOUBLE_PATTERN, $double) === 1 ? null : "\"{$double}\"";
         }
         $value = $double ?? $token['single'] ?? $token['escaped'] ?? '';
 

@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal;
 use Spindle\Command\Command;
 
 /**
- * A command with GNU parallel's replacement strings: {} the input, {.} the input without its extension, {/} its base
- * name, {//} its folder, {/.} the base name without extension, {#} the job's number, {%} the number of its slot.
+ * A command with GNU parallel's replacement strings: {} is the input, {.} the input without its extension, {/} its base
+ * name, {//} its folder, {/.} its base name without extension, {#} the job's number, and {%} the number of its slot.
  *
  * Several words are a program and its arguments; no shell reads them. A single word with white space or a character
  * that is special to a shell is a shell line. Values in it are quoted.
@@ -25,7 +25,7 @@ final class CommandTemplate
     private const SHELL_CHARACTER_PATTERN = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
     private const SLOT = '%';
 
-    /** Replacement strings whose values are numbers or {%}, which a shell can't take for code. */
+    /** Replacement strings whose values a shell can't run as code: numbers and, in the job log, {%} itself. */
     private const NUMERIC_REPLACEMENTS = ['#', self::SLOT];
 
     /** Values that need no quotes, if the characters around them allow it. */
@@ -35,17 +35,21 @@ final class CommandTemplate
     private const BEFORE_PLAIN_PATTERN = '~[\s/.:=-]$|^$~D';
     private const AFTER_PLAIN_PATTERN = '~^[\s/.:;|)-]|^$~D';
 
-    /** Start of a bracket expression, which matches one of several characters. [ and [[ alone are commands. */
+    /** Start of a bracket expression such as [a-z]. The words [ and [[ are commands. */
     private const BRACKET_PATTERN = '~\[(?!\[?\s)~';
 
-    /** A line feed is excluded: after a backslash the shell removes it, and the value would join the name before it. */
+    /**
+     * Characters in double quotes after which a plain value needs no quotes of its own. A line feed is not one of them:
+     * the shell removes it after a backslash, so that the value would continue the variable name before the backslash.
+     */
     private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]$~D';
 
-    /** Stands for the number of the slot in the job log. */
+    /** Replaces the number of the slot in the job log. */
     private const ANY_SLOT = '{%}';
 
     /**
-     * @param non-empty-list<list<string>> $words   each word as text, replacement, text, replacement, ...
+     * @param non-empty-list<list<string>> $words   each word as alternating texts and replacements; the first and the
+     *                                              last part are texts
      * @param list<Quoting>|null           $quoting for each replacement in a shell line; null for several words
      */
     private function __construct(
@@ -104,13 +108,13 @@ final class CommandTemplate
         return $this->usesSlot;
     }
 
-    /** @throws \ValueError when the system can't run the command: it holds a NUL byte, or no program */
+    /** @throws \ValueError when the command contains a NUL byte or has no program */
     public function command(string $input, int $sequence, int $slot): Command
     {
         return $this->expand($input, $sequence, (string) $slot);
     }
 
-    /** Returns the command as the job log has it: the same in every slot. */
+    /** Returns the command for the job log, with {%} instead of the slot's number: the same text in each slot. */
     public function text(string $input, int $sequence): string
     {
         return $this->expand($input, $sequence, self::ANY_SLOT)->toString();
@@ -133,33 +137,33 @@ final class CommandTemplate
     }
 
     /**
-     * @param list<string> $parts
+     * @param list<string> $parts texts and replacements of a shell line
      *
-     * @return list<Quoting>
+     * @return list<Quoting> for each replacement
      */
     private static function quotingOf(array $parts): array
     {
-        $line = new ShellQuoting();
-        $line->read($parts[0]);
+        $scanner = new ShellLineScanner();
+        $scanner->read($parts[0]);
         $quoting = [];
         $refused = [];
         for ($i = 1, $count = \count($parts); $i < $count; $i += 2) {
-            $quoting[] = $line->quoting();
-            $place = $line->obstacle();
+            $quoting[] = $scanner->quoting();
+            $place = $scanner->refusalReason();
             if ($place === 'directly after $' || !\in_array($parts[$i], self::NUMERIC_REPLACEMENTS, true)) {
                 $refused[] = ["{{$parts[$i]}}", $place];
             }
-            $line->skipValue();
-            $line->read($parts[$i + 1]);
+            $scanner->valueInserted();
+            $scanner->read($parts[$i + 1]);
         }
         foreach ($refused as [$replacement, $place]) {
-            $place = $line->hasHereDocument() ? 'in a line with a here-document (<<)' : $place;
+            $place = $scanner->hasHereDocument() ? 'in a line with a here-document (<<)' : $place;
             if ($place !== null) {
                 throw self::unsafe($replacement, $place);
             }
         }
 
-        return $line->hasHereDocument() ? array_map(static fn(): Quoting => Quoting::Refused, $quoting) : $quoting;
+        return $scanner->hasHereDocument() ? array_map(static fn(): Quoting => Quoting::Refused, $quoting) : $quoting;
     }
 
     private static function unsupported(string $replacement): UsageException
@@ -204,9 +208,9 @@ final class CommandTemplate
     }
 
     /**
-     * Returns whether a plain value stays plain next to the characters around it. It may otherwise become part of a
-     * variable's name, the number of a redirection or a reserved word. At the end of a redirection's word bash reads a
-     * - as "move". Between brackets a - is a range.
+     * Returns whether a plain value needs no quotes between its neighbouring characters. Without quotes, a value could
+     * become part of a variable's name, the descriptor of a redirection, or a reserved word. Bash reads a - at the end
+     * of a redirection's word (>&3-) as "move the descriptor". Between brackets, a - means a range.
      *
      * @param list<string> $parts
      */
@@ -247,7 +251,7 @@ final class CommandTemplate
         return (string) preg_replace('~\.[^/.]*$~D', '', $path);
     }
 
-    /** @return list<string> */
+    /** @return list<string> texts and replacements */
     private static function parse(string $word): array
     {
         $parts = preg_split(self::REPLACEMENT_PATTERN, $word, -1, \PREG_SPLIT_DELIM_CAPTURE);

@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal;
 use Revolt\EventLoop;
 
 /**
- * Standard output and standard error, shared by the outputs of jobs, messages and the progress. A group is written
- * without anything in between. Messages that arrive during a group are written after it.
+ * Standard output and standard error, shared by the outputs of jobs, messages and the progress. Nothing else is written
+ * during a group. Messages that arrive during a group are written after it.
  */
 final class Console
 {
@@ -28,11 +28,11 @@ final class Console
         $this->outIsTerminal = $out->isTerminal();
         $this->progress = match ($mode) {
             ProgressMode::None => new NoProgress(),
-            ProgressMode::Json => new LineProgress($this->line(...), true),
+            ProgressMode::Json => new LineProgress($this->queueLine(...), true),
             ProgressMode::Bar => self::canDraw($error)
                 ? new BarProgress(\STDERR)
-                : new LineProgress($this->line(...), false),
-            ProgressMode::Plain => new LineProgress($this->line(...), false),
+                : new LineProgress($this->queueLine(...), false),
+            ProgressMode::Plain => new LineProgress($this->queueLine(...), false),
         };
     }
 
@@ -73,7 +73,7 @@ final class Console
     /** Writes a message of one line as soon as no group is being written. */
     public function notice(string $message): void
     {
-        $this->line('spindle: ' . addcslashes($message, "\0..\37\177") . "\n");
+        $this->queueLine('spindle: ' . addcslashes($message, "\0..\37\177") . "\n");
     }
 
     /** Shows the current progress, unless a group is being written. */
@@ -92,13 +92,13 @@ final class Console
         $this->group(static fn() => null);
     }
 
-    /** Gives up standard output, whose reader may be slow. Pending writes throw {@see OutputClosedException}. */
+    /** Abandons standard output, whose reader may be slow. Pending writes throw {@see OutputClosedException}. */
     public function abandonOutput(): void
     {
         $this->out->abandon();
     }
 
-    private function line(string $line): void
+    private function queueLine(string $line): void
     {
         $this->pendingLines[] = $line;
         if (!$this->inGroup) {

@@ -7,11 +7,11 @@ namespace Spindle\Cli\Internal;
 /** The option --dry-run: prints the commands that would run, one per line, and changes nothing. */
 final class DryRun
 {
-    /** Number for {%}: no job occupies a slot. */
+    /** Value of {%}, because no job occupies a slot. */
     private const SLOT = 1;
 
     private readonly OutputStream $out;
-    private int $invalid = 0;
+    private int $invalidCount = 0;
 
     public function __construct(private readonly RunOptions $options)
     {
@@ -34,7 +34,7 @@ final class DryRun
             return ExitStatus::BROKEN_PIPE;
         }
 
-        return ExitStatus::ofFailures($this->invalid);
+        return ExitStatus::ofFailures($this->invalidCount);
     }
 
     /** @return \Generator<int, string> */
@@ -62,11 +62,11 @@ final class DryRun
         try {
             $this->out->write($this->options->format->job($number, $record, self::SLOT)->command->toString() . "\n");
         } catch (BadRecordException $bad) {
-            $message = "{$this->options->source->name} {$number}: {$bad->getMessage()}";
+            $message = "{$this->options->source->recordName} {$number}: {$bad->getMessage()}";
             if ($this->options->strict) {
                 throw new UsageException($message);
             }
-            ++$this->invalid;
+            ++$this->invalidCount;
             OutputStream::standardError()->write('spindle: ' . addcslashes($message, "\0..\37\177") . "\n");
         }
     }

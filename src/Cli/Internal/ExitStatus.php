@@ -13,7 +13,7 @@ final class ExitStatus
     public const BROKEN_PIPE = 141;
     public const TERMINATED = 143;
 
-    /** The broker refuses the connection, or its settings would lose jobs. Another start does not help. */
+    /** The broker refuses the connection, or its settings would lose jobs. The same command would fail again. */
     public const REFUSED = 253;
 
     /** Spindle itself failed, not a job: the launcher died, or an output or the job log could not be written. */

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * The finished jobs in a job log. Each one needs eight bytes of memory: its outcome and a hash of its command. The
- * command itself is read from the file when a message needs it.
+ * The finished jobs in a job log. A job needs eight bytes of memory: its outcome and a hash of its command. The command
+ * itself is read from the file when a message needs it.
  */
 final class FinishedJobs
 {
@@ -65,6 +65,8 @@ final class FinishedJobs
     }
 
     /**
+     * Returns whether a job must run: the log does not have it, or it failed and $retryFailed is set.
+     *
      * @param bool $retryFailed whether failed jobs run again
      *
      * @throws UsageException when the log has another command under this number
@@ -87,7 +89,7 @@ final class FinishedJobs
         return $this->entry($sequence) !== null;
     }
 
-    /** @param string $found a description of the input at this place */
+    /** @param string $found what the input has instead of the logged job */
     public function mismatch(int $sequence, string $found): UsageException
     {
         $logged = "job {$sequence} is '{$this->commandOf($sequence)}' in the job log '{$this->path}'";

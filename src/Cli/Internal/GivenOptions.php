@@ -9,12 +9,13 @@ use Symfony\Component\Console\Input\InputInterface;
 /** Typed access to the options of a command line. */
 final class GivenOptions
 {
+    /** Argument of `spindle run`: the command template, and ::: with a list of arguments. */
     public const WORDS = 'template';
 
     /** Separates the command template from its arguments. */
     private const ARGUMENT_SEPARATOR = ':::';
 
-    /** GNU parallel's words for several lists of arguments. Without a check they would be read as arguments. */
+    /** GNU parallel's words for further lists of arguments. Without a check, they would be used as arguments. */
     private const UNSUPPORTED_SEPARATORS = ['::::', ':::+', '::::+'];
 
     public function __construct(private readonly InputInterface $input) {}
@@ -60,7 +61,7 @@ final class GivenOptions
         return \is_string($value) ? $value : null;
     }
 
-    /** @throws UsageException when the value is not a natural number */
+    /** @throws UsageException when the value is not a natural number of at most nine digits */
     public function number(string $name, string $allowed): ?int
     {
         $value = $this->text($name);
@@ -101,7 +102,7 @@ final class GivenOptions
         };
     }
 
-    /** @throws UsageException when both are given */
+    /** @throws UsageException when both flags are given */
     public function rejectTogether(string $name, string $other, string $reason): void
     {
         if ($this->flag($name) && $this->flag($other)) {

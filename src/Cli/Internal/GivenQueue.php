@@ -18,7 +18,7 @@ final class GivenQueue
     private const VARIABLE = 'SPINDLE_BROKER';
     private const PACKAGES = ['predis/predis', 'amphp/socket'];
 
-    /** Largest size of a broker file that is read, in bytes; addresses are shorter. */
+    /** Number of bytes of a broker file that are read. Addresses are shorter. */
     private const MAX_FILE_BYTES = 8192;
 
     private function __construct() {}
@@ -42,8 +42,8 @@ final class GivenQueue
     }
 
     /**
-     * @param string $what the option or argument
-     * @param string $name may be a broker's address by mistake
+     * @param string $what the option or argument, for the message
+     * @param string $name may by mistake be a broker's address, whose password the message must not contain
      *
      * @throws UsageException when the name is not valid
      */
@@ -92,7 +92,7 @@ final class GivenQueue
     }
 
     /**
-     * @return array{string, string} the address's origin, and the address
+     * @return array{string, string} the option or variable that contains the address, and the address
      *
      * @throws UsageException
      */

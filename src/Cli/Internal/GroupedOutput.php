@@ -9,6 +9,7 @@ use Spindle\Command\CommandResult;
 /** Writes a job's whole standard output, then its whole standard error. */
 final class GroupedOutput implements ResultWriter
 {
+    /** Largest size of a piece without its tags, in bytes. */
     private const MAX_PIECE_BYTES = 1 << 18;
 
     /** Largest size of a piece with its tags, in bytes. A tag may be as long as a line of the input. */

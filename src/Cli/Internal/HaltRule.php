@@ -12,11 +12,17 @@ final class HaltRule
     private const ALLOWED = 'never, or soon or now followed by a comma and a condition, such as soon,fail=1;'
         . ' conditions are fail=N, fail=N%, success=N, success=N% and done=N';
 
+    /**
+     * @param bool            $now       whether running jobs are ended
+     * @param bool            $onSuccess whether the run counts as successful when the rule is reached
+     * @param HaltPolicy|null $policy    null for done=N
+     * @param int             $doneCount N of done=N
+     */
     private function __construct(
         public readonly bool $now,
         public readonly bool $onSuccess,
         private readonly ?HaltPolicy $policy,
-        private readonly int $done,
+        private readonly int $doneCount,
     ) {}
 
     /**
@@ -43,14 +49,14 @@ final class HaltRule
 
     public function isReached(int $succeeded, int $failed): bool
     {
-        return $this->policy?->isReached($succeeded, $failed) ?? $succeeded + $failed >= $this->done;
+        return $this->policy?->isReached($succeeded, $failed) ?? $succeeded + $failed >= $this->doneCount;
     }
 
     private static function policy(string $what, string $number): ?HaltPolicy
     {
         $isShare = str_ends_with($number, '%');
 
-        // Only the policy's counting is used, so "soon" stands for "now" as well.
+        // Only isReached() of the policy is used, which is the same for "soon" and "now".
         return match ($what) {
             'fail' => $isShare
                 ? HaltPolicy::soonAfterFailureShare((float) $number / 100)

@@ -14,6 +14,7 @@ final class InputJob
      * @param string $input    the record; --tag writes it before each line
      * @param string $text     the command in the job log
      * @param int    $slot     number of the job's slot; 0 when slots have no numbers
+     * @param int|float|string $id of a task of --jsonl
      */
     public function __construct(
         public readonly int $sequence,

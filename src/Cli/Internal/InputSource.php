@@ -14,12 +14,13 @@ final class InputSource
         . ' or as arguments (::: ARGUMENT...)';
 
     /**
-     * @param list<string>     $arguments the records; unused with a stream
+     * @param string           $recordName what messages call a record
+     * @param list<string>     $arguments  the records; unused with a stream
      * @param resource|null    $stream
      * @param non-empty-string $separator
      */
     private function __construct(
-        public readonly string $name,
+        public readonly string $recordName,
         private readonly array $arguments,
         private readonly mixed $stream,
         private readonly string $separator,
@@ -49,8 +50,8 @@ final class InputSource
             throw new UsageException("option --arg-file: can't read '{$path}': {$reason}");
         }
         if (!self::isFile($stream) && self::streamPath($path) === $path) {
-            // Only this process has the file open. In blocking mode, PHP reads a FIFO until it has all bytes it asked
-            // for.
+            // In blocking mode, PHP would wait until a FIFO has all requested bytes. No other process shares this open
+            // file, so the mode affects only this process.
             stream_set_blocking($stream, false);
         }
 
@@ -72,7 +73,7 @@ final class InputSource
         return new self('input line', [], $stream, $separator);
     }
 
-    /** Returns the number of records; null when it can't be known in advance. A file is read once for this. */
+    /** Returns the number of arguments, or of records in a regular file, which is read once; null for other inputs. */
     public function count(): ?int
     {
         if ($this->stream === null) {
@@ -94,7 +95,7 @@ final class InputSource
     }
 
     /**
-     * Yields the records. Ends early when the wait is stopped; can be iterated once.
+     * Yields the records. Ends early when $wait is stopped. A stream can be read only once.
      *
      * @return \Generator<int, string> by number, from 1
      *
@@ -114,7 +115,7 @@ final class InputSource
     }
 
     /**
-     * @param int $number records before the current piece; the caller updates it
+     * @param int $number number of records before the current piece; the caller updates it
      *
      * @return \Generator<int, list<string>>
      */
@@ -157,7 +158,10 @@ final class InputSource
         yield $splitter->end();
     }
 
-    /** Replaces the name of a file descriptor, such as a shell's <(...), which PHP would resolve and not find. */
+    /**
+     * Returns php://fd/N for the path of a file descriptor, such as /dev/fd/63 for a shell's <(...). PHP would resolve
+     * the symbolic link at such a path, and would not find its target.
+     */
     public static function streamPath(string $path): string
     {
         $path = $path === '/dev/stdin' ? '/dev/fd/0' : $path;
@@ -170,7 +174,7 @@ final class InputSource
     {
         $stream = @fopen('php://stdin', 'r');
         $file = $stream === false ? false : @fstat($stream);
-        // When standard input is closed, PHP's script file gets its descriptor.
+        // If standard input was closed at the start of PHP, descriptor 0 is PHP's script file.
         $script = @stat(get_included_files()[0]);
         if (
             $stream === false
@@ -189,9 +193,9 @@ final class InputSource
         return ((fstat($stream)['mode'] ?? 0) & self::S_IFMT) === self::S_IFREG;
     }
 
-    private static function reason(string $otherwise): string
+    private static function reason(string $default): string
     {
-        $message = error_get_last()['message'] ?? $otherwise;
+        $message = error_get_last()['message'] ?? $default;
 
         return preg_replace(
             '/^\w+\([^)]*\): (?:Failed to open stream: |[Rr]ead of \d+ bytes failed with errno=\d+ )?/',

@@ -8,8 +8,8 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 
 /**
- * Suspends the fiber that pulls the input: until bytes arrive, a time is reached, or there is room. After {@see stop()}
- * nothing waits, and the input ends. A wake-up is a hint: the waiting fiber checks its condition again.
+ * Suspends the fiber that reads the input until bytes arrive, a time is reached, or another condition is true. After
+ * {@see stop()}, no wait suspends, and the input ends. After a wake-up, the fiber checks its condition again.
  */
 final class InputWait
 {
@@ -36,10 +36,10 @@ final class InputWait
         $suspension?->resume();
     }
 
-    /** @param \Closure(): bool $isOver */
-    public function until(\Closure $isOver): void
+    /** @param \Closure(): bool $condition is checked after each {@see wake()} */
+    public function until(\Closure $condition): void
     {
-        while (!$this->stopped && !$isOver()) {
+        while (!$this->stopped && !$condition()) {
             $this->suspension = EventLoop::getSuspension();
             $this->suspension->suspend();
         }
@@ -48,22 +48,22 @@ final class InputWait
     /** @param int $time in nanoseconds of hrtime() */
     public function untilTime(int $time): void
     {
-        $left = ($time - hrtime(true)) / 1e9;
-        if ($left <= 0) {
+        $seconds = ($time - hrtime(true)) / 1e9;
+        if ($seconds <= 0) {
             return;
         }
-        $over = false;
-        $timer = EventLoop::delay($left, function () use (&$over): void {
-            $over = true;
+        $isReached = false;
+        $timer = EventLoop::delay($seconds, function () use (&$isReached): void {
+            $isReached = true;
             $this->wake();
         });
-        $this->until(static function () use (&$over): bool {
-            return $over;
+        $this->until(static function () use (&$isReached): bool {
+            return $isReached;
         });
         EventLoop::cancel($timer);
     }
 
-    /** @param resource $stream always readable if it is a file or has ended */
+    /** @param resource $stream counts as readable if it is a file or at its end */
     public function untilReadable(mixed $stream): void
     {
         $readable = false;

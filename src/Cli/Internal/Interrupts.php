@@ -10,8 +10,8 @@ use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\LoopTurn;
 
 /**
- * Handles Ctrl-C, SIGTERM and SIGUSR1 when ext-pcntl is available. Without it these signals end this process at once,
- * and its launcher ends the jobs. Signals that were ignored when this process started stay ignored.
+ * Handles Ctrl-C, SIGTERM and SIGUSR1. Without ext-pcntl, these signals end this process at once, and its launcher ends
+ * the jobs. Signals that were ignored when this process started stay ignored.
  */
 final class Interrupts
 {
@@ -22,13 +22,13 @@ final class Interrupts
 
     private ?int $status = null;
 
-    /** @var list<string> */
+    /** @var list<string> ids of the event loop's watchers */
     private array $watchers = [];
 
     /**
-     * @param \Closure(): void $stop starts no more jobs; called at most once
-     * @param \Closure(): void $end  ends running jobs as well
-     * @param \Closure(): void $list lists running jobs
+     * @param \Closure(): void $stop stops the start of jobs; called at most once, for the first Ctrl-C
+     * @param \Closure(): void $end  ends running jobs; called for SIGTERM and each further Ctrl-C
+     * @param \Closure(): void $list lists running jobs; called for SIGUSR1
      */
     public function __construct(
         private readonly \Closure $stop,
@@ -51,7 +51,7 @@ final class Interrupts
         self::letLoopInstallHandlers();
     }
 
-    /** Returns the exit status for the signal that was received; null without one. */
+    /** Returns the exit status for the last SIGTERM or the first Ctrl-C; null if neither was received. */
     public function status(): ?int
     {
         return $this->status;
@@ -63,7 +63,7 @@ final class Interrupts
         $this->watchers = [];
     }
 
-    /** Waits for one turn of the event loop, which installs the handlers. Before it, an interrupt ends this process. */
+    /** Waits until the event loop has installed the handlers. Before that, an interrupt would kill this process. */
     private static function letLoopInstallHandlers(): void
     {
         LoopTurn::await();

@@ -18,7 +18,7 @@ final class JobLog
     private const S_IFREG = 0o100000;
     private const S_IFIFO = 0o010000;
 
-    /** How long to wait until another process reads a named pipe: attempts, and microseconds between them. */
+    /** Number of attempts to open a named pipe that no process reads yet, and the pause between them. */
     private const MAX_PIPE_ATTEMPTS = 100;
     private const PIPE_PAUSE_MICROSECONDS = 10_000;
 
@@ -49,7 +49,7 @@ final class JobLog
      *
      * @return array{self, FinishedJobs}
      *
-     * @throws UsageException when it can't be read or written, when another run writes it, or when it is not a job log
+     * @throws UsageException when the file can't be read or written, another run writes it, or it is not a job log
      */
     public static function resume(string $path): array
     {
@@ -69,7 +69,7 @@ final class JobLog
     /**
      * Returns the finished jobs in a log without changing it.
      *
-     * @throws UsageException when it can't be read or is not a job log
+     * @throws UsageException when the file can't be read or is not a job log
      */
     public static function read(string $path): FinishedJobs
     {
@@ -92,6 +92,8 @@ final class JobLog
     }
 
     /**
+     * Writes the line of a finished job.
+     *
      * @param int $received bytes of the job's standard output
      *
      * @throws OutputFailedException
@@ -101,7 +103,7 @@ final class JobLog
         $this->write(self::line($job, $result, $received));
     }
 
-    /** @throws OutputFailedException when the path does not lead to the written file any more */
+    /** @throws OutputFailedException when the path no longer leads to the written file */
     public function finish(): void
     {
         clearstatcache();
@@ -131,7 +133,10 @@ final class JobLog
         );
     }
 
-    /** Returns the exit value as in GNU parallel: 0 after a signal, -1 after a timeout. */
+    /**
+     * Returns the exit value as in GNU parallel: 0 after a signal, -1 after a timeout. Other failures with
+     * exit code 0 or without an exit code are -1 as well.
+     */
     public static function exitValue(CommandResult $result): int
     {
         return match (true) {

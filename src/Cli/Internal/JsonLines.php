@@ -5,9 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * TaskRunner.php's tasks `{"id":...,"cmd":...}` and results `{"id":...,"status":...,"stdout":...,"stderr":...}`.
+ * The lines of --jsonl: tasks `{"id":...,"cmd":...}` and results `{"id":...,"status":...,"stdout":...,"stderr":...}`.
+ * TaskRunner.php has the same format.
  *
- * JSON holds only text. In both directions, a value that is not UTF-8 is base64, and its key is listed under "base64".
+ * JSON contains only UTF-8. In tasks and results, any other value is encoded as base64, and "base64" lists its key.
  */
 final class JsonLines
 {
@@ -16,10 +17,10 @@ final class JsonLines
         | \JSON_PRESERVE_ZERO_FRACTION
         | \JSON_THROW_ON_ERROR;
 
-    /** Matches an incomplete character at the end of three bytes. */
+    /** Matches an incomplete UTF-8 character at the end of a text. */
     private const CUT_CHARACTER_PATTERN = '/(?:[\xC2-\xF4]|[\xE0-\xF4][\x80-\xBF]|[\xF0-\xF4][\x80-\xBF]{2})$/D';
 
-    /** Size of the pieces in which output is encoded, in bytes. A multiple of 3, so that pieces of base64 join. */
+    /** Size of the pieces in which output is encoded, in bytes. A multiple of 3, so that base64 can be concatenated. */
     private const PIECE_BYTES = 3 << 18;
 
     /**
@@ -27,7 +28,7 @@ final class JsonLines
      *
      * @return array{int|float|string, string} id and command line
      *
-     * @throws BadRecordException when the line is not such an object
+     * @throws BadRecordException when the line is not a valid task
      */
     public static function decodeTask(string $line): array
     {
@@ -55,8 +56,8 @@ final class JsonLines
     }
 
     /**
-     * Yields a result as one line in pieces, because an output may not fit into memory. Each output is read twice:
-     * first to check whether it is UTF-8.
+     * Yields a result as one line in pieces, because an output may not fit into memory. Each output is read twice: to
+     * check whether it is UTF-8, and to encode it.
      *
      * @param int      $status the exit code; 128 + n after signal n
      * @param resource $stdout at its start, seekable

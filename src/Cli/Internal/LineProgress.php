@@ -18,7 +18,7 @@ final class LineProgress implements Progress
 
     public function show(RunStatistics $statistics): void
     {
-        $state = "{$statistics->started} {$statistics->done()} {$statistics->total}";
+        $state = "{$statistics->started} {$statistics->doneCount()} {$statistics->total}";
         if ($state !== $this->lastState) {
             $this->lastState = $state;
             ($this->write)($this->json ? self::json($statistics) : self::plain($statistics));
@@ -39,7 +39,7 @@ final class LineProgress implements Progress
 
         return \sprintf(
             "%d%s done, %d failed, %.1f/s%s\n",
-            $statistics->done(),
+            $statistics->doneCount(),
             $total,
             $statistics->failed,
             $statistics->rate(),
@@ -52,10 +52,10 @@ final class LineProgress implements Progress
         $remaining = $statistics->remaining();
 
         return json_encode([
-            'done' => $statistics->done(),
+            'done' => $statistics->doneCount(),
             'total' => $statistics->total,
             'failed' => $statistics->failed,
-            'running' => $statistics->running(),
+            'running' => $statistics->runningCount(),
             'rate' => round($statistics->rate(), 3),
             'eta' => $remaining === null ? null : round($remaining, 3),
             'elapsed' => round($statistics->elapsed(), 3),

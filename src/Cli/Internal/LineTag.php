@@ -15,12 +15,13 @@ final class LineTag
         $this->prefix = "{$tag}\t";
     }
 
-    /** Returns how many bytes of output have at most $limit bytes with tags, even if every byte ends a line. */
+    /** Returns the number of output bytes that need at most $limit bytes with tags, if each is a line feed. */
     public function maxPieceBytes(int $limit): int
     {
         return max(1, intdiv($limit, \strlen($this->prefix) + 1));
     }
 
+    /** Returns a piece with tags. */
     public function piece(string $bytes): string
     {
         if ($bytes === '') {
@@ -33,6 +34,7 @@ final class LineTag
         return $start . str_replace("\n", "\n{$this->prefix}", $body) . ($this->atLineStart ? "\n" : '');
     }
 
+    /** Returns the line feed that is missing at the end of the output, or ''. */
     public function end(): string
     {
         $end = $this->atLineStart ? '' : "\n";

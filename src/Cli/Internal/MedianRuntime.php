@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * The median of any number of runtimes, within one per cent and in constant memory. Runtimes are counted in classes,
- * each one per cent wider than the one before.
+ * The median of runtimes, within one per cent and in memory that does not grow with their number. Runtimes are counted
+ * in classes. Each class is one per cent wider than the class below.
  */
 final class MedianRuntime
 {
@@ -15,7 +15,7 @@ final class MedianRuntime
     /** Shorter runtimes count as this many seconds. */
     private const MIN_SECONDS = 1e-4;
 
-    /** @var array<int, int> count by class */
+    /** @var array<int, int> number of runtimes by class */
     private array $classes = [];
     private int $count = 0;
 

@@ -6,5 +6,5 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\SpindleException;
 
-/** The reader of an output is gone, or the output was given up. The rest is not written. */
+/** The reader of an output has closed it, or the output was abandoned. The remaining bytes are not written. */
 final class OutputClosedException extends \RuntimeException implements SpindleException {}

@@ -7,51 +7,55 @@ namespace Spindle\Cli\Internal;
 use Spindle\Command\CommandResult;
 use Spindle\Command\SpoolException;
 
-/** The option --keep-order: results wait here for the results of earlier jobs. */
+/** The option --keep-order: keeps early results until all earlier jobs have a result. */
 final class OutputOrder
 {
-    /** Waiting results, and bytes of their inputs and commands, at which the input waits too. */
-    private const MAX_WAITING_RESULTS = 1000;
-    private const MAX_WAITING_BYTES = 16 << 20;
+    /** Limits of {@see isFull()}: number of early results, and bytes of their inputs and commands. */
+    private const MAX_EARLY_RESULTS = 1000;
+    private const MAX_EARLY_BYTES = 16 << 20;
 
-    /** Large results per temporary file. More would save descriptors, fewer would save disk space. */
+    /** Number of large results per temporary file. A larger number saves descriptors, a smaller one disk space. */
     private const MAX_RESULTS_PER_FILE = 50;
 
-    /** @var \SplQueue<InputJob> jobs whose result was not returned yet, in order */
+    /** @var \SplQueue<InputJob> jobs whose result has not been yielded yet, in order */
     private \SplQueue $jobs;
 
     /** @var array<int, CommandResult|null> early results by sequence; null for a job without a result */
     private array $early = [];
-    private int $bytes = 0;
+    private int $earlyBytes = 0;
 
-    /** @var resource|null holds the large outputs of early results; each result keeps it open too */
-    private mixed $file = null;
-    private int $resultsInFile = 0;
+    /** @var resource|null contains the large outputs of early results, which keep it open as well */
+    private mixed $sharedFile = null;
+    private int $sharedFileResults = 0;
 
     public function __construct()
     {
         $this->jobs = new \SplQueue();
     }
 
+    /** Returns whether the run must start no more jobs until early results have been yielded. */
     public function isFull(): bool
     {
-        return \count($this->early) >= self::MAX_WAITING_RESULTS || $this->bytes >= self::MAX_WAITING_BYTES;
+        return \count($this->early) >= self::MAX_EARLY_RESULTS || $this->earlyBytes >= self::MAX_EARLY_BYTES;
     }
 
+    /** Adds a job that has been started. Called in the order of the input. */
     public function expect(InputJob $job): void
     {
         $this->jobs->enqueue($job);
     }
 
     /**
-     * @param CommandResult|null $result null for a job without one, so that later jobs need not wait for it
+     * Adds the result of a finished job, and yields the results that all earlier jobs now allow.
      *
-     * @return \Generator<InputJob, CommandResult> results whose turn has come
+     * @param CommandResult|null $result null for a job that has none, so that later results do not wait for it
+     *
+     * @return \Generator<InputJob, CommandResult> in the order of the input
      */
-    public function finished(InputJob $job, ?CommandResult $result): \Generator
+    public function add(InputJob $job, ?CommandResult $result): \Generator
     {
         $this->early[$job->sequence] = $result;
-        $this->bytes += self::size($job);
+        $this->earlyBytes += self::size($job);
         while (!$this->jobs->isEmpty() && \array_key_exists($this->jobs->bottom()->sequence, $this->early)) {
             yield from $this->next();
         }
@@ -60,7 +64,11 @@ final class OutputOrder
         }
     }
 
-    /** @return \Generator<InputJob, CommandResult> results that wait for jobs which will have none */
+    /**
+     * Yields all early results, when the jobs before them will have no results.
+     *
+     * @return \Generator<InputJob, CommandResult> in the order of the input
+     */
     public function remaining(): \Generator
     {
         while (!$this->jobs->isEmpty()) {
@@ -74,13 +82,13 @@ final class OutputOrder
             return;
         }
         try {
-            if ($this->file === null || $this->resultsInFile >= self::MAX_RESULTS_PER_FILE) {
-                $this->file = TemporaryFile::open();
-                stream_set_write_buffer($this->file, 0);
-                $this->resultsInFile = 0;
+            if ($this->sharedFile === null || $this->sharedFileResults >= self::MAX_RESULTS_PER_FILE) {
+                $this->sharedFile = TemporaryFile::open();
+                stream_set_write_buffer($this->sharedFile, 0);
+                $this->sharedFileResults = 0;
             }
-            ++$this->resultsInFile;
-            $result->moveOutput($this->file);
+            ++$this->sharedFileResults;
+            $result->moveOutput($this->sharedFile);
         } catch (OutputFailedException|SpoolException) {
             // The disk may be full: the output stays in its own files.
         }
@@ -92,11 +100,11 @@ final class OutputOrder
         $job = $this->jobs->dequeue();
         $result = $this->early[$job->sequence] ?? null;
         if (\array_key_exists($job->sequence, $this->early)) {
-            $this->bytes -= self::size($job);
+            $this->earlyBytes -= self::size($job);
             unset($this->early[$job->sequence]);
         }
         if ($this->early === []) {
-            $this->file = null;
+            $this->sharedFile = null;
         }
         if ($result !== null) {
             yield $job => $result;

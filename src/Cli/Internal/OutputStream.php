@@ -10,8 +10,9 @@ use Revolt\EventLoop\Suspension;
 /**
  * Standard output or standard error, unbuffered: when {@see write()} returns, everything is written.
  *
- * A pipe or a terminal is written only when it has room, in pieces that fit. Signals and timers are thus handled while
- * the reader is slow. O_NONBLOCK is not used: other processes share the open file, and it would outlive a SIGKILL.
+ * A write to a pipe or a terminal waits in the event loop until the stream is writable, and is split into pieces that
+ * fit. While the reader is slow, signals and timers are therefore handled. O_NONBLOCK is not used, because it would
+ * affect other processes that share the open file, even after this process is killed.
  */
 final class OutputStream
 {
@@ -23,12 +24,12 @@ final class OutputStream
 
     private readonly bool $isFile;
 
-    /** @var Suspension<mixed>|null */
+    /** @var Suspension<mixed>|null the fiber that waits until the stream is writable */
     private ?Suspension $suspension = null;
     private bool $writing = false;
     private bool $abandoned = false;
 
-    /** @var \SplQueue<Suspension<mixed>> fibers that wait for their turn to write */
+    /** @var \SplQueue<Suspension<mixed>> fibers that wait until another write has finished */
     private readonly \SplQueue $writers;
 
     /** @param resource $stream */
@@ -57,15 +58,15 @@ final class OutputStream
     /**
      * Writes all bytes. Suspends while the reader is slow, and while another fiber writes.
      *
-     * @throws OutputClosedException when the reader is gone, or after {@see abandon()}
+     * @throws OutputClosedException when the reader has closed the stream, or after {@see abandon()}
      * @throws OutputFailedException when writing fails for another reason, such as a full disk
      */
     public function write(string $bytes): void
     {
         while ($this->writing) {
-            $turn = EventLoop::getSuspension();
-            $this->writers->enqueue($turn);
-            $turn->suspend();
+            $suspension = EventLoop::getSuspension();
+            $this->writers->enqueue($suspension);
+            $suspension->suspend();
         }
         $this->writing = true;
         try {
@@ -88,25 +89,25 @@ final class OutputStream
     private function writeAll(string $bytes): void
     {
         for ($at = 0, $length = \strlen($bytes); $at < $length; $at += $written) {
-            $this->waitForRoom();
+            $this->waitUntilWritable();
             if ($this->abandoned) {
-                throw new OutputClosedException("{$this->name} is given up");
+                throw new OutputClosedException("{$this->name} was abandoned");
             }
             error_clear_last();
             $piece = $this->isFile ? $length : self::PIPE_BUF_BYTES;
             $written = @fwrite($this->stream, $at === 0 && $length <= $piece ? $bytes : substr($bytes, $at, $piece));
             if ($written === false) {
                 $written = 0;
-                $this->considerError();
+                $this->throwUnlessInterrupted();
             }
         }
     }
 
-    private function considerError(): void
+    private function throwUnlessInterrupted(): void
     {
         $message = error_get_last()['message'] ?? null;
         if ($message === null) {
-            return; // A signal interrupted the call (EINTR): try again.
+            return; // A signal interrupted the call (EINTR). writeAll() tries again.
         }
 
         throw str_contains($message, 'errno=32 ')
@@ -114,9 +115,9 @@ final class OutputStream
             : OutputFailedException::lastError($this->name);
     }
 
-    private function waitForRoom(): void
+    private function waitUntilWritable(): void
     {
-        if ($this->isFile || $this->hasRoom()) {
+        if ($this->isFile || $this->isWritable()) {
             return;
         }
         $watcher = EventLoop::onWritable($this->stream, $this->wake(...));
@@ -128,7 +129,7 @@ final class OutputStream
         }
     }
 
-    private function hasRoom(): bool
+    private function isWritable(): bool
     {
         $none = [];
         $streams = [$this->stream];

@@ -12,7 +12,7 @@ enum QueueAction: string
     case Delete = 'delete';
     case Purge = 'purge';
 
-    /** Whether the action is about dead letters, which are selected by id. */
+    /** Returns whether the action selects dead letters by id. */
     public function takesIds(): bool
     {
         return $this === self::Retry || $this === self::Delete;

@@ -8,7 +8,7 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobStatus;
 
-/** An operator's actions on a queue, in batches so that other clients of the engine are not delayed. */
+/** An operator's actions on a queue. Batches keep the engine responsive for other clients. */
 final class QueueManager
 {
     private const MAX_BATCH_JOBS = 500;
@@ -31,9 +31,11 @@ final class QueueManager
     }
 
     /**
+     * Runs dead letters again.
+     *
      * @param list<string>|null $ids null for all dead letters
      *
-     * @return int number of dead letters that are jobs again
+     * @return int number of dead letters that were put back into the queue
      *
      * @throws BrokerException
      */
@@ -55,7 +57,7 @@ final class QueueManager
     }
 
     /**
-     * Withdraws as many jobs as wait now, so that this ends even if more are submitted.
+     * Withdraws as many jobs as are waiting now. Jobs that are submitted during the purge do not prolong it.
      *
      * @return int number of removed jobs
      *
@@ -63,49 +65,52 @@ final class QueueManager
      */
     public function purge(): int
     {
-        $gone = 0;
-        for ($left = $this->broker->statistics($this->queue)['waiting'] ?? 0; $left > 0; $left -= \count($ids)) {
-            $ids = self::ids($this->broker->list($this->queue, JobStatus::Waiting, min($left, self::MAX_BATCH_JOBS)));
+        $removed = 0;
+        $waiting = $this->broker->statistics($this->queue)['waiting'] ?? 0;
+        for ($remaining = $waiting; $remaining > 0; $remaining -= \count($ids)) {
+            $limit = min($remaining, self::MAX_BATCH_JOBS);
+            $ids = self::ids($this->broker->list($this->queue, JobStatus::Waiting, $limit));
             if ($ids === []) {
                 break;
             }
-            $gone += \count($this->broker->withdraw($this->queue, $ids));
+            $removed += \count($this->broker->withdraw($this->queue, $ids));
         }
 
-        return $gone;
+        return $removed;
     }
 
     /**
-     * @param list<string>|null           $ids
-     * @param \Closure(list<string>): int $do
+     * @param list<string>|null           $ids    null for all dead letters
+     * @param \Closure(list<string>): int $action returns the number of jobs that it changed
      *
      * @throws BrokerException
      */
-    private function forDeadLetters(?array $ids, \Closure $do): int
+    private function forDeadLetters(?array $ids, \Closure $action): int
     {
         if ($ids !== null) {
-            return array_sum(array_map($do, array_chunk($ids, self::MAX_BATCH_JOBS)));
+            return array_sum(array_map($action, array_chunk($ids, self::MAX_BATCH_JOBS)));
         }
-        [$done, $seen] = [0, []];
+        [$changed, $seen] = [0, []];
+        // The list begins with the newest dead letters. If all of them are known, a longer list reaches older ones.
         for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
             $dead = self::ids($this->broker->list($this->queue, JobStatus::Dead, $limit));
-            // a job that has died again since stays dead
+            // A retried job that has died again is not retried a second time.
             $new = array_values(array_filter($dead, static fn(string $id): bool => !isset($seen[$id])));
-            $done += $new === [] ? 0 : $do($new);
+            $changed += $new === [] ? 0 : $action($new);
             $seen += array_fill_keys($new, true);
             if (\count($dead) < $limit) {
-                return $done;
+                return $changed;
             }
         }
     }
 
     /**
-     * @param array<string, array<string, int|float|string>> $known
+     * @param array<string, array<string, int|float|string>> $jobs details by id
      *
      * @return list<string>
      */
-    private static function ids(array $known): array
+    private static function ids(array $jobs): array
     {
-        return array_map(strval(...), array_keys($known));
+        return array_map(strval(...), array_keys($jobs));
     }
 }

@@ -9,12 +9,12 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobStatus;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** The validated options of `spindle queue`. No connection was opened yet. */
+/** The validated options of `spindle queue`. No connection has been opened yet. */
 final class QueueOptions
 {
     private const DEFAULT_JOBS = 50;
 
-    /** Largest number of jobs to list. More would keep the engine busy for too long. */
+    /** Largest number of jobs to list. Listing more would block the engine for other clients. */
     private const MAX_JOBS = 10_000;
 
     private const STATUS_BY_NAME = [

@@ -11,7 +11,7 @@ final class QueueReport
 {
     private const TIME_COLUMNS = ['since', 'due', 'died'];
 
-    /** Columns after the id, by status. A value that may contain spaces is last. */
+    /** Columns after the id, by status. The column whose values may contain spaces is last. */
     private const COLUMNS = [
         'waiting' => ['since'],
         'running' => ['owner', 'since', 'crashes', 'fails'],
@@ -63,27 +63,30 @@ final class QueueReport
     /** @return list<string> */
     private function summary(): array
     {
-        $number = fn(string $name): int => $this->statistics[$name] ?? 0;
+        $statistic = fn(string $name): int => $this->statistics[$name] ?? 0;
         $remarks = [
-            'waiting' => $number('waiting') > 0
-                ? 'the oldest for ' . Duration::format($number('oldest_ms') / 1000)
+            'waiting' => $statistic('waiting') > 0
+                ? 'the oldest for ' . Duration::format($statistic('oldest_ms') / 1000)
                 : '',
-            'running' => "on {$number('agents')} " . ($number('agents') === 1 ? 'agent' : 'agents'),
+            'running' => "on {$statistic('agents')} " . ($statistic('agents') === 1 ? 'agent' : 'agents'),
             'delayed' => '',
-            'blocked' => $number('blocked') > 0 ? 'until another job of their key is done' : '',
+            'blocked' => $statistic('blocked') > 0 ? 'until another job of their key is done' : '',
             'dead' => '',
         ];
-        $width = max(array_map(static fn(string $name): int => \strlen((string) $number($name)), array_keys($remarks)));
+        $width = max(array_map(
+            static fn(string $name): int => \strlen((string) $statistic($name)),
+            array_keys($remarks),
+        ));
         $lines = [];
         foreach ($remarks as $name => $remark) {
-            $lines[] = rtrim(\sprintf("  %s  %{$width}d  %s", $name, $number($name), $remark));
+            $lines[] = rtrim(\sprintf("  %s  %{$width}d  %s", $name, $statistic($name), $remark));
         }
 
         return [
             ...$lines,
-            "  in all   {$number('submitted_total')} submitted, {$number('done_total')} done, "
-                . "{$number('died_total')} died, {$number('cancelled_total')} cancelled; "
-                . "{$number('retried_total')} retried, {$number('lost_total')} lost with their agent",
+            "  in all   {$statistic('submitted_total')} submitted, {$statistic('done_total')} done, "
+                . "{$statistic('died_total')} died, {$statistic('cancelled_total')} cancelled; "
+                . "{$statistic('retried_total')} retried, {$statistic('lost_total')} lost with their agent",
         ];
     }
 

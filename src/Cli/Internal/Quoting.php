@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** The quotes around a value's place in a shell line. */
+/** The quotes around a position in a shell line. */
 enum Quoting
 {
     case None;
     case Single;
     case Double;
 
-    /** Only a number may be put here: a shell could read any other value as code. */
+    /** Only a number may be inserted: a shell could run any other value as code. */
     case Refused;
 }

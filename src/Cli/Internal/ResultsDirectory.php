@@ -10,15 +10,15 @@ use Spindle\Command\CommandResult;
  * The option --results: a folder per job, named after its number, with seq, command, exitval, stdout and stderr.
  *
  * A new folder is called .SEQUENCE.partial until it is complete. In the folder of an earlier run, the five files are
- * replaced and other files stay. While they are replaced, exitval is missing. Only a folder with the marker is written
- * to. A lock on the marker keeps other runs out.
+ * replaced and other files stay; exitval is missing during the replacement. A parent folder that is not empty must have
+ * the marker file of an earlier run. A lock on this file keeps other runs out.
  */
 final class ResultsDirectory
 {
     private const MARKER = '.spindle-results';
     private const MARKER_TEXT = "This folder belongs to spindle run --results, which replaces files in it.\n";
 
-    /** exitval is the last: a folder with this file is complete. */
+    /** Files in the order in which they are written. A folder with exitval is complete, because exitval is last. */
     private const FILES = ['seq', 'command', 'stdout', 'stderr', 'exitval'];
 
     /** @param resource $marker holds the lock */
@@ -29,7 +29,7 @@ final class ResultsDirectory
         fclose($this->marker);
     }
 
-    /** @throws UsageException when the folder can't be made or written, has other contents, or another run uses it */
+    /** @throws UsageException when the folder can't be created or written, has other contents, or is in use */
     public static function create(string $path): self
     {
         if (!is_dir($path) && !@mkdir($path, recursive: true) && !is_dir($path)) {
@@ -57,10 +57,10 @@ final class ResultsDirectory
         $partial = "{$this->path}/.{$job->sequence}.partial";
         $this->rejectForeignFiles($job->sequence, $final);
         is_link($partial) ? throw self::foreign($partial) : self::remove($partial);
-        // A partial folder with files of other origin stays.
+        // A partial folder that contains other files stays.
         $isOwn = !file_exists($partial);
         if ($isOwn) {
-            self::check($partial, static fn(): bool => mkdir($partial));
+            self::ensure($partial, static fn(): bool => mkdir($partial));
         }
         self::put("{$partial}/seq", "{$job->sequence}\n");
         self::put("{$partial}/command", "{$job->text}\n");
@@ -68,7 +68,7 @@ final class ResultsDirectory
         self::copy("{$partial}/stderr", $result->stderrStream());
         self::put("{$partial}/exitval", JobLog::exitValue($result) . "\n");
         if ($isOwn && !file_exists($final)) {
-            self::check($final, static fn(): bool => rename($partial, $final));
+            self::ensure($final, static fn(): bool => rename($partial, $final));
         } else {
             self::replace($partial, $final);
         }
@@ -101,7 +101,7 @@ final class ResultsDirectory
         return new UsageException("option --results: can't write to the folder '{$path}'; check its permissions");
     }
 
-    /** @throws OutputFailedException unless the files to replace are results of an earlier run */
+    /** @throws OutputFailedException when a file that would be replaced is not a result of an earlier run */
     private function rejectForeignFiles(int $sequence, string $folder): void
     {
         clearstatcache();
@@ -127,35 +127,39 @@ final class ResultsDirectory
     private static function replace(string $partial, string $final): void
     {
         if (!file_exists($final)) {
-            self::check($final, static fn(): bool => mkdir($final));
+            self::ensure($final, static fn(): bool => mkdir($final));
         }
         @unlink("{$final}/exitval");
         foreach (self::FILES as $name) {
-            self::check("{$final}/{$name}", static fn(): bool => rename("{$partial}/{$name}", "{$final}/{$name}"));
+            self::ensure("{$final}/{$name}", static fn(): bool => rename("{$partial}/{$name}", "{$final}/{$name}"));
         }
         @rmdir($partial);
     }
 
     private static function put(string $path, string $bytes): void
     {
-        self::check($path, static fn(): bool => file_put_contents($path, $bytes) === \strlen($bytes));
+        self::ensure($path, static fn(): bool => file_put_contents($path, $bytes) === \strlen($bytes));
     }
 
     /** @param resource $from */
     private static function copy(string $path, mixed $from): void
     {
-        self::check($path, static function () use ($path, $from): bool {
+        self::ensure($path, static function () use ($path, $from): bool {
             $to = fopen($path, 'w');
 
             return $to !== false && stream_copy_to_stream($from, $to) === (fstat($from)['size'] ?? 0) && fclose($to);
         });
     }
 
-    /** @param \Closure(): bool $work */
-    private static function check(string $path, \Closure $work): void
+    /**
+     * @param \Closure(): bool $operation
+     *
+     * @throws OutputFailedException when the operation does not return true
+     */
+    private static function ensure(string $path, \Closure $operation): void
     {
         error_clear_last();
-        if (@$work() !== true) {
+        if (@$operation() !== true) {
             throw OutputFailedException::lastError("'{$path}'");
         }
     }

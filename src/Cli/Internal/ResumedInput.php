@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * The records of an input without the jobs that a job log has. The input is first read as far as the log goes and
- * compared with it. If the input or the command differs, no job runs.
+ * The records of an input that must still run according to a job log. Before the first record is yielded, the input is
+ * compared with the log, up to the log's last job. If the input or the command differs, no job runs.
  */
 final class ResumedInput
 {
@@ -18,9 +18,9 @@ final class ResumedInput
 
     /**
      * @param \Generator<int, string> $records by number
-     * @param RunStatistics                 $statistics updated for each job that the log has
+     * @param RunStatistics          $statistics updated for each record that is skipped
      *
-     * @return \Generator<int, string>
+     * @return \Generator<int, string> by number
      *
      * @throws UsageException when the input does not match the log
      */
@@ -40,7 +40,7 @@ final class ResumedInput
             return;
         }
         if (!$records->valid()) {
-            $this->refuseShortInput($seen);
+            $this->rejectShortInput($seen);
         }
         yield from $spool->records();
         while ($records->valid()) {
@@ -62,7 +62,7 @@ final class ResumedInput
         }
     }
 
-    private function refuseShortInput(int $length): void
+    private function rejectShortInput(int $length): void
     {
         for ($number = $length + 1; $number <= $this->finished->lastSequence(); ++$number) {
             if ($this->finished->has($number)) {

@@ -8,22 +8,22 @@ use Spindle\Command\CommandCarrier;
 use Spindle\Remote\RemoteCommands;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** The checked options of `spindle run`. No file has been opened for writing yet. */
+/** The validated options of `spindle run`. The input has been opened, but no file for writing. */
 final class RunOptions
 {
     /**
-     * @param float               $delay       seconds between two starts
-     * @param string|null         $jobLog      path
-     * @param bool                $resume      continue the job log
-     * @param bool                $retryFailed run jobs again that failed according to the job log
-     * @param string|null         $results     path
-     * @param bool                $strict      end at the first record that is not a command
+     * @param float               $delay       minimum time between two starts, in seconds
+     * @param string|null         $jobLog      path; null for no log
+     * @param bool                $resume      whether to continue the job log
+     * @param bool                $retryFailed whether jobs that failed according to the job log run again
+     * @param string|null         $results     path of the folder; null for none
+     * @param bool                $strict      whether the run ends at the first record that is not a command
      * @param CommandCarrier|null $carrier     runs the jobs on other machines; null to run them here
      */
     public function __construct(
         public readonly InputSource $source,
         public readonly JobFormat $format,
-        public readonly Concurrency $concurrency,
+        public readonly JobsOption $jobs,
         public readonly TimeLimit $timeLimit,
         public readonly int $retries = 0,
         public readonly ?HaltRule $halt = null,
@@ -57,7 +57,7 @@ final class RunOptions
         return new self(
             source: self::source($given, $arguments),
             format: self::format($template, $given->flag('jsonl')),
-            concurrency: self::concurrency($given),
+            jobs: self::jobs($given),
             timeLimit: TimeLimit::parse($given->text('timeout')),
             retries: $given->number('retries', 'a number of retries') ?? 0,
             halt: HaltRule::parse($given->text('halt')),
@@ -76,18 +76,18 @@ final class RunOptions
         );
     }
 
-    /** Returns whether a job depends on the time of its start, so that it can't be created earlier. */
+    /** Returns whether a job depends on the state at its start, so that it can't be created in advance. */
     public function dependsOnStartTime(): bool
     {
         return $this->format->usesSlot() || $this->delay > 0 || $this->timeLimit->isAdaptive() || $this->halt !== null;
     }
 
     /** @throws UsageException */
-    private static function concurrency(GivenOptions $given): Concurrency
+    private static function jobs(GivenOptions $given): JobsOption
     {
         $default = $given->text('queue') === null ? null : (string) CommandCarrier::DEFAULT_CONCURRENCY;
 
-        return Concurrency::parse($given->text('jobs') ?? $default);
+        return JobsOption::parse($given->text('jobs') ?? $default);
     }
 
     /** @throws UsageException */

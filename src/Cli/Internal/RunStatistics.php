@@ -4,17 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** Progress of a run. */
+/** Numbers of jobs of a run, and its rate. */
 final class RunStatistics
 {
+    /** Numbers of jobs that were started, succeeded and failed. Skipped jobs of a resumed run are not counted. */
     public int $started = 0;
     public int $succeeded = 0;
     public int $failed = 0;
 
-    /** Highest number of jobs that run at once. */
-    public int $slots = \PHP_INT_MAX;
+    /** Largest number of jobs that run at once. */
+    public int $concurrency = \PHP_INT_MAX;
 
-    /** Number of all jobs; null while it is not known. */
+    /** Number of all jobs of the run; null while it is not known. */
     public ?int $total = null;
 
     private readonly int $startedAt;
@@ -25,17 +26,17 @@ final class RunStatistics
         $this->startedAt = $clock();
     }
 
-    public function done(): int
+    public function doneCount(): int
     {
         return $this->succeeded + $this->failed;
     }
 
-    public function running(): int
+    public function runningCount(): int
     {
-        return min($this->started - $this->done(), $this->slots);
+        return min($this->started - $this->doneCount(), $this->concurrency);
     }
 
-    /** Subtracts a job from the total that the run leaves out. */
+    /** Subtracts from the total a job that a resumed run skips. */
     public function skipJob(): void
     {
         $this->total = $this->total === null ? null : $this->total - 1;
@@ -52,7 +53,7 @@ final class RunStatistics
     {
         $elapsed = $this->elapsed();
 
-        return $elapsed > 0 ? $this->done() / $elapsed : 0.0;
+        return $elapsed > 0 ? $this->doneCount() / $elapsed : 0.0;
     }
 
     /** Returns the seconds until the end at the current rate; null while they can't be estimated. */
@@ -60,6 +61,6 @@ final class RunStatistics
     {
         $rate = $this->rate();
 
-        return $this->total === null || $rate <= 0 ? null : max(0, $this->total - $this->done()) / $rate;
+        return $this->total === null || $rate <= 0 ? null : max(0, $this->total - $this->doneCount()) / $rate;
     }
 }

@@ -15,15 +15,15 @@ use Spindle\SpindleException;
 
 /**
  * One `spindle run`: makes jobs from the input, passes them to a pool, and records their results. Two fibers run
- * concurrently. In one, the pool pulls {@see commands()} and may wait for the input. The other takes results and may
- * wait for the reader of the output.
+ * concurrently. In one fiber, the pool iterates over {@see commands()} and may wait for the input. The other fiber
+ * writes results and may wait for the reader of the output.
  */
 final class Runner
 {
     /** Seconds between two reads of the file of --jobs, and between two updates of the progress. */
     private const UPDATE_INTERVAL = 1.0;
 
-    /** Nanoseconds after a read of that file in which results cause no further read. */
+    /** Minimum time between a read of that file and another read because of a result, in nanoseconds. */
     private const MIN_REREAD_NANOSECONDS = 100_000_000;
 
     private readonly InputWait $wait;
@@ -37,7 +37,7 @@ final class Runner
     private readonly int $capacity;
     private bool $halted = false;
 
-    /** Earliest time for the next job, in nanoseconds of hrtime(). The pool keeps the delay itself. */
+    /** Earliest time to create the next job, in nanoseconds of hrtime(). The pool also enforces --delay for retries. */
     private int $nextStart = 0;
 
     private int $lastReread = 0;
@@ -114,22 +114,23 @@ final class Runner
 
     private function setConcurrency(): void
     {
-        $wanted = $this->options->concurrency->current();
-        if ($wanted > $this->capacity) {
+        $concurrency = $this->options->jobs->current();
+        if ($concurrency > $this->capacity) {
             throw UsageException::option(
                 '--jobs',
-                (string) $wanted,
+                (string) $concurrency,
                 "at most {$this->capacity}"
                     . ($this->options->carrier === null ? ', or raise the limit of open files (ulimit -n)' : ''),
             );
         }
-        $this->resize($wanted);
+        $this->resize($concurrency);
     }
 
-    private function resize(int $wanted): void
+    private function resize(int $concurrency): void
     {
-        $this->statistics->slots = min($wanted === Concurrency::UNLIMITED ? $this->capacity : $wanted, $this->capacity);
-        $this->pool->resize($this->statistics->slots);
+        $isUnlimited = $concurrency === JobsOption::UNLIMITED;
+        $this->statistics->concurrency = $isUnlimited ? $this->capacity : min($concurrency, $this->capacity);
+        $this->pool->resize($this->statistics->concurrency);
     }
 
     /** @return array{JobLog|null, ResumedInput|null} */
@@ -155,7 +156,7 @@ final class Runner
             $this->statistics->total = $this->options->source->count();
             $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $this->console->showProgress(...));
         }
-        if ($this->options->concurrency->isFile()) {
+        if ($this->options->jobs->isFile()) {
             $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $this->rereadConcurrency(...));
         }
 
@@ -173,7 +174,7 @@ final class Runner
         } catch (OutputFailedException|OutputClosedException $failure) {
             throw $failure;
         } catch (SpindleException $failure) {
-            // The pool, the broker or the input failed. Results that exist are recorded first.
+            // The pool, the broker or the input failed. The results of finished jobs are recorded first.
         }
         foreach ($this->order?->remaining() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);
@@ -224,7 +225,7 @@ final class Runner
         } catch (BadRecordException $bad) {
             $this->slots?->release($slot);
             ++$this->statistics->failed;
-            $message = "{$this->options->source->name} {$number}: {$bad->getMessage()}";
+            $message = "{$this->options->source->recordName} {$number}: {$bad->getMessage()}";
             if ($this->options->strict) {
                 throw new UsageException($message);
             }
@@ -237,7 +238,7 @@ final class Runner
 
     private function handleResult(InputJob $job, CommandResult $result): void
     {
-        // A job that was ended on demand or never started is not done. A job that ended just before that is done.
+        // A cancelled job is not done. A job that exited just before its cancellation has no error and is done.
         $isDone = !$result->cancelled || $result->error === null;
         if (!$isDone) {
             --$this->statistics->started;
@@ -249,7 +250,7 @@ final class Runner
         }
         $this->haltIfReached();
         $this->record($job, $isDone ? $result : null);
-        if ($this->options->concurrency->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
+        if ($this->options->jobs->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
             $this->rereadConcurrency();
         }
     }
@@ -263,7 +264,7 @@ final class Runner
 
             return;
         }
-        foreach ($this->order->finished($job, $result) as $next => $ready) {
+        foreach ($this->order->add($job, $result) as $next => $ready) {
             $this->recorder->record($next, $ready);
         }
         $this->wait->wake();
@@ -279,7 +280,7 @@ final class Runner
         $this->halted = true;
         $this->console->notice(\sprintf(
             'halted after %d jobs, of which %d failed; %s',
-            $this->statistics->done(),
+            $this->statistics->doneCount(),
             $this->statistics->failed,
             $halt->now ? 'running jobs are ended' : 'running jobs may finish',
         ));
@@ -306,7 +307,11 @@ final class Runner
     private function listRunning(): void
     {
         $running = array_filter($this->pool->running(), static fn(mixed $key): bool => $key instanceof InputJob);
-        $this->console->notice(\sprintf('running jobs: %d, finished: %d', \count($running), $this->statistics->done()));
+        $this->console->notice(\sprintf(
+            'running jobs: %d, finished: %d',
+            \count($running),
+            $this->statistics->doneCount(),
+        ));
         foreach ($running as $job) {
             $this->console->notice("running: job {$job->sequence}: {$job->text}");
         }
@@ -327,9 +332,9 @@ final class Runner
     private function rereadConcurrency(): void
     {
         $this->lastReread = hrtime(true);
-        $wanted = $this->options->concurrency->reread();
-        if ($wanted !== null) {
-            $this->resize($wanted);
+        $concurrency = $this->options->jobs->reread();
+        if ($concurrency !== null) {
+            $this->resize($concurrency);
         }
     }
 }

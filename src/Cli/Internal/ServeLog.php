@@ -9,8 +9,8 @@ use Psr\Log\LogLevel;
 use Spindle\Internal\LineFile;
 
 /**
- * The log of `spindle serve`, its processes and `spindle work`. Each entry is one line on standard error. A line is
- * written at once or dropped. The number of dropped lines is logged as soon as possible.
+ * The log of `spindle serve`, its processes and `spindle work`, on standard error. An entry is written at once or
+ * dropped. The number of dropped entries is logged before the next entry that can be written.
  */
 final class ServeLog extends AbstractLogger
 {
@@ -24,17 +24,17 @@ final class ServeLog extends AbstractLogger
     private const RED = '31';
 
     /**
-     * Maximum bytes of a message and of an exception. They may contain data from clients, and all requests wait for the
-     * write.
+     * Maximum bytes of a message and of an exception. Both may contain data from clients, and the write blocks all
+     * requests of the process.
      */
     private const MAX_TEXT_BYTES = 16_384;
 
-    /** Maximum number of exceptions of a chain. */
+    /** Maximum number of exceptions in a chain that are logged. */
     private const MAX_EXCEPTIONS = 10;
 
     private readonly LineFile $file;
 
-    /** @var array<int, int> lost entries by pid, because forks inherit this object */
+    /** @var array<int, int> number of lost entries by pid, because forks inherit this object */
     private array $lost = [];
 
     /** @param bool $quiet whether only warnings and errors are written */
@@ -65,8 +65,8 @@ final class ServeLog extends AbstractLogger
     }
 
     /**
-     * Formats an exception and its previous exceptions, the first cause first. PHP's own format takes time by the
-     * square of their number, which a client may choose.
+     * Formats an exception and its previous exceptions, the first cause first. PHP's own format needs time that grows
+     * with the square of their number, and a client may be able to choose this number.
      */
     private static function describe(\Throwable $exception): string
     {
@@ -75,14 +75,14 @@ final class ServeLog extends AbstractLogger
         for ($next = $exception; $next !== null; $next = $next->getPrevious()) {
             $chain[] = $cause = $next;
         }
-        $more = \count($chain) - self::MAX_EXCEPTIONS;
-        if ($more <= 0) {
+        $surplus = \count($chain) - self::MAX_EXCEPTIONS;
+        if ($surplus <= 0) {
             return (string) $exception;
         }
         $latest = array_reverse(\array_slice($chain, 0, self::MAX_EXCEPTIONS - 1));
 
         return self::describeOne($cause)
-            . "\n\n… {$more} exceptions are left out …\n\nNext "
+            . "\n\n… {$surplus} exceptions are left out …\n\nNext "
             . implode("\n\nNext ", array_map(self::describeOne(...), $latest));
     }
 
@@ -93,15 +93,15 @@ final class ServeLog extends AbstractLogger
             . "Stack trace:\n{$exception->getTraceAsString()}";
     }
 
-    /** Removes the middle. The class of an exception is at the beginning, and its trace at the end. */
+    /** Removes the middle of a long text: an exception has its class at the beginning and its trace at the end. */
     private static function shorten(string $text): string
     {
-        $more = \strlen($text) - self::MAX_TEXT_BYTES;
+        $surplus = \strlen($text) - self::MAX_TEXT_BYTES;
         [$begin, $end] = [intdiv(self::MAX_TEXT_BYTES, 4), intdiv(self::MAX_TEXT_BYTES, 4) * 3];
 
-        return $more <= 0
+        return $surplus <= 0
             ? $text
-            : substr($text, 0, $begin) . " … {$more} bytes are left out … " . substr($text, -$end);
+            : substr($text, 0, $begin) . " … {$surplus} bytes are left out … " . substr($text, -$end);
     }
 
     /**
@@ -162,10 +162,10 @@ final class ServeLog extends AbstractLogger
     /** Formats an entry as text. The trace of an exception follows on further lines, which begin with white space. */
     private function textLine(string $level, string $message, ?string $exception): string
     {
-        $shown = $this->colours ? "\e[" . (self::COLOURS[$level] ?? self::RED) . "m{$level}\e[0m" : $level;
-        $line = self::time() . ' [' . getmypid() . "] {$shown} " . TerminalText::escape($message);
-        foreach ($exception === null ? [] : explode("\n", $exception) as $more) {
-            $line .= "\n    " . TerminalText::escape($more);
+        $label = $this->colours ? "\e[" . (self::COLOURS[$level] ?? self::RED) . "m{$level}\e[0m" : $level;
+        $line = self::time() . ' [' . getmypid() . "] {$label} " . TerminalText::escape($message);
+        foreach ($exception === null ? [] : explode("\n", $exception) as $exceptionLine) {
+            $line .= "\n    " . TerminalText::escape($exceptionLine);
         }
 
         return $line;

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal;
 use Spindle\Http\SupervisorOptions;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** The validated options of `spindle serve`. Nothing is opened here. */
+/** The validated options of `spindle serve`. No file or socket has been opened yet. */
 final class ServeOptions
 {
     private const DEFAULT_ADDRESS = '127.0.0.1:8080';
@@ -15,12 +15,12 @@ final class ServeOptions
         . '(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
     private const MAX_PORT = 65_535;
 
-    /** Minimum seconds. With less, a busy process would look like one that hangs. */
+    /** Minimum of the timeouts, in seconds. With shorter ones, a busy process would count as blocked. */
     private const MIN_SECONDS = 0.1;
     private const UNITS = ['' => 1, 'K' => 1 << 10, 'M' => 1 << 20, 'G' => 1 << 30];
 
     /**
-     * @param string       $app       path
+     * @param string       $app       path of the PHP file that returns the application
      * @param list<string> $addresses
      * @param bool         $json      whether log lines are JSON
      * @param bool         $quiet     whether only warnings and errors are logged
@@ -47,9 +47,9 @@ final class ServeOptions
             );
         }
         $certificate = $given->text('certificate');
-        array_map(static fn(string $address) => self::check('--listen', $address, $certificate), $addresses);
+        array_map(static fn(string $address) => self::checkAddress('--listen', $address, $certificate), $addresses);
         array_map(
-            static fn(string $address) => self::check('--admin', $address, $certificate),
+            static fn(string $address) => self::checkAddress('--admin', $address, $certificate),
             $admin === null ? [] : [$admin],
         );
         if ($certificate === null && $given->text('key') !== null) {
@@ -74,7 +74,7 @@ final class ServeOptions
     }
 
     /** @throws UsageException */
-    private static function check(string $option, string $address, ?string $certificate): void
+    private static function checkAddress(string $option, string $address, ?string $certificate): void
     {
         if (preg_match(self::ADDRESS_PATTERN, $address, $match) !== 1) {
             throw UsageException::option($option, $address, 'host:port, [IPv6]:port, tls://host:port or unix:///path');
@@ -117,7 +117,7 @@ final class ServeOptions
             certificate: $certificate,
             key: $given->text('key'),
             maxRequests: self::positive($given, 'max-requests', 'a number of requests, at least 1'),
-            maxMemory: self::bytes($given),
+            maxMemory: self::maxMemory($given),
             startTimeout: self::seconds($given, 'start-timeout') ?? 30.0,
             stallTimeout: self::seconds($given, 'stall-timeout') ?? 30.0,
             adminHosts: AdminHosts::of($input),
@@ -151,26 +151,26 @@ final class ServeOptions
     }
 
     /** @throws UsageException */
-    private static function bytes(GivenOptions $given): ?int
+    private static function maxMemory(GivenOptions $given): ?int
     {
         $text = $given->text('max-memory');
         if ($text === null) {
             return null;
         }
-        if (preg_match('/^([1-9]\d{0,9})([KMG]?)$/D', $text, $match) !== 1) {
+        if (preg_match('/^([1-9]\d*)([KMG]?)$/D', $text, $match) !== 1) {
             throw UsageException::option(
                 '--max-memory',
                 $text,
                 'a number of bytes, or a number with K, M or G such as 500M, at least 1',
             );
         }
-
-        [, $number, $unit] = $match;
-        if ((int) $number > intdiv(\PHP_INT_MAX, self::UNITS[$unit])) {
+        $number = filter_var($match[1], \FILTER_VALIDATE_INT);
+        $bytesPerUnit = self::UNITS[$match[2]];
+        if ($number === false || $number > intdiv(\PHP_INT_MAX, $bytesPerUnit)) {
             throw UsageException::option('--max-memory', $text, 'less than 8589934592G');
         }
 
-        return (int) $number * self::UNITS[$unit];
+        return $number * $bytesPerUnit;
     }
 
     /** @throws UsageException */

@@ -7,36 +7,36 @@ namespace Spindle\Cli\Internal;
 use Psr\Log\LoggerInterface;
 
 /**
- * Passes on the output of tasks. An agent never waits for a reader, because it would lose its lease. Bytes without room
- * are dropped and counted.
+ * Writes the output of tasks to standard output and standard error. The agent does not wait for the reader of a pipe,
+ * because it could lose its lease. Bytes that the pipe can't accept are dropped and counted.
  */
 final class TaskOutput
 {
-    /** Bytes that fit into a pipe with any room: PIPE_BUF in https://man7.org/linux/man-pages/man7/pipe.7.html */
+    /** Bytes that a writable pipe accepts without blocking: PIPE_BUF on Linux; see pipe(7). */
     private const PIPE_BUF_BYTES = 4096;
 
     private const S_IFMT = 0o170000;
     private const S_IFIFO = 0o010000;
     private const S_IFSOCK = 0o140000;
 
-    /** @var array<int, int> bytes dropped since the last successful write, by descriptor */
+    /** @var array<int, int> number of bytes dropped since the last successful write, by descriptor */
     private array $dropped = [1 => 0, 2 => 0];
 
     public function __construct(private readonly LoggerInterface $log) {}
 
     public function write(string $bytes, bool $isError): void
     {
-        $number = $isError ? 2 : 1;
+        $descriptor = $isError ? 2 : 1;
         $written = self::put($isError ? \STDERR : \STDOUT, $bytes);
-        if ($written > 0 && $this->dropped[$number] > 0) {
+        if ($written > 0 && $this->dropped[$descriptor] > 0) {
             $name = $isError ? 'error' : 'output';
             $this->log->warning(
                 '{bytes} bytes that tasks printed are missing: standard {name} was not read',
-                ['bytes' => $this->dropped[$number], 'name' => $name],
+                ['bytes' => $this->dropped[$descriptor], 'name' => $name],
             );
-            $this->dropped[$number] = 0;
+            $this->dropped[$descriptor] = 0;
         }
-        $this->dropped[$number] += \strlen($bytes) - $written;
+        $this->dropped[$descriptor] += \strlen($bytes) - $written;
     }
 
     /**

@@ -12,7 +12,7 @@ final class TerminalText
 
     private function __construct() {}
 
-    /** Returns the text in one line. */
+    /** Returns the text in one line, with escaped control characters. */
     public static function escape(string $text): string
     {
         $last = preg_match('//u', $text) === 1 ? "\177" : "\377"; // bytes that are not UTF-8 may mean anything

@@ -11,23 +11,23 @@ use Spindle\Remote\Keys;
 use Spindle\Worker\WorkerPoolOptions;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** The validated options of `spindle work`. Nothing has been opened or started yet. */
+/** The validated options of `spindle work`. No connection has been opened and no worker started yet. */
 final class WorkOptions
 {
-    /** Each worker is a process, and no machine has memory for more. */
+    /** Maximum number of workers. Each worker is a process, and more would not fit into the memory of a machine. */
     private const MAX_WORKERS = 10_000;
 
     private const ADDRESS_PATTERN = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
     private const ALLOWED_BYTES = 'a number of bytes from 1 on';
 
-    /** Default in seconds, shorter than the default stop timeouts of Kubernetes and systemd. */
+    /** Default in seconds, below the default stop timeouts of Kubernetes (30 s) and systemd (90 s). */
     private const DEFAULT_STOP_TIMEOUT = 25.0;
 
     private const MAX_PORT = 65_535;
 
     /**
-     * @param non-empty-array<array-key, positive-int> $queues workers by queue name
-     * @param string|null  $admin      address for operators
+     * @param non-empty-array<array-key, positive-int> $queues number of workers by queue name
+     * @param string|null  $admin      address for operators; null for none
      * @param list<string> $adminHosts accepted Host names of requests to that address
      * @param bool         $json       whether log lines are JSON
      * @param bool         $quiet      whether only warnings and errors are logged
@@ -47,11 +47,13 @@ final class WorkOptions
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);
-        $weights = self::weights($input);
+        $queues = self::distribute(self::weights($input), self::workers($given));
+        $broker = GivenQueue::broker($given);
+        self::rejectRoot($given);
 
         return new self(
-            self::shares($weights, self::workers($given)),
-            self::rejectRoot($given, GivenQueue::broker($given)),
+            $queues,
+            $broker,
             GivenQueue::keys(),
             self::agent($given),
             self::admin($given),
@@ -62,7 +64,7 @@ final class WorkOptions
     }
 
     /**
-     * @return non-empty-array<array-key, positive-int>
+     * @return non-empty-array<array-key, positive-int> weights by queue name
      *
      * @throws UsageException
      */
@@ -89,13 +91,16 @@ final class WorkOptions
     }
 
     /**
-     * @param non-empty-array<array-key, positive-int> $weights
+     * Distributes the workers among the queues. Each queue gets one worker. Each further worker goes to the queue that
+     * has the fewest workers for its weight.
      *
-     * @return non-empty-array<array-key, positive-int> workers by queue name, at least 1 each
+     * @param non-empty-array<array-key, positive-int> $weights by queue name
+     *
+     * @return non-empty-array<array-key, positive-int> number of workers by queue name
      *
      * @throws UsageException
      */
-    private static function shares(array $weights, int $workers): array
+    private static function distribute(array $weights, int $workers): array
     {
         if ($workers < \count($weights)) {
             throw new UsageException(
@@ -103,26 +108,25 @@ final class WorkOptions
             );
         }
         $shares = array_map(static fn(): int => 1, $weights);
-        for ($left = $workers - \count($weights); $left > 0; --$left) {
+        for ($remaining = $workers - \count($weights); $remaining > 0; --$remaining) {
             $ratios = array_map(static fn(int $share, int $weight): float => $share / $weight, $shares, $weights);
-            $poorest = array_keys($weights)[(int) array_search(min($ratios), $ratios, true)];
-            ++$shares[$poorest];
+            $queue = array_keys($weights)[(int) array_search(min($ratios), $ratios, true)];
+            ++$shares[$queue];
         }
 
         return $shares;
     }
 
     /** @throws UsageException */
-    private static function rejectRoot(GivenOptions $given, Broker $broker): Broker
+    private static function rejectRoot(GivenOptions $given): void
     {
         $isRoot = \function_exists('posix_geteuid') ? posix_geteuid() === 0 : @fileowner('/proc/self') === 0;
-
-        return $isRoot && !$given->flag('allow-root')
-            ? throw new UsageException(
+        if ($isRoot && !$given->flag('allow-root')) {
+            throw new UsageException(
                 'spindle work runs as root, so anyone with a key could run any code as root; run it as another user, '
                     . 'or, in a container where root has no more rights, give --allow-root',
-            )
-            : $broker;
+            );
+        }
     }
 
     /** @throws UsageException */
@@ -163,7 +167,7 @@ final class WorkOptions
         if (!($beat > 0 && $margin > 0 && $lease > $beat + $margin)) {
             throw UsageException::option(
                 '--lease',
-                (string) $given->text('lease'),
+                $given->text('lease') ?? (string) $lease,
                 Duration::FORM . ', more than ' . ($beat + $margin) . ', which is --beat and --margin together',
             );
         }

@@ -6,9 +6,9 @@ namespace Spindle\Tests\Unit\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Cli\Internal\Concurrency;
 use Spindle\Cli\Internal\Duration;
 use Spindle\Cli\Internal\HaltRule;
+use Spindle\Cli\Internal\JobsOption;
 use Spindle\Cli\Internal\ProgressMode;
 use Spindle\Cli\Internal\TimeLimit;
 use Spindle\Cli\Internal\UsageException;
@@ -57,7 +57,7 @@ final class OptionValuesTest extends TestCase
     {
         yield 'none' => [null, 4];
         yield 'a number' => ['12', 12];
-        yield 'as many as possible' => ['0', Concurrency::UNLIMITED];
+        yield 'as many as possible' => ['0', JobsOption::UNLIMITED];
         yield 'a percentage' => ['200%', 8];
         yield 'a small percentage' => ['1%', 1];
         yield 'a broken percentage' => ['62.5%', 3];
@@ -66,13 +66,13 @@ final class OptionValuesTest extends TestCase
     #[DataProvider('concurrencies')]
     public function testTheConcurrencyIsANumberOrAPercentageOfTheUsableCpus(?string $value, int $expected): void
     {
-        self::assertSame($expected, Concurrency::parse($value, $this->cpus(4))->current());
+        self::assertSame($expected, JobsOption::parse($value, $this->cpus(4))->current());
     }
 
     public function testTheConcurrencyFollowsAFile(): void
     {
         $file = $this->file('jobs', "50%\n");
-        $concurrency = Concurrency::parse($file, $this->cpus(4));
+        $concurrency = JobsOption::parse($file, $this->cpus(4));
 
         self::assertTrue($concurrency->isFile());
         self::assertSame(2, $concurrency->current());
@@ -110,7 +110,7 @@ final class OptionValuesTest extends TestCase
                 . ' or a file that contains one',
         ));
 
-        Concurrency::parse($value, $this->cpus(4));
+        JobsOption::parse($value, $this->cpus(4));
     }
 
     public function testAFileWithoutAConcurrencyIsRefused(): void
@@ -118,7 +118,35 @@ final class OptionValuesTest extends TestCase
         $file = $this->file('jobs', 'many');
         $this->expectExceptionMessage("jobs' contains 'many'; write into it a number of jobs");
 
-        Concurrency::parse($file, $this->cpus(4));
+        JobsOption::parse($file, $this->cpus(4));
+    }
+
+    public function testAnEmptyFileIsReportedAsEmpty(): void
+    {
+        $file = $this->file('jobs', '');
+        $this->expectExceptionMessage("jobs' contains nothing; write into it a number of jobs");
+
+        JobsOption::parse($file, $this->cpus(4));
+    }
+
+    public function testALongFileIsNotReadAsTheNumberAtItsBeginning(): void
+    {
+        $file = $this->file('jobs', '7' . str_repeat(' ', 63) . 'jobs at once');
+        $this->expectExceptionMessage("jobs' contains more than 64 bytes; write into it a number of jobs");
+
+        JobsOption::parse($file, $this->cpus(4));
+    }
+
+    public function testAFileThatCannotBeReadIsReportedAsUnreadable(): void
+    {
+        $file = $this->file('jobs', '7');
+        chmod($file, 0);
+        if (is_readable($file)) {
+            self::markTestSkipped('Root can read every file');
+        }
+        $this->expectExceptionMessage("option --jobs: can't read the file '{$file}'; check its permissions");
+
+        JobsOption::parse($file, $this->cpus(4));
     }
 
     /** @return iterable<string, array{string, int, int, bool}> rule, succeeded, failed, whether it is reached */

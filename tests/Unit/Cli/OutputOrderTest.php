@@ -17,10 +17,10 @@ final class OutputOrderTest extends TestCase
         $order = new OutputOrder();
         $jobs = self::expect($order, [2, 3, 5, 9]);
 
-        self::assertSame([], self::give($order->finished($jobs[3], Outcome::result())));
-        self::assertSame([2, 3], self::give($order->finished($jobs[2], Outcome::result())));
-        self::assertSame([], self::give($order->finished($jobs[9], Outcome::result())));
-        self::assertSame([5, 9], self::give($order->finished($jobs[5], Outcome::result())));
+        self::assertSame([], self::give($order->add($jobs[3], Outcome::result())));
+        self::assertSame([2, 3], self::give($order->add($jobs[2], Outcome::result())));
+        self::assertSame([], self::give($order->add($jobs[9], Outcome::result())));
+        self::assertSame([5, 9], self::give($order->add($jobs[5], Outcome::result())));
     }
 
     public function testItIsFullOfAFewLargeJobsUntilTheyAreTaken(): void
@@ -32,11 +32,11 @@ final class OutputOrderTest extends TestCase
             range(0, 2),
         );
         array_map($order->expect(...), $jobs);
-        self::assertSame([], self::give($order->finished($jobs[1], Outcome::result())));
+        self::assertSame([], self::give($order->add($jobs[1], Outcome::result())));
         self::assertFalse($order->isFull());
-        self::assertSame([], self::give($order->finished($jobs[2], null)));
+        self::assertSame([], self::give($order->add($jobs[2], null)));
         self::assertTrue($order->isFull());
-        self::assertSame([0, 1], self::give($order->finished($jobs[0], Outcome::result())));
+        self::assertSame([0, 1], self::give($order->add($jobs[0], Outcome::result())));
 
         self::assertFalse($order->isFull());
     }
@@ -46,17 +46,17 @@ final class OutputOrderTest extends TestCase
         $order = new OutputOrder();
         $jobs = self::expect($order, [1, 2, 3]);
 
-        self::assertSame([], self::give($order->finished($jobs[2], Outcome::result())));
-        self::assertSame([2], self::give($order->finished($jobs[1], null)));
-        self::assertSame([3], self::give($order->finished($jobs[3], Outcome::result())));
+        self::assertSame([], self::give($order->add($jobs[2], Outcome::result())));
+        self::assertSame([2], self::give($order->add($jobs[1], null)));
+        self::assertSame([3], self::give($order->add($jobs[3], Outcome::result())));
     }
 
     public function testWhatIsEarlyIsNotLostWhenJobsBeforeItNeverEnd(): void
     {
         $order = new OutputOrder();
         $jobs = self::expect($order, [1, 2, 3, 4]);
-        self::assertSame([], self::give($order->finished($jobs[4], Outcome::result())));
-        self::assertSame([], self::give($order->finished($jobs[2], Outcome::result())));
+        self::assertSame([], self::give($order->add($jobs[4], Outcome::result())));
+        self::assertSame([], self::give($order->add($jobs[2], Outcome::result())));
 
         self::assertSame([2, 4], self::give($order->remaining()));
         self::assertSame([], self::give($order->remaining()));
@@ -68,11 +68,11 @@ final class OutputOrderTest extends TestCase
         $jobs = self::expect($order, range(1, 1001));
         for ($sequence = 2; $sequence <= 1001; ++$sequence) {
             self::assertFalse($order->isFull());
-            self::assertSame([], self::give($order->finished($jobs[$sequence], Outcome::result())));
+            self::assertSame([], self::give($order->add($jobs[$sequence], Outcome::result())));
         }
         self::assertTrue($order->isFull());
 
-        self::assertCount(1001, self::give($order->finished($jobs[1], Outcome::result())));
+        self::assertCount(1001, self::give($order->add($jobs[1], Outcome::result())));
         self::assertFalse($order->isFull());
     }
 

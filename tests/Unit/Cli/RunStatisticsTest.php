@@ -20,11 +20,11 @@ final class RunStatisticsTest extends TestCase
         self::assertSame(
             [8, 4.0, 2.0, 16.0, 2],
             [
-                $statistics->done(),
+                $statistics->doneCount(),
                 $statistics->elapsed(),
                 $statistics->rate(),
                 $statistics->remaining(),
-                $statistics->running(),
+                $statistics->runningCount(),
             ],
         );
     }
@@ -41,9 +41,9 @@ final class RunStatisticsTest extends TestCase
     public function testWhatWaitsForASlotDoesNotRun(): void
     {
         $statistics = $this->statistics(0, 0, 100, null);
-        $statistics->slots = 8;
+        $statistics->concurrency = 8;
 
-        self::assertSame(8, $statistics->running());
+        self::assertSame(8, $statistics->runningCount());
     }
 
     public function testAJobThatIsSparedIsNotPartOfTheTotal(): void

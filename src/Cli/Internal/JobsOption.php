@@ -6,14 +6,16 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Internal\CpuCount;
 
-/** The option --jobs: a number, a percentage of the usable CPUs, or a file with one of these, which is reread. */
-final class Concurrency
+/** The option --jobs: a number, a percentage of the usable CPUs, or a file that contains one of these. */
+final class JobsOption
 {
-    /** The number 0: as many jobs as the launcher can run. */
+    /** The value 0: as many jobs at once as the pool can run. */
     public const UNLIMITED = 0;
 
-    private const NUMBERS = 'a number of jobs, 0 for the maximum, or a percentage of the CPUs such as 200%';
+    private const ALLOWED_VALUES = 'a number of jobs, 0 for the maximum, or a percentage of the CPUs such as 200%';
+    private const MAX_FILE_BYTES = 64;
 
+    /** The file's content at the last read. */
     private string $content = '';
 
     private function __construct(private int $current, private readonly int $cpus, private readonly ?string $file) {}
@@ -27,15 +29,21 @@ final class Concurrency
             return new self($number, $usable, null);
         }
         if ($value === null || !is_file($value)) {
-            throw UsageException::option('--jobs', (string) $value, self::NUMBERS . ', or a file that contains one');
+            $allowed = self::ALLOWED_VALUES . ', or a file that contains one';
+
+            throw UsageException::option('--jobs', (string) $value, $allowed);
         }
-        $concurrency = new self(1, $usable, $value);
-        $concurrency->reread()
+        if (!is_readable($value)) {
+            throw new UsageException("option --jobs: can't read the file '{$value}'; check its permissions");
+        }
+        $option = new self(1, $usable, $value);
+        $option->reread()
             ?? throw new UsageException(
-                "option --jobs: the file '{$value}' contains '{$concurrency->content}'; write into it " . self::NUMBERS,
+                "option --jobs: the file '{$value}' contains {$option->describeContent()}; write into it "
+                    . self::ALLOWED_VALUES,
             );
 
-        return $concurrency;
+        return $option;
     }
 
     /** Returns the number of jobs that run at once, or {@see UNLIMITED}. */
@@ -49,20 +57,29 @@ final class Concurrency
         return $this->file !== null;
     }
 
-    /** Reads the file again. Returns the new number; null when it is unchanged or invalid. */
+    /** Reads the file again. Returns the new number; null if the content is unchanged or invalid. */
     public function reread(): ?int
     {
-        $content = trim((string) @file_get_contents((string) $this->file, length: 64));
+        $content = trim((string) @file_get_contents((string) $this->file, length: self::MAX_FILE_BYTES + 1));
         if ($content === $this->content) {
             return null;
         }
         $this->content = $content;
-        $number = self::number($content, $this->cpus);
+        $number = \strlen($content) > self::MAX_FILE_BYTES ? null : self::number($content, $this->cpus);
         if ($number === null) {
             return null;
         }
 
         return $this->current = $number;
+    }
+
+    private function describeContent(): string
+    {
+        return match (true) {
+            $this->content === '' => 'nothing',
+            \strlen($this->content) > self::MAX_FILE_BYTES => 'more than ' . self::MAX_FILE_BYTES . ' bytes',
+            default => "'{$this->content}'",
+        };
     }
 
     private static function number(string $text, int $cpus): ?int
