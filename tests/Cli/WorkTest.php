@@ -581,8 +581,8 @@ final class WorkTest extends TestCase
             254,
             '',
             $process,
-            "spindle: The server can't listen on {$address}: address already in use: another program listens there;"
-            . " end it, or choose another port\n",
+            "spindle: The server can't listen on {$address}: address already in use. Another program listens there:"
+            . " stop it, or choose another port\n",
         );
     }
 
