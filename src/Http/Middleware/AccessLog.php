@@ -10,7 +10,7 @@ use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
-use Spindle\Http\Internal\AccessLine;
+use Spindle\Http\Internal\AccessLogEntry;
 use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\Internal\Middleware\ClientDisconnect;
 use Spindle\Http\Internal\Server\RepeatedWarnings;
@@ -85,7 +85,7 @@ final class AccessLog implements MiddlewareInterface
             if (!ClientDisconnect::caused($failure)) {
                 $this->log(
                     $request,
-                    AccessLine::of(
+                    AccessLogEntry::of(
                         $request,
                         $failure instanceof HttpException ? $failure->status : 500,
                         null,
@@ -97,7 +97,7 @@ final class AccessLog implements MiddlewareInterface
         }
         $this->log(
             $request,
-            AccessLine::of($request, $response->getStatusCode(), $response, (hrtime(true) - $startedAt) / 1e9),
+            AccessLogEntry::of($request, $response->getStatusCode(), $response, (hrtime(true) - $startedAt) / 1e9),
         );
 
         return $response;
@@ -109,10 +109,10 @@ final class AccessLog implements MiddlewareInterface
         return $this->lostLines;
     }
 
-    private function log(ServerRequestInterface $request, AccessLine $line): void
+    private function log(ServerRequestInterface $request, AccessLogEntry $entry): void
     {
         try {
-            $why = $this->write($line);
+            $why = $this->write($entry);
         } catch (\Throwable $failure) {
             $why = $failure->getMessage();
         }
@@ -129,13 +129,13 @@ final class AccessLog implements MiddlewareInterface
     }
 
     /** @return string|null the reason of a failure; null on success */
-    private function write(AccessLine $line): ?string
+    private function write(AccessLogEntry $entry): ?string
     {
         if ($this->log instanceof LineFile) {
-            return $this->log->append($line->combined());
+            return $this->log->append($entry->combined());
         }
         // Loggers replace names in braces by values of the context.
-        $this->log->info(strtr($line->combined(), ['{' => '\x7b', '}' => '\x7d']), $line->context());
+        $this->log->info(strtr($entry->combined(), ['{' => '\x7b', '}' => '\x7d']), $entry->context());
 
         return null;
     }

@@ -10,7 +10,7 @@ use PHPUnit\Framework\TestCase;
 use Psr\Log\AbstractLogger;
 use Spindle\Http\ClientLeftException;
 use Spindle\Http\HttpException;
-use Spindle\Http\Internal\AccessLine;
+use Spindle\Http\Internal\AccessLogEntry;
 use Spindle\Http\Middleware\AccessLog;
 use Spindle\Http\Middleware\AccessLogException;
 use Spindle\Http\Response;
@@ -341,7 +341,7 @@ final class AccessLogTest extends TestCase
     #[DataProvider('hostile')]
     public function testNoFieldCanEndItsLineOrItsQuotes(string $sent, string $logged): void
     {
-        $line = (new AccessLine($sent, $sent, $sent, 400, null, 0.0, $sent, $sent, $sent, $sent))->combined();
+        $line = (new AccessLogEntry($sent, $sent, $sent, 400, null, 0.0, $sent, $sent, $sent, $sent))->combined();
         $client = str_replace(' ', '\x20', $logged);
 
         self::assertStringStartsWith("{$client} - - [", $line);
@@ -350,7 +350,7 @@ final class AccessLogTest extends TestCase
 
     public function testTheTimeIsTheOneAtWhichTheRequestCame(): void
     {
-        $line = new AccessLine('GET', '/', '1.1', 200, 0, 3600.0);
+        $line = new AccessLogEntry('GET', '/', '1.1', 200, 0, 3600.0);
 
         $time = \DateTimeImmutable::createFromFormat('- - - [d/M/Y:H:i:s O] +', $line->combined());
 

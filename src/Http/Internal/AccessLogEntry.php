@@ -9,11 +9,11 @@ use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Middleware\Body;
 
 /**
- * One request in an access log. Strings are as the client sent them.
+ * One request in an access log. Method, target, version, user agent and referer are as the client sent them.
  *
  * @see https://httpd.apache.org/docs/2.4/logs.html#combined
  */
-final readonly class AccessLine
+final readonly class AccessLogEntry
 {
     /** Bytes that could end a line or a quoted field, or control a terminal. */
     private const UNSAFE_BYTE_PATTERN = '/[^\x20\x21\x23-\x5b\x5d-\x7e]/';
@@ -22,10 +22,11 @@ final readonly class AccessLine
     private float $time;
 
     /**
-     * @param string     $version such as "1.1"
-     * @param int|null   $bytes   of the body; null when unknown
-     * @param float      $seconds from the request to the response
-     * @param string     $client  IP address
+     * @param string   $version   such as "1.1"
+     * @param int|null $bytes     of the response's body; null when unknown
+     * @param float    $duration  seconds from the request to the response
+     * @param string   $client    IP address; '' when unknown
+     * @param string   $requestId '' when there is none
      */
     public function __construct(
         public string $method,
@@ -33,21 +34,27 @@ final readonly class AccessLine
         public string $version,
         public int $status,
         public ?int $bytes,
-        public float $seconds,
+        public float $duration,
         public string $client = '',
         public string $requestId = '',
         public string $userAgent = '',
         public string $referer = '',
     ) {
-        $this->time = microtime(true) - $seconds;
+        $this->time = microtime(true) - $duration;
     }
 
-    /** @param ResponseInterface|null $response null when only the status is known */
+    /**
+     * Creates the entry of a request. The middlewares TrustedProxies and RequestId provide the client's address and the
+     * request's id.
+     *
+     * @param ResponseInterface|null $response null when only the status is known
+     * @param float                  $duration seconds
+     */
     public static function of(
         ServerRequestInterface $request,
         int $status,
         ?ResponseInterface $response,
-        float $seconds,
+        float $duration,
     ): self {
         $client = $request->getAttribute('client-ip') ?? $request->getServerParams()['REMOTE_ADDR'] ?? '';
         $id = $request->getAttribute('request-id');
@@ -59,7 +66,7 @@ final readonly class AccessLine
             $request->getProtocolVersion(),
             $status,
             $response === null ? null : ($hasBody ? Body::size($response) : 0),
-            $seconds,
+            $duration,
             \is_string($client) ? $client : '',
             \is_string($id) ? $id : '',
             $request->getHeaderLine('User-Agent'),
@@ -83,6 +90,8 @@ final readonly class AccessLine
     }
 
     /**
+     * Returns the context for a PSR-3 logger. "duration" is in seconds.
+     *
      * @return array{method: string, target: string, status: int, bytes: int|null, duration: float, client_ip: string,
      *         request_id: string, user_agent: string, referer: string}
      */
@@ -93,7 +102,7 @@ final readonly class AccessLine
             'target' => $this->target,
             'status' => $this->status,
             'bytes' => $this->bytes,
-            'duration' => $this->seconds,
+            'duration' => $this->duration,
             'client_ip' => $this->client,
             'request_id' => $this->requestId,
             'user_agent' => $this->userAgent,
@@ -106,6 +115,7 @@ final readonly class AccessLine
         return $value === '' ? '-' : self::escape($value);
     }
 
+    /** Replaces unsafe bytes by "\x" and their hexadecimal code. */
     private static function escape(string $text): string
     {
         return (string) preg_replace_callback(
