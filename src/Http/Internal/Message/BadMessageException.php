@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Message;
 
 use Spindle\SpindleException;
 
-/** The parser refuses a message. The begin of the next request is unknown, so the connection can't be kept. */
+/** The parser refuses a message. The start of the next request is unknown, so the connection can't be kept. */
 final class BadMessageException extends \RuntimeException implements SpindleException
 {
     /** @param int $status of the response */
@@ -15,9 +15,9 @@ final class BadMessageException extends \RuntimeException implements SpindleExce
         parent::__construct($message);
     }
 
-    public static function malformed(string $what): self
+    public static function malformed(string $message): self
     {
-        return new self(400, $what);
+        return new self(400, $message);
     }
 
     public static function targetTooLong(int $limit): self
@@ -25,9 +25,9 @@ final class BadMessageException extends \RuntimeException implements SpindleExce
         return new self(414, "The request target is longer than {$limit} bytes");
     }
 
-    public static function headTooLarge(string $what): self
+    public static function headTooLarge(string $message): self
     {
-        return new self(431, $what);
+        return new self(431, $message);
     }
 
     public static function expectation(): self

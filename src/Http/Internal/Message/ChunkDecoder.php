@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * Decodes a body in chunks.
+ * Decodes a body in chunks, and its trailer section.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9112#section-7.1
  */
@@ -16,24 +16,35 @@ final class ChunkDecoder
 
     private const FIELD_LINE_PATTERN = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 
-    /** Maximum bytes of chunk extensions. More of them would only keep the server busy. */
-    private const MAX_EXTENSION_BYTES = 16_384;
+    /** Maximum bytes by which chunk extensions may exceed the data. More would only keep the server busy. */
+    private const MAX_EXCESS_EXTENSION_BYTES = 16_384;
 
     private const MAX_SIZE_DIGITS = 15;
 
-    /** Missing bytes of the current chunk; null in the line with its size and in the trailer section. */
-    private ?int $missing = null;
+    /**
+     * Bytes of the current chunk's data that were not decoded; null in the line with its size and in the trailer
+     * section.
+     */
+    private ?int $remaining = null;
 
-    private bool $last = false;
+    /** Whether the last chunk was decoded, so that the trailer section follows. */
+    private bool $isInTrailers = false;
+
     private bool $ended = false;
-    private int $extensions = 0;
+
+    /** Bytes by which the extensions so far exceed the data. */
+    private int $excessExtensionBytes = 0;
+
+    /** Field lines of the trailer section, and their number. */
     private string $trailers = '';
-    private int $fields = 0;
+    private int $trailerCount = 0;
 
     public function __construct(private readonly MessageLimits $limits) {}
 
     /**
-     * @param int $offset in the buffer; moved behind the decoded bytes
+     * Returns the data in the buffer. Stops at the end of the body.
+     *
+     * @param int $offset in the buffer; set to the end of the decoded bytes
      *
      * @throws BadMessageException
      */
@@ -41,15 +52,15 @@ final class ChunkDecoder
     {
         $body = '';
         while (!$this->ended && $offset < \strlen($buffer)) {
-            if ($this->missing !== null && $this->missing > 0) {
-                $bytes = substr($buffer, $offset, $this->missing);
+            if ($this->remaining !== null && $this->remaining > 0) {
+                $bytes = substr($buffer, $offset, $this->remaining);
                 $offset += \strlen($bytes);
-                $this->missing -= \strlen($bytes);
+                $this->remaining -= \strlen($bytes);
                 $body .= $bytes;
                 continue;
             }
             $line = self::line($buffer, $offset);
-            $line === null ? $this->expect($buffer, $offset) : $this->handleLine($line);
+            $line === null ? $this->checkIncompleteLine($buffer, $offset) : $this->handleLine($line);
             if ($line === null) {
                 break;
             }
@@ -77,13 +88,13 @@ final class ChunkDecoder
         return $end === false ? null : substr($buffer, $offset, $end + 1 - $offset);
     }
 
-    /** @throws BadMessageException when an incomplete line is already too long */
-    private function expect(string $buffer, int $offset): void
+    /** @throws BadMessageException when the line is already too long, or wrong after the data of a chunk */
+    private function checkIncompleteLine(string $buffer, int $offset): void
     {
         $bytes = \strlen($buffer) - $offset;
-        if ($this->missing === 0) {
+        if ($this->remaining === 0) {
             self::checkDataEnd(substr($buffer, $offset, 2));
-        } elseif ($this->last) {
+        } elseif ($this->isInTrailers) {
             $this->limits->checkSection(\strlen($this->trailers) + $bytes, 0);
         } else {
             $this->checkExtensions($bytes);
@@ -93,22 +104,26 @@ final class ChunkDecoder
     /** @throws BadMessageException */
     private function handleLine(string $line): void
     {
-        if ($this->missing === 0) {
+        if ($this->remaining === 0) {
             self::checkDataEnd($line);
-            $this->missing = null;
+            $this->remaining = null;
 
             return;
         }
-        $this->last
+        $this->isInTrailers
             ? $this->limits->checkSection(\strlen($this->trailers) + \strlen($line), 0)
             : $this->checkExtensions(\strlen($line));
         if (!str_ends_with($line, "\r\n")) {
             throw BadMessageException::malformed('A line between chunks ends without CR');
         }
-        $this->last ? $this->trailer(substr($line, 0, -2)) : $this->size(substr($line, 0, -2));
+        $this->isInTrailers ? $this->readTrailer(substr($line, 0, -2)) : $this->readSize(substr($line, 0, -2));
     }
 
-    /** @throws BadMessageException */
+    /**
+     * Checks the line end after the data of a chunk.
+     *
+     * @throws BadMessageException
+     */
     private static function checkDataEnd(string $bytes): void
     {
         if (!str_starts_with("\r\n", substr($bytes, 0, 2)) || \strlen($bytes) > 2) {
@@ -117,38 +132,42 @@ final class ChunkDecoder
     }
 
     /** @throws BadMessageException */
-    private function size(string $line): void
+    private function readSize(string $line): void
     {
         if (preg_match(self::SIZE_LINE_PATTERN, $line, $match) !== 1) {
             throw BadMessageException::malformed('The size of a chunk is malformed');
         }
         $size = (int) hexdec($match[1]);
-        $this->extensions = max(0, $this->extensions + \strlen($match[2]) - $size);
-        $this->last = $size === 0;
-        $this->missing = $this->last ? null : $size;
+        $this->excessExtensionBytes = max(0, $this->excessExtensionBytes + \strlen($match[2]) - $size);
+        $this->isInTrailers = $size === 0;
+        $this->remaining = $this->isInTrailers ? null : $size;
     }
 
-    /** @throws BadMessageException */
+    /**
+     * @param int $line bytes of the current line so far
+     *
+     * @throws BadMessageException
+     */
     private function checkExtensions(int $line): void
     {
-        if ($this->extensions + $line > self::MAX_EXTENSION_BYTES + self::MAX_SIZE_DIGITS) {
+        if ($this->excessExtensionBytes + $line > self::MAX_EXCESS_EXTENSION_BYTES + self::MAX_SIZE_DIGITS) {
             throw BadMessageException::malformed(
                 'The extensions of chunks are longer than their data by more than '
-                    . self::MAX_EXTENSION_BYTES
+                    . self::MAX_EXCESS_EXTENSION_BYTES
                     . ' bytes',
             );
         }
     }
 
     /** @throws BadMessageException */
-    private function trailer(string $line): void
+    private function readTrailer(string $line): void
     {
         if ($line === '') {
             $this->ended = true;
 
             return;
         }
-        $this->limits->checkSection(\strlen($this->trailers), ++$this->fields);
+        $this->limits->checkSection(\strlen($this->trailers), ++$this->trailerCount);
         if (preg_match(self::FIELD_LINE_PATTERN, $line) !== 1) {
             throw BadMessageException::malformed('A trailer field is malformed');
         }

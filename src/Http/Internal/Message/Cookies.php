@@ -12,13 +12,14 @@ final class Cookies
     private function __construct() {}
 
     /**
-     * Returns names and values like PHP's $_COOKIE: the first of a name, decoded; names are taken literally.
+     * Returns cookies by name, like PHP's $_COOKIE. Of several cookies with one name, the first counts. Values are
+     * URL-decoded. Unlike PHP, names are not changed.
      *
      * @param list<string> $headers
      *
      * @return array<array-key, string>
      *
-     * @throws HttpException 400 when there are more than max_input_vars; PHP would warn and leave some out
+     * @throws HttpException 400 when there are more than PHP's setting max_input_vars; PHP would leave some out
      */
     public static function parse(array $headers): array
     {

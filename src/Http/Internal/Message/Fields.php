@@ -14,7 +14,9 @@ final class Fields
     private function __construct() {}
 
     /**
-     * @param string $lines each with its CRLF, all valid
+     * Parses valid field lines.
+     *
+     * @param string $lines each with its CRLF
      *
      * @return FieldMap
      */
@@ -32,6 +34,8 @@ final class Fields
     }
 
     /**
+     * Checks fields by their names, and merges names that differ only in case.
+     *
      * @param array<array-key, mixed> $headers
      *
      * @return FieldMap
@@ -50,7 +54,11 @@ final class Fields
         return $fields;
     }
 
-    /** @throws \InvalidArgumentException when it is not a token of RFC 9110, 5.1 */
+    /**
+     * Checks a name, which may be an array key.
+     *
+     * @throws \InvalidArgumentException when it is not a token: RFC 9110, 5.1
+     */
     public static function name(int|string $name): string
     {
         $name = (string) $name;
@@ -62,9 +70,13 @@ final class Fields
     }
 
     /**
+     * Checks the values of a field, and removes white space around them.
+     *
+     * @param mixed $values a string or number, or an array of these
+     *
      * @return non-empty-list<string>
      *
-     * @throws \InvalidArgumentException when a value has a line break or is not a string
+     * @throws \InvalidArgumentException when there is no value, or a value has another type or a control character
      */
     public static function values(string $name, mixed $values): array
     {

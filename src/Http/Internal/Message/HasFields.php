@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * The half of PSR-7 that requests and responses share.
+ * Protocol version and header fields: the methods of PSR-7 that requests and responses share.
  *
  * @phpstan-import-type FieldMap from Fields
  */

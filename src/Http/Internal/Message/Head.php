@@ -7,8 +7,8 @@ namespace Spindle\Http\Internal\Message;
 /**
  * The head of a request: its first line, its header lines as received, and their meaning for the message.
  *
- * Only the reader of the head sets the properties. The class has no constructor, because setting properties takes less
- * than half the time, and one object is made per request.
+ * Only the parser sets the properties. The class has no constructor, because setting properties takes less than half
+ * the time, and each request has such an object.
  */
 final class Head
 {
@@ -21,17 +21,19 @@ final class Head
     /** The header lines, each with its CRLF. All are valid field lines. */
     public string $fields = '';
 
-    /** Value of the Host field, empty without one. */
+    /** Value of the Host field, or host of an absolute target; '' without these. */
     public string $host = '';
 
     /** Bytes of the body; null when it is sent in chunks. */
     public ?int $length = 0;
 
+    /** Whether the client allows further requests on the connection. */
     public bool $persistent = true;
 
+    /** Whether the client may wait for "100 Continue" before it sends the body. */
     public bool $expectsContinue = false;
 
-    /** Returns the values of a field, joined; '' without one. */
+    /** Returns the values of a field, joined by commas; '' when there are none. */
     public function field(string $name): string
     {
         if (stripos($this->fields, $name) === false) {

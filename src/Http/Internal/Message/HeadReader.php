@@ -5,35 +5,35 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * Reads one head line by line. Refuses messages that two readers might interpret differently.
+ * Reads one head line by line. Refuses messages that a proxy and this server might interpret differently.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9112#section-11.2 Request Smuggling
  */
 final class HeadReader
 {
-    /** RFC 9110, 5.6.2; for a regular expression between "@". */
+    /** Token: RFC 9110, 5.6.2. This pattern and the following ones are for regular expressions between two "@". */
     public const TOKEN = '[!#$%&\'*+\-.^_`|\x7e0-9A-Za-z]++';
 
-    /** RFC 9110, 5.5. */
+    /** Value of a field: RFC 9110, 5.5. */
     public const VALUE = '[\t\x20-\x7e\x80-\xff]*+';
 
-    /** RFC 9110, 5.6.4. */
+    /** Quoted string: RFC 9110, 5.6.4. */
     public const QUOTED = '"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\\\[\t\x20-\x7e\x80-\xff])*+"';
 
-    /** RFC 9112, 2.3. Numbers with more digits are treated as another protocol. */
+    /** Request line: RFC 9112, 3. Both numbers of the version have one digit: RFC 9112, 2.3. */
     private const REQUEST_LINE_PATTERN = '@^(' . self::TOKEN . ') ([\x21\x22\x24-\x7e]++) HTTP/(\d)\.(\d)$@D';
 
     private const FIELD_PATTERN = '@^(' . self::TOKEN . '):[ \t]*+(' . self::VALUE . ')$@D';
 
-    /** RFC 3986, 3.2.2 and 3.2.3, with an IPv6 address as the first group. */
+    /** Host and port: RFC 3986, 3.2.2 and 3.2.3. The first group is an IPv6 address. */
     private const AUTHORITY = '(?:(?:[A-Za-z0-9\-._\x7e!$&\'()*+,;=]|%[0-9A-Fa-f]{2})++'
         . '|\[([0-9A-Fa-f:.]++)\])(?::\d{0,5}+)?+';
 
-    /** RFC 9112, 7: a transfer coding other than "chunked". */
+    /** Transfer coding other than "chunked": RFC 9112, 7. */
     private const UNKNOWN_CODING = '(?!chunked(?:[ \t;,]|$))' . self::TOKEN
         . '(?:[ \t]*+;[ \t]*+' . self::TOKEN . '[ \t]*+=[ \t]*+(?:' . self::TOKEN . '|' . self::QUOTED . '))*+';
 
-    /** Codings of which at least one is unknown, and "chunked" as the last one or not at all. */
+    /** List of unknown codings, whose last one may be followed by "chunked". */
     private const UNKNOWN_CODINGS_PATTERN = '@^'
         . self::UNKNOWN_CODING
         . '(?:[ \t]*+,[ \t]*+'
@@ -44,22 +44,37 @@ final class HeadReader
     private string $target = '';
     private string $version = '';
     private string $fields = '';
+
+    /** Bytes and header lines so far. */
     private int $size = 0;
-    private int $count = 0;
+    private int $fieldCount = 0;
+
     private ?string $host = null;
+
+    /** Content-Length; null without one. */
     private ?int $length = null;
+
     private bool $chunked = false;
+
+    /** Options in the Connection field. */
     private bool $close = false;
-    private bool $keep = false;
-    private bool $continue = false;
+    private bool $keepAlive = false;
+
+    private bool $expectsContinue = false;
 
     public function __construct(private readonly MessageLimits $limits) {}
 
-    /** @throws BadMessageException when this many bytes of an incomplete line are too many */
-    public function expect(int $bytes): void
+    /**
+     * Checks the limits.
+     *
+     * @param int $bytes of the current line that have arrived
+     *
+     * @throws BadMessageException
+     */
+    public function checkSize(int $bytes): void
     {
         if ($this->method === '') {
-            // Only the nearer of the two limits needs a check.
+            // If the line exceeds both limits by now, the one that it exceeded first is reported.
             $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
         }
         $this->limits->checkSection($this->size + $bytes, 0);
@@ -71,22 +86,24 @@ final class HeadReader
         return $this->method;
     }
 
-    /** Returns whether only an empty line was received. Many clients once sent one behind a body: RFC 9112, 2.2. */
+    /** Returns whether only an empty line was received. Some old clients send one after a body: RFC 9112, 2.2. */
     public function isBlank(): bool
     {
         return $this->method === '' && $this->size <= 2;
     }
 
     /**
+     * Reads the next line.
+     *
      * @param string $line with its end
      *
-     * @return Head|null the head when this line ends it
+     * @return Head|null the complete head after its last line
      *
      * @throws BadMessageException
      */
     public function line(string $line): ?Head
     {
-        $this->expect(\strlen($line));
+        $this->checkSize(\strlen($line));
         $this->size += \strlen($line);
         if (!str_ends_with($line, "\r\n")) {
             throw BadMessageException::malformed('A line ends without CR');
@@ -95,22 +112,22 @@ final class HeadReader
         if ($this->method === '') {
             // RFC 9112, 2.2: an empty line before the request is ignored.
             if ($line !== '') {
-                $this->requestLine($line);
+                $this->readRequestLine($line);
             }
 
             return null;
         }
         if ($line === '') {
-            return $this->head();
+            return $this->createHead();
         }
-        $this->limits->checkSection($this->size, ++$this->count);
-        $this->field($line);
+        $this->limits->checkSection($this->size, ++$this->fieldCount);
+        $this->readField($line);
 
         return null;
     }
 
     /** @throws BadMessageException */
-    private function requestLine(string $line): void
+    private function readRequestLine(string $line): void
     {
         if (preg_match(self::REQUEST_LINE_PATTERN, $line, $match) !== 1) {
             throw BadMessageException::malformed('The request line is malformed');
@@ -147,7 +164,7 @@ final class HeadReader
     }
 
     /** @throws BadMessageException */
-    private function field(string $line): void
+    private function readField(string $line): void
     {
         if (preg_match(self::FIELD_PATTERN, $line, $match) !== 1) {
             throw BadMessageException::malformed('A header line is malformed');
@@ -155,17 +172,17 @@ final class HeadReader
         $this->fields .= "{$line}\r\n";
         $value = rtrim($match[2], " \t");
         match (strtolower($match[1])) {
-            'host' => $this->host($value),
-            'content-length' => $this->length($value),
-            'transfer-encoding' => $this->coding($value),
-            'connection' => $this->connection($value),
-            'expect' => $this->expectation($value),
+            'host' => $this->readHost($value),
+            'content-length' => $this->readContentLength($value),
+            'transfer-encoding' => $this->readTransferEncoding($value),
+            'connection' => $this->readConnection($value),
+            'expect' => $this->readExpect($value),
             default => null,
         };
     }
 
     /** @throws BadMessageException */
-    private function host(string $value): void
+    private function readHost(string $value): void
     {
         if ($this->host !== null) {
             throw BadMessageException::malformed('The request has two Host fields');
@@ -177,7 +194,7 @@ final class HeadReader
     }
 
     /** @throws BadMessageException */
-    private function length(string $value): void
+    private function readContentLength(string $value): void
     {
         if ($this->length !== null) {
             throw BadMessageException::malformed('The request has two Content-Length fields');
@@ -189,11 +206,11 @@ final class HeadReader
     }
 
     /**
-     * Checks Transfer-Encoding: RFC 9112, 6.1, unknown codings; 6.3, "chunked" before the end.
+     * Reads Transfer-Encoding, which has to be "chunked".
      *
-     * @throws BadMessageException
+     * @throws BadMessageException 501 for unknown codings, by RFC 9112, 6.1; 400 for other values, by 6.3
      */
-    private function coding(string $value): void
+    private function readTransferEncoding(string $value): void
     {
         if (!$this->chunked && strtolower($value) === 'chunked') {
             $this->chunked = true;
@@ -206,35 +223,35 @@ final class HeadReader
         throw BadMessageException::malformed('The Transfer-Encoding must end with "chunked", and contain it once');
     }
 
-    private function connection(string $value): void
+    private function readConnection(string $value): void
     {
         foreach (explode(',', strtolower($value)) as $option) {
             $option = trim($option, " \t");
             $this->close = $this->close || $option === 'close';
-            $this->keep = $this->keep || $option === 'keep-alive';
+            $this->keepAlive = $this->keepAlive || $option === 'keep-alive';
         }
     }
 
     /** @throws BadMessageException */
-    private function expectation(string $value): void
+    private function readExpect(string $value): void
     {
         if (strtolower($value) !== '100-continue') {
             throw BadMessageException::expectation();
         }
-        $this->continue = true;
+        $this->expectsContinue = true;
     }
 
     /** @throws BadMessageException */
-    private function head(): Head
+    private function createHead(): Head
     {
-        $old = $this->version === '1.0';
-        if ($this->host === null && !$old) {
+        $isHttp10 = $this->version === '1.0';
+        if ($this->host === null && !$isHttp10) {
             throw BadMessageException::malformed('The request has no Host field');
         }
         if ($this->chunked && $this->length !== null) {
             throw BadMessageException::malformed('The request has both a Content-Length and a Transfer-Encoding');
         }
-        if ($this->chunked && $old) {
+        if ($this->chunked && $isHttp10) {
             throw BadMessageException::malformed('HTTP/1.0 does not support Transfer-Encoding');
         }
 
@@ -242,13 +259,13 @@ final class HeadReader
         [$head->method, $head->target, $head->version] = [$this->method, $this->target, $this->version];
         [$head->fields, $head->host] = [$this->fields, $this->host ?? ''];
         if (preg_match('@^https?+://([^/?]++)@i', $this->target, $match) === 1) {
-            // RFC 9112, 3.2.2: the target's host replaces the Host field.
+            // RFC 9112, 3.2.2: the host of the target replaces the Host field.
             $head->host = $match[1];
             $head->fields = "Host: {$match[1]}\r\n" . preg_replace('/^host:[^\n]*+\n/im', '', $this->fields);
         }
         $head->length = $this->chunked ? null : $this->length ?? 0;
-        $head->persistent = !$this->close && (!$old || $this->keep);
-        $head->expectsContinue = $this->continue && !$old;
+        $head->persistent = !$this->close && (!$isHttp10 || $this->keepAlive);
+        $head->expectsContinue = $this->expectsContinue && !$isHttp10;
 
         return $head;
     }

@@ -15,8 +15,8 @@ final class IterableStream implements StreamInterface
     /** Maximum number of empty pieces that one read skips. Then it returns '', so that other fibers get a turn. */
     private const MAX_EMPTY_PIECES = 100;
 
-    /** @var \Iterator<mixed, string>|null null after its end */
-    private ?\Iterator $chunks;
+    /** @var \Iterator<mixed, string>|null null after its end, and when the stream is closed */
+    private ?\Iterator $pieces;
 
     private bool $started = false;
 
@@ -31,23 +31,23 @@ final class IterableStream implements StreamInterface
 
     private int $position = 0;
 
-    /** @param iterable<string> $chunks */
-    public function __construct(iterable $chunks)
+    /** @param iterable<string> $pieces */
+    public function __construct(iterable $pieces)
     {
-        while ($chunks instanceof \IteratorAggregate) {
-            $chunks = $chunks->getIterator();
+        while ($pieces instanceof \IteratorAggregate) {
+            $pieces = $pieces->getIterator();
         }
-        $this->chunks = match (true) {
-            \is_array($chunks) => new \ArrayIterator($chunks),
-            $chunks instanceof \Iterator => $chunks,
-            default => new \IteratorIterator($chunks),
+        $this->pieces = match (true) {
+            \is_array($pieces) => new \ArrayIterator($pieces),
+            $pieces instanceof \Iterator => $pieces,
+            default => new \IteratorIterator($pieces),
         };
     }
 
     public function read(int $length): string
     {
-        for ($tries = self::MAX_EMPTY_PIECES; $this->piece === '' && $this->chunks !== null && $tries > 0; --$tries) {
-            $this->advance($this->chunks);
+        for ($tries = self::MAX_EMPTY_PIECES; $this->piece === '' && $this->pieces !== null && $tries > 0; --$tries) {
+            $this->advance($this->pieces);
         }
         $bytes = substr($this->piece, $this->offset, $length);
         $this->offset += \strlen($bytes);
@@ -61,7 +61,7 @@ final class IterableStream implements StreamInterface
 
     public function eof(): bool
     {
-        return $this->piece === '' && $this->chunks === null;
+        return $this->piece === '' && $this->pieces === null;
     }
 
     public function tell(): int
@@ -69,7 +69,10 @@ final class IterableStream implements StreamInterface
         return $this->position;
     }
 
-    /** Runs a generator to its end after its last byte was read. Further pieces are dropped. */
+    /**
+     * Resumes a generator after the last byte that will be sent, so that the code after its last `yield` runs. If the
+     * generator yields another piece, that piece is dropped.
+     */
     public static function finish(StreamInterface $body): void
     {
         $body instanceof self && !$body->eof() ? $body->read(1) : null;
@@ -78,42 +81,43 @@ final class IterableStream implements StreamInterface
     /** Ends a generator at its `yield`. Suspends if its `finally` blocks do. */
     public function close(): void
     {
-        [$chunks, $this->chunks, $this->piece, $this->offset] = [$this->chunks, null, '', 0];
-        if ($chunks !== null && $this->started && !$this->running) {
-            self::endGenerator($chunks);
+        [$pieces, $this->pieces, $this->piece, $this->offset] = [$this->pieces, null, '', 0];
+        if ($pieces !== null && $this->started && !$this->running) {
+            self::endGenerator($pieces);
         }
     }
 
-    /** @param \Iterator<mixed, string> $chunks */
-    private function advance(\Iterator $chunks): void
+    /** @param \Iterator<mixed, string> $pieces */
+    private function advance(\Iterator $pieces): void
     {
         $this->running = true;
         try {
-            $this->started ? $chunks->next() : $chunks->rewind();
+            $this->started ? $pieces->next() : $pieces->rewind();
         } finally {
             [$this->started, $this->running] = [true, false];
         }
-        if ($this->chunks === null) {
-            self::endGenerator($chunks); // the stream was closed during the wait
+        if ($this->pieces === null) {
+            self::endGenerator($pieces); // the stream was closed during the wait
 
             return;
         }
-        if ($chunks->valid()) {
-            $this->piece = $chunks->current();
+        if ($pieces->valid()) {
+            $this->piece = $pieces->current();
         } else {
-            $this->chunks = null;
+            $this->pieces = null;
         }
     }
 
     /**
-     * Throws into a generator, so that its `finally` blocks may suspend; destroyed, they can't before PHP 8.4.
+     * Ends a generator by an exception, so that its `finally` blocks may suspend. Before PHP 8.4, they can't suspend
+     * when PHP destroys the generator.
      *
-     * @param \Iterator<mixed, string> $chunks
+     * @param \Iterator<mixed, string> $pieces
      */
-    private static function endGenerator(\Iterator $chunks): void
+    private static function endGenerator(\Iterator $pieces): void
     {
         try {
-            $chunks instanceof \Generator && $chunks->valid() ? $chunks->throw(ClientLeftException::closed()) : null;
+            $pieces instanceof \Generator && $pieces->valid() ? $pieces->throw(ClientLeftException::closed()) : null;
         } catch (ClientLeftException) {
         }
     }

@@ -4,15 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
+/** Limits of a request's head and of a trailer section. */
 final readonly class MessageLimits
 {
     /** Maximum bytes of a request line without its target: method, two spaces, version and line end. */
     private const MAX_NON_TARGET_BYTES = 64;
 
     /**
-     * @param int $target bytes of a request's target
-     * @param int $head   bytes of a head, from its first line to its last; the same limit applies to a trailer section
-     * @param int $fields header lines in a head, and in a trailer section
+     * @param int $target maximum bytes of a request's target
+     * @param int $head   maximum bytes of a head, including its line ends, and of a trailer section
+     * @param int $fields maximum number of field lines in a head, and in a trailer section
      */
     public function __construct(
         public int $target = 8192,
@@ -26,6 +27,7 @@ final readonly class MessageLimits
         return min($this->target, $this->head, 4 * $this->fields);
     }
 
+    /** Returns whether a complete head is within the limits. */
     public function allow(string $head, string $fields, string $target): bool
     {
         return \strlen($head) <= $this->head
@@ -48,7 +50,7 @@ final readonly class MessageLimits
 
     /**
      * @param int $bytes  of a head or a trailer section so far
-     * @param int $fields in it so far
+     * @param int $fields number of its field lines so far
      *
      * @throws BadMessageException
      */

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
-/** The two ends of a connection. */
+/** The addresses of a connection's two ends. */
 final readonly class Peer
 {
     /** Bytes of the IPv6 prefix that providers assign to one client: RFC 6177, 2. */
     private const IPV6_PREFIX_BYTES = 8;
 
-    /** @param string $network identifies a client: the address, or the /64 of an IPv6 address */
+    /** @param string $network identifies a client: its IPv4 address, or the binary /64 prefix of its IPv6 address */
     private function __construct(
         public string $address,
         public string $network,
@@ -21,7 +21,7 @@ final readonly class Peer
     ) {}
 
     /**
-     * @param string $remote from stream_socket_get_name(); empty for a Unix socket
+     * @param string $remote in the format of stream_socket_get_name(); empty for a Unix socket
      * @param string $local  in the same format
      */
     public static function of(string $remote, string $local, bool $secure): self

@@ -23,7 +23,7 @@ final class Request implements ServerRequestInterface
 {
     use HasFields;
 
-    /** @var string|null null for the received one */
+    /** @var string|null null for the received method */
     private ?string $method = null;
 
     /** @var FieldMap|null */
@@ -31,7 +31,7 @@ final class Request implements ServerRequestInterface
 
     private ?UriInterface $uri = null;
 
-    /** @var string|UriInterface|null as set, or the URI that withUri() set; null for the received one */
+    /** @var string|UriInterface|null target that was set, or the URI of withUri(); null for the received target */
     private string|UriInterface|null $target = null;
 
     /** @var array<array-key, mixed>|null */
@@ -43,21 +43,22 @@ final class Request implements ServerRequestInterface
     private ?StreamInterface $body = null;
 
     /**
-     * @var array{array<array-key, mixed>|object|null}|null in a list, because it may be null; null for the
-     *     received one
+     * Parsed body that was set, in a list because it may be null. Null for the received body.
+     *
+     * @var array{array<array-key, mixed>|object|null}|null
      */
     private ?array $parsed = null;
 
     /** @var array<array-key, mixed>|null */
     private ?array $files = null;
 
-    /** @var array<array-key, mixed> a name after a NUL marks an attribute of the exchange as removed */
+    /** @var array<array-key, mixed> by name; a key with a NUL before the name marks an attribute as removed */
     private array $attributes = [];
 
     /**
-     * The parameters have no native types, because checking them would double the time.
+     * The parameters have no native types, because checking them would double the time of this constructor.
      *
-     * @param Head     $head
+     * @param Head            $head
      * @param RequestExchange $exchange
      */
     public function __construct(private $head, private $exchange)
@@ -146,7 +147,7 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns addresses, method, target, protocol and time like $_SERVER; no header fields, no environment.
+     * Returns addresses, method, target, protocol and time as in $_SERVER, without header fields and environment.
      *
      * @return array<string, mixed>
      */
@@ -211,11 +212,11 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns the body. Its reads suspend until bytes have arrived. They throw a {@see HttpException} when the body is
+     * Returns the body. A read suspends until bytes have arrived. It throws an {@see HttpException} when the body is
      * too large, too slow or malformed.
      *
-     * JSON, urlencoded forms and short bodies of other types can be read again, also after {@see getParsedBody()}. That
-     * call leaves the body of a multipart form empty.
+     * JSON, urlencoded forms and short bodies of other types can be read again, also after {@see getParsedBody()}.
+     * After that call, the body of a multipart form is at its end.
      */
     public function getBody(): StreamInterface
     {
@@ -232,8 +233,8 @@ final class Request implements ServerRequestInterface
 
     /**
      * Returns a form's fields or decoded JSON as an array; null for other types. The first call reads the body to its
-     * end and keeps the position, except for a multipart form. Throws a LogicException for a body that was closed, or
-     * that was read and can be read only once.
+     * end, and restores the position except for a multipart form. Throws a LogicException for a body that was closed,
+     * or that was read before and can be read only once.
      *
      * @return array<array-key, mixed>|object|null
      *
@@ -356,7 +357,11 @@ final class Request implements ServerRequestInterface
         return $copy;
     }
 
-    /** @throws HttpException by RFC 9112, 3.3, and RFC 9110, 7.4 */
+    /**
+     * Returns the target URI: RFC 9112, 3.3.
+     *
+     * @throws HttpException 400 or 421: RFC 9110, 7.4
+     */
     private function effectiveUri(): UriInterface
     {
         $target = $this->head->target;

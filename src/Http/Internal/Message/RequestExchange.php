@@ -11,7 +11,7 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\MatchedRoute;
 
-/** Connects a request with its client: address, body, cancellation. */
+/** Gives a request access to its server and client: addresses, body, cancellation. */
 interface RequestExchange
 {
     public function peer(): Peer;

@@ -7,8 +7,8 @@ namespace Spindle\Http\Internal\Message;
 /**
  * Parses the requests of one connection: bytes in, heads and bodies out. It uses no stream, no event loop and no clock.
  *
- * The result does not depend on how the bytes are split. Lines are checked one after the other when they are complete,
- * and limits by the position at which they are exceeded.
+ * The result does not depend on how the bytes are split. Each line is checked when it is complete. A limit is checked
+ * at the byte that exceeds it.
  *
  * A complete, simple head is parsed by one regular expression. It accepts a subset of what the line parser accepts,
  * with the same result, and refuses nothing.
@@ -17,7 +17,10 @@ namespace Spindle\Http\Internal\Message;
  */
 final class RequestParser
 {
-    /** A conditional group refuses the second field of a kind. A lookbehind requires a Host field. */
+    /**
+     * Groups: method, target, fields, Host, Content-Length. "(?(4)(*FAIL))" refuses a second Host field, and
+     * "(?(5)(*FAIL))" a second Content-Length. "(?(4)|(*FAIL))" requires a Host field.
+     */
     private const PLAIN_HEAD_PATTERN = '@\G(?!CONNECT )('
         . HeadReader::TOKEN
         . ') (/[\x21\x22\x24-\x7e]*+) HTTP/1\.1\r\n((?:(?:'
@@ -36,15 +39,15 @@ final class RequestParser
     /** Read offset into the buffer. */
     private int $offset = 0;
 
-    /** Reader of the incomplete head; null before its first line and in a body. */
+    /** Reader of the incomplete head; null when no head is incomplete. */
     private ?HeadReader $reader = null;
 
-    /** Bytes missing of a body with a Content-Length. */
-    private int $missing = 0;
+    /** Bytes of a body with a Content-Length that were not consumed yet, whether they were received or not. */
+    private int $remaining = 0;
 
     private ?ChunkDecoder $chunks = null;
 
-    /** Size up to which a head is within all limits, whatever it contains. */
+    /** Bytes up to which a head is within all limits, whatever it contains. */
     private readonly int $alwaysAllowedBytes;
 
     public function __construct(private readonly MessageLimits $limits)
@@ -79,17 +82,17 @@ final class RequestParser
         return \strlen($this->buffer) - $this->offset;
     }
 
-    /** Returns whether all received bytes were consumed, so that the next byte begins a message. */
+    /** Returns whether all received bytes were consumed, and the next byte begins a message. */
     public function isIdle(): bool
     {
         return $this->offset === \strlen($this->buffer)
             && ($this->reader === null || $this->reader->isBlank())
-            && $this->missing === 0
+            && $this->remaining === 0
             && ($this->chunks === null || $this->chunks->hasEnded());
     }
 
     /**
-     * Returns the next head once it is complete. Skips the rest of the previous body.
+     * Consumes and returns the next head; null while it is incomplete. Skips the rest of the previous body.
      *
      * @throws BadMessageException
      */
@@ -98,7 +101,8 @@ final class RequestParser
         if ($this->offset === \strlen($this->buffer)) {
             return null;
         }
-        if (($this->missing !== 0 || $this->chunks !== null) && (!$this->skipBody() || $this->buffered() === 0)) {
+        $hasBody = $this->remaining !== 0 || $this->chunks !== null;
+        if ($hasBody && (!$this->skipBody() || $this->buffered() === 0)) {
             return null;
         }
         if (
@@ -120,7 +124,7 @@ final class RequestParser
             $head = $this->headByLines();
         }
         if ($head !== null && $head->length !== 0) {
-            $this->missing = $head->length ?? 0;
+            $this->remaining = $head->length ?? 0;
             $this->chunks = $head->length === null ? new ChunkDecoder($this->limits) : null;
         }
 
@@ -128,7 +132,7 @@ final class RequestParser
     }
 
     /**
-     * Returns the body bytes received so far, which may be ''.
+     * Consumes and returns the received bytes of the body; '' when there are none.
      *
      * @throws BadMessageException
      */
@@ -137,32 +141,37 @@ final class RequestParser
         if ($this->chunks !== null) {
             return $this->chunks->decode($this->buffer, $this->offset);
         }
-        if ($this->missing === 0) {
+        if ($this->remaining === 0) {
             return '';
         }
-        $bytes = substr($this->buffer, $this->offset, $this->missing);
+        $bytes = substr($this->buffer, $this->offset, $this->remaining);
         $this->offset += \strlen($bytes);
-        $this->missing -= \strlen($bytes);
+        $this->remaining -= \strlen($bytes);
 
         return $bytes;
     }
 
-    /** Returns a body with a Content-Length if it is complete and none of it was consumed. */
+    /**
+     * Consumes and returns a body with a Content-Length; null unless all of it has arrived and none of it was consumed.
+     *
+     * @param int|null $length Content-Length; null without one
+     */
     public function wholeBody(?int $length): ?string
     {
-        if ($this->missing !== $length || $length > \strlen($this->buffer) - $this->offset) {
+        if ($this->remaining !== $length || $length > \strlen($this->buffer) - $this->offset) {
             return null;
         }
         $body = substr($this->buffer, $this->offset, $length);
         $this->offset += $length;
-        $this->missing = 0;
+        $this->remaining = 0;
 
         return $body;
     }
 
+    /** Returns whether the whole body was consumed. */
     public function bodyEnded(): bool
     {
-        return $this->missing === 0 && ($this->chunks === null || $this->chunks->hasEnded());
+        return $this->remaining === 0 && ($this->chunks === null || $this->chunks->hasEnded());
     }
 
     /** Returns whether the whole body was received, consumed or not. */
@@ -171,7 +180,7 @@ final class RequestParser
         return $this->endOfBody() !== null;
     }
 
-    /** Returns whether another head was received behind the whole body. */
+    /** Returns whether a complete head was received after the current body. */
     public function holdsHead(): bool
     {
         $end = $this->endOfBody();
@@ -179,13 +188,13 @@ final class RequestParser
         return $end !== null && strpos($this->buffer, "\r\n\r\n", $end) !== false;
     }
 
-    /** Returns the bytes of the body not yet received; null when unknown. */
-    public function missing(): ?int
+    /** Returns the number of bytes of the body that were not consumed; null for a body in chunks. */
+    public function remaining(): ?int
     {
-        return $this->chunks === null ? $this->missing : null;
+        return $this->chunks === null ? $this->remaining : null;
     }
 
-    /** Returns the field lines behind the last chunk. */
+    /** Returns the field lines after the last chunk. */
     public function trailers(): string
     {
         return $this->chunks?->trailers() ?? '';
@@ -195,7 +204,7 @@ final class RequestParser
     private function endOfBody(): ?int
     {
         if ($this->chunks === null) {
-            return $this->missing <= $this->buffered() ? $this->offset + $this->missing : null;
+            return $this->remaining <= $this->buffered() ? $this->offset + $this->remaining : null;
         }
         [$chunks, $end] = [clone $this->chunks, $this->offset];
         try {
@@ -208,6 +217,8 @@ final class RequestParser
     }
 
     /**
+     * Discards the received bytes of the body.
+     *
      * @return bool whether the body has ended
      *
      * @throws BadMessageException
@@ -230,7 +241,7 @@ final class RequestParser
         do {
             $end = strpos($this->buffer, "\n", $this->offset);
             if ($end === false) {
-                $this->reader->expect(\strlen($this->buffer) - $this->offset);
+                $this->reader->checkSize(\strlen($this->buffer) - $this->offset);
 
                 return null;
             }

@@ -9,18 +9,20 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Warnings;
 
-/** Accepts connections of one listening socket, as long as there is room. */
+/** Accepts connections of one listening socket while the server is not full. */
 final class Acceptor
 {
     /** Connections accepted per turn of the event loop; fewer on a shared socket, to spread them over processes. */
     private const MAX_ACCEPTS_PER_TURN = 64;
     private const MAX_SHARED_ACCEPTS_PER_TURN = 4;
 
-    /** Nanoseconds without a connection that end a burst; seconds in which the socket's other processes wake up. */
+    /** Nanoseconds without a new connection after which a burst is over. */
     private const QUIET_NANOSECONDS = 10_000_000;
+
+    /** Seconds of a pause in a burst, in which other processes that share the socket wake up. */
     private const WAKEUP_SECONDS = 0.001;
 
-    /** Seconds until the next check for a free descriptor, and for a connection that can be closed for another. */
+    /** Seconds until the next check for a free descriptor, and for a connection that can be closed for a new one. */
     private const NO_DESCRIPTOR_PAUSE_SECONDS = 0.5;
     private const ROOM_CHECK_SECONDS = 0.05;
 
@@ -33,17 +35,19 @@ final class Acceptor
 
     private bool $waitingForRoom = false;
 
-    /** For a shared socket: connections accepted in a burst, and the time of the last one by hrtime(). */
-    private int $burst = 0;
+    /** For a shared socket: connections accepted in the current burst, and the time of the last one by hrtime(). */
+    private int $burstCount = 0;
     private int|float $lastAcceptAt = 0;
 
     private readonly bool $secure;
+
+    /** Whether clients have addresses. Clients of a Unix socket have none. */
     private readonly bool $hasAddresses;
 
     /**
-     * @param resource $socket  not blocking
+     * @param resource $socket  non-blocking
      * @param string   $address such as tls://127.0.0.1:443
-     * @param bool     $shared  whether other processes accept connections of it too
+     * @param bool     $shared  whether other processes accept connections of the same socket
      */
     public function __construct(
         private $socket,
@@ -69,7 +73,8 @@ final class Acceptor
     }
 
     /**
-     * Accepts all connections that wait in the kernel, because they may have sent a request. Then closes the socket.
+     * Accepts all connections that wait in the kernel, because their clients may have sent requests. Then closes the
+     * socket.
      */
     public function close(): void
     {
@@ -79,7 +84,7 @@ final class Acceptor
         }
     }
 
-    /** Leaves connections that wait in the kernel to the processes that share the socket. */
+    /** Closes the socket. Connections that wait in the kernel are left to the processes that share the socket. */
     public function closeSocket(): void
     {
         if (\is_resource($this->socket)) {
@@ -92,7 +97,7 @@ final class Acceptor
 
     private function accept(): void
     {
-        $this->service->endIfForked();
+        $this->service->killIfForked();
         $max = $this->shared ? self::MAX_SHARED_ACCEPTS_PER_TURN : self::MAX_ACCEPTS_PER_TURN;
         for ($count = $max; $count > 0; --$count) {
             $isFull = $this->isFull();
@@ -123,14 +128,19 @@ final class Acceptor
         }
     }
 
-    /** @return bool whether other processes have to wake up first: after 4, 8, 16 … connections of a burst */
+    /**
+     * Counts a connection of a shared socket.
+     *
+     * @return bool whether to pause until other processes have woken up: after 4, 8, 16 … connections of a burst
+     */
     private function countAccepted(): bool
     {
         $now = hrtime(true);
-        $this->burst = $now - $this->lastAcceptAt > self::QUIET_NANOSECONDS ? 1 : $this->burst + 1;
+        $this->burstCount = $now - $this->lastAcceptAt > self::QUIET_NANOSECONDS ? 1 : $this->burstCount + 1;
         $this->lastAcceptAt = $now;
+        $isPowerOfTwo = ($this->burstCount & ($this->burstCount - 1)) === 0;
 
-        return $this->burst >= self::MAX_SHARED_ACCEPTS_PER_TURN && ($this->burst & ($this->burst - 1)) === 0;
+        return $this->burstCount >= self::MAX_SHARED_ACCEPTS_PER_TURN && $isPowerOfTwo;
     }
 
     private function isFull(): bool
@@ -162,7 +172,7 @@ final class Acceptor
         $this->service->markFull();
     }
 
-    /** @return bool whether there may be another connection */
+    /** @return bool whether another connection may be waiting */
     private function acceptOne(): bool
     {
         [[$stream, $client], $warning] = Warnings::of(function (): array {

@@ -13,7 +13,8 @@ use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Internal\Warnings;
 
 /**
- * The body of a request as it arrives. Bytes that the handler does not read stay with the client.
+ * The body of a request as it arrives. While the handler does not read, the server soon stops receiving, so that the
+ * client has to wait.
  *
  * Received bytes are kept, so that the body can be read again, up to a size that depends on the media type: see
  * {@see \Spindle\Http\Internal\Form\FormReader::maxKeptBytes()}. A longer body is read once, from start to
@@ -28,12 +29,13 @@ final class BodyStream implements StreamInterface, BodyLimited
 
     private const READ_BYTES = 65_536;
 
-    /** Received bytes: all of them while they are kept, else those of the last piece. */
+    /** Received bytes: all of them while they are kept, otherwise those of the last piece. */
     private string $bytes = '';
 
-    /** Read offset into these bytes. */
+    /** Read offset into $bytes. */
     private int $offset = 0;
 
+    /** Number of bytes before those in $bytes. They were read, and are no longer kept. */
     private int $dropped = 0;
 
     private bool $ended = false;
@@ -148,7 +150,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return ($this->exchange->head->length ?? \strlen($this->bytes)) <= $this->maxKeptBytes();
     }
 
-    /** Suspends until the bytes before that position have arrived. */
+    /** Suspends until all bytes before the new position have arrived. */
     public function seek(int $offset, int $whence = \SEEK_SET): void
     {
         if (!$this->isSeekable()) {
@@ -218,7 +220,7 @@ final class BodyStream implements StreamInterface, BodyLimited
      * Suspends until another piece or the end of the body has arrived.
      *
      * @throws HttpException     when the body is too large, malformed or too slow, or there is no memory for it
-     * @throws \RuntimeException when the stream was closed, or the client has left
+     * @throws \RuntimeException when the stream was closed, or the client has closed the connection
      */
     private function receive(): void
     {

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 
-/** Checks certificates and returns PHP's TLS options. The files are read for each connection. */
+/** Checks certificates, and returns PHP's TLS options. PHP reads the files again for each connection. */
 final class Certificates
 {
     private function __construct() {}

@@ -11,7 +11,7 @@ use Spindle\Internal\Clock;
 
 use function Amp\async;
 
-/** Health checks of an application. A check that hangs is never run twice at once. */
+/** Health checks of an application. A check is not started again while it is still running. */
 final class Checks
 {
     /** Seconds after which a check is late. Clients with a timeout of one second still get the result. */
@@ -20,7 +20,9 @@ final class Checks
     public const LATE = 'It took longer than ' . self::TIMEOUT_SECONDS . ' s';
 
     /**
-     * @var array<string, array{Future<string|null>, float}> running checks by name, and when each is late, by the clock
+     * Running checks by name: the future reason of a failure, and when the check is late, by {@see Clock::now()}.
+     *
+     * @var array<string, array{Future<string|null>, float}>
      */
     private array $running = [];
 
@@ -42,7 +44,7 @@ final class Checks
         return array_map(static fn(array $check): ?string => self::result(...$check), $running);
     }
 
-    /** @return array<string, string> results by name when all checks are late */
+    /** @return array<string, string> by name: the results that are reported while all checks are late */
     public function late(): array
     {
         return array_map(static fn(): string => self::LATE, $this->checks);

@@ -22,38 +22,41 @@ use Spindle\Internal\Fibers;
 use Spindle\Internal\LoopTurn;
 
 /**
- * One client's connection. Its requests are handled one after the other, in order.
+ * One client's connection. Its requests are handled one at a time, in order.
  *
- * A handler runs in the event loop callback that read its request. Only a handler that suspends costs a fiber, which
- * the loop creates. While it is suspended, the connection is still watched for reading, so that a client that leaves is
- * noticed.
+ * A handler runs in the event loop callback that read its request. Only a handler that suspends occupies a fiber: the
+ * event loop then creates another one for its callbacks. While a handler is suspended, the connection is still watched
+ * for reading, so that the server notices when the client closes it.
  *
- * The class is long because it is one state machine. Bytes, an end, a deadline, a response or a stop may end any phase,
- * even while something is suspended in it. Everything else is in classes of its own.
+ * The class is long because it is one state machine. Received bytes, the client's end, a deadline, a response or a stop
+ * may end any {@see Phase}, even while a handler or a write is suspended. Code without this state is in other classes.
  */
 final class Connection
 {
-    /** Bytes per read. Requests are short, and PHP allocates the whole size. */
+    /**
+     * Maximum bytes per read: for heads, and while a handler reads a body. Most heads are short, and PHP allocates the
+     * maximum for each read.
+     */
     private const READ_BYTES = 3_000;
     private const BODY_READ_BYTES = 65_536;
 
-    /** Maximum bytes read ahead, such as pipelined requests. */
+    /** Unconsumed bytes, such as pipelined requests, above which the connection is not read while a handler runs. */
     private const MAX_READ_AHEAD_BYTES = 65_536;
 
-    /** Bytes of responses to pipelined requests that are collected before they are sent. */
+    /** Bytes of collected responses to pipelined requests above which the responses are sent. */
     private const RESPONSE_BUFFER_BYTES = 65_536;
 
-    /** Nanoseconds of handling pipelined requests after which other connections get a turn. */
+    /** Nanoseconds of handling pipelined requests after which the event loop serves other connections. */
     private const TURN_NANOSECONDS = 1_000_000;
 
-    /** Maximum bytes of an unread body that are discarded. With more, the connection is closed. */
+    /** Maximum bytes of an unread body that are received and discarded. With more, the connection is closed. */
     private const MAX_DISCARDED_BYTES = 65_536;
 
     /** Bytes that a client may still send after this side has ended the connection. */
     private const MAX_LINGER_BYTES = 1_048_576;
 
     /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */
-    private const FORK_NANOSECONDS = 20_000;
+    private const MIN_FORK_NANOSECONDS = 20_000;
 
     private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -66,7 +69,7 @@ final class Connection
     private readonly RequestParser $parser;
     private readonly ConnectionReference $reference;
 
-    /** Whether requests are taken from the parser at present, by a fiber that may be suspended. */
+    /** Whether a fiber runs {@see serve()}. The fiber may be suspended. */
     private bool $serving = false;
 
     private ?ServerExchange $exchange = null;
@@ -78,16 +81,16 @@ final class Connection
 
     private int $requestCount = 0;
 
-    /** Collected responses, and whether they are sent when a handler suspends. */
+    /** Bytes of responses that are collected, and whether the event loop will call {@see flush()} to send them. */
     private string $outgoing = '';
     private bool $flushQueued = false;
 
     private bool $closeAfterResponse = false;
 
-    /** Whether the client has ended its side, and everything it sent before was read. */
+    /** Whether the client has ended its side, and the server has received all bytes before the end. */
     private bool $peerEnded = false;
 
-    /** Whether the client has ended its side, perhaps behind unread bytes. Its requests are cancelled. */
+    /** Whether the client has ended its side, even if bytes before the end are unread. Its requests are cancelled. */
     private bool $peerLeft = false;
 
     private bool $closed = false;
@@ -95,10 +98,10 @@ final class Connection
     /** Time of the last response, by hrtime(). */
     private int $answeredAt = 0;
 
-    /** @var Suspension<null>|null fiber that waits for bytes of the body */
+    /** @var Suspension<null>|null fiber that waits for bytes of the request's body */
     private ?Suspension $reader = null;
 
-    /** @var list<Suspension<null>> fibers that wait for the client to take the response */
+    /** @var list<Suspension<null>> fibers that wait until the client has received collected bytes */
     private array $writers = [];
 
     /** Whether the client waits for "100 Continue" before it sends the body. */
@@ -112,12 +115,12 @@ final class Connection
 
     /** When {@see isTooSlowForOthers()} began to measure, -1 before; and the bytes transferred by then. */
     private int $measuredAt = -1;
-    private int $measured = 0;
+    private int $measuredBytes = 0;
 
-    /** Bytes the transport had received when this side was ended. */
-    private int $lingerStart = 0;
+    /** Bytes that the transport had received when {@see linger()} was called. */
+    private int $receivedBeforeLinger = 0;
 
-    /** @param resource $stream not blocking */
+    /** @param resource $stream non-blocking */
     public function __construct($stream, private readonly Service $service, public readonly Peer $peer)
     {
         $this->reference = new ConnectionReference($this, $peer, $service->options->forms);
@@ -143,9 +146,9 @@ final class Connection
     }
 
     /**
-     * Returns received bytes of the current request's body. Suspends until there are some.
+     * Returns received bytes of the current request's body. Suspends until some have arrived.
      *
-     * @return string '' at its end
+     * @return string '' at the end of the body
      *
      * @throws HttpException when the body is malformed or too slow
      * @throws ClientLeftException
@@ -177,7 +180,11 @@ final class Connection
             : null;
     }
 
-    /** @throws HttpException when there is no memory for more of a body */
+    /**
+     * Checks that there is enough memory to receive more of a body.
+     *
+     * @throws HttpException 503 when there is not
+     */
     public function checkMemory(): void
     {
         if (!$this->service->memory->allows(self::BODY_READ_BYTES)) {
@@ -185,13 +192,15 @@ final class Connection
         }
     }
 
+    /** Returns the field lines after the last chunk; '' when the request is no longer the current one. */
     public function trailers(ServerExchange $exchange): string
     {
         return $exchange === $this->exchange ? $this->parser->trailers() : '';
     }
 
     /**
-     * Ends event streams. Closes an idle connection only at the deadline, because a request may be on its way.
+     * Prepares for the end of the server. Ends an event stream. An idle connection is closed only at the deadline,
+     * because a request may be on its way.
      *
      * @param int $deadline by hrtime()
      */
@@ -215,31 +224,38 @@ final class Connection
         return $this->exchange;
     }
 
+    /** Returns whether a request is being handled, or bytes of a response are unsent. */
     public function isUnfinished(): bool
     {
         return $this->exchange !== null || $this->transport->sending;
     }
 
-    /** Returns from when on the connection may be closed for another, by hrtime(). Null while it has a request. */
+    /**
+     * Returns the time from which the connection may be closed to make room for another one, by hrtime().
+     *
+     * @return int|null null while the connection has a request or unsent bytes
+     */
     public function evictableFrom(): ?int
     {
-        $patience = match ($this->phase) {
+        $minWait = match ($this->phase) {
             Phase::Idle => ConnectionLimits::MIN_IDLE_NANOSECONDS,
             Phase::Handshake, Phase::Head, Phase::Linger => ConnectionLimits::MIN_UNFINISHED_NANOSECONDS,
             // the rest of a body that no handler reads
             Phase::Body => $this->exchange === null ? ConnectionLimits::MIN_UNFINISHED_NANOSECONDS : null,
             Phase::Handler, Phase::Write, Phase::Stream => null,
         };
-        if ($patience === null || $this->serving || $this->transport->sending) {
+        if ($minWait === null || $this->serving || $this->transport->sending) {
             return null;
         }
 
-        return $this->deadline - $this->service->phaseTimeouts[$this->phase->value] + $patience;
+        return $this->deadline - $this->service->phaseTimeouts[$this->phase->value] + $minWait;
     }
 
     /**
-     * Returns whether the client is too slow for a server that has no room for others. This is so while the server
-     * waits for the client, if the client has sent or received too few bytes since an earlier call.
+     * Returns whether the client is too slow to keep its connection while the server is full.
+     *
+     * A client is too slow if the server is waiting for it, and it has sent or received too few bytes since an earlier
+     * call.
      */
     public function isTooSlowForOthers(int $now): bool
     {
@@ -253,37 +269,42 @@ final class Connection
         if ($this->phase !== Phase::Write && $this->phase !== Phase::Linger || !$this->transport->sending) {
             return false;
         }
-        $begun = $this->deadline - $this->service->phaseTimeouts[Phase::Write->value];
-        $this->transport->trySend(); // the event loop does not know all that the client took: see checkProgress()
+        $waitStart = $this->deadline - $this->service->phaseTimeouts[Phase::Write->value];
+        $this->transport->trySend(); // the event loop does not report all progress: see checkProgress()
 
         return !$this->closed
             && $this->transport->sending
-            && $this->isTooSlowSince($begun, $now, $this->transport->sentBytes);
+            && $this->isTooSlowSince($waitStart, $now, $this->transport->sentBytes);
     }
 
     /**
-     * @param int $begun when the server began to wait; earlier measurements are ignored
-     * @param int $time  nanoseconds by hrtime(), or nanoseconds of waiting for the body so far
+     * Compares the bytes since the last measurement with the minimum rate of a full server. Begins the next measurement
+     * if there was none, or if the client was fast enough.
+     *
+     * @param int $waitStart when the server began to wait; earlier measurements are ignored
+     * @param int $time      now, in the same unit: by hrtime(), or nanoseconds of waiting for the body so far
+     * @param int $bytes     transferred so far
      */
-    private function isTooSlowSince(int $begun, int $time, int $bytes): bool
+    private function isTooSlowSince(int $waitStart, int $time, int $bytes): bool
     {
         $waited = $time - $this->measuredAt;
-        $isMeasured = $this->measuredAt >= $begun && $waited >= 0;
+        $isMeasured = $this->measuredAt >= $waitStart && $waited >= 0;
         $minRate = ConnectionLimits::CROWDED_RATE_FACTOR * $this->service->options->minRate;
         if ($isMeasured && $waited < ConnectionLimits::MIN_SLOW_NANOSECONDS) {
             return false;
         }
         if (
             $isMeasured
-            && $bytes - $this->measured < $minRate * $waited / 1e9
+            && $bytes - $this->measuredBytes < $minRate * $waited / 1e9
         ) {
             return true;
         }
-        [$this->measuredAt, $this->measured] = [$time, $bytes];
+        [$this->measuredAt, $this->measuredBytes] = [$time, $bytes];
 
         return false;
     }
 
+    /** Closes the connection to make room for another one. */
     public function evict(): void
     {
         ++$this->service->counters->evicted;
@@ -296,9 +317,12 @@ final class Connection
     }
 
     /**
-     * Checks whether the client has left behind unread bytes, which may be requests that it waits for.
+     * Checks whether the client has ended its side while the connection is not read.
      *
-     * @return bool whether to call this method again after a while
+     * The unread bytes before the end may be requests for whose responses the client still waits. So the connection is
+     * closed only if nothing can be sent any more. Otherwise the current request is cancelled.
+     *
+     * @return bool whether the connection has to be checked again later
      */
     public function checkUnread(): bool
     {
@@ -314,6 +338,7 @@ final class Connection
         return false;
     }
 
+    /** Handles the deadline of the current phase. */
     public function expire(): void
     {
         match ($this->phase) {
@@ -329,7 +354,11 @@ final class Connection
         };
     }
 
-    /** Closes the connection at once. A handler goes on until it checks its cancellation. */
+    /**
+     * Closes the connection at once. A handler continues until it checks its cancellation.
+     *
+     * @param ClientLeftException|null $why reason for the cancellation; null when the client has closed the connection
+     */
     public function close(?ClientLeftException $why = null): void
     {
         if ($this->closed) {
@@ -347,7 +376,8 @@ final class Connection
     }
 
     /**
-     * Gives up waiting. A request without any part of a response is answered with 503, and the connection is closed.
+     * Closes the connection because the time for stopping the server is over. A request is answered with 503 if no part
+     * of its response was started.
      *
      * @see https://www.rfc-editor.org/rfc/rfc9110#section-15.6.4
      */
@@ -363,21 +393,27 @@ final class Connection
                     . $this->service->writer->refusal(503, 'The server is stopping', $exchange->head->method, $now),
             );
             $exchange->cancel(ClientLeftException::stopped());
-            $this->discard();
+            $this->discardReceived();
         }
         $this->close(ClientLeftException::stopped());
     }
 
-    /** Reads what the kernel has received. If unread bytes remained, closing would discard the response. */
-    private function discard(): void
+    /**
+     * Reads and drops bytes that the kernel has received. Closing with unread bytes would make the kernel discard the
+     * response.
+     */
+    private function discardReceived(): void
     {
-        $until = $this->transport->receivedBytes + self::MAX_LINGER_BYTES;
+        $maxBytes = $this->transport->receivedBytes + self::MAX_LINGER_BYTES;
         do {
             $bytes = $this->transport->receive(self::BODY_READ_BYTES) ?? '';
-        } while ($bytes !== '' && $this->transport->receivedBytes < $until);
+        } while ($bytes !== '' && $this->transport->receivedBytes < $maxBytes);
     }
 
-    /** Answers the current request as far as that is possible at once, because the process is about to end. */
+    /**
+     * Answers the current request with 500 if no part of its response was started, and ends the connection. Does not
+     * wait, because the process is about to end.
+     */
     public function answerWith500(): void
     {
         if ($this->exchange !== null && !$this->responseStarted) {
@@ -397,13 +433,13 @@ final class Connection
         return $this->peer->secure ? $this->transport->stream() : null;
     }
 
-    /** Closes a response body that is not needed any more, in another fiber because closing may suspend. */
+    /** Closes the response body, which is no longer needed. This happens in another fiber, because it may suspend. */
     private function closeResponseBody(): void
     {
         $this->responseBody === null ? null : EventLoop::queue($this->closeBody(...), $this->responseBody);
     }
 
-    /** Closes a response body, and logs what its generator throws then: no response can report it any more. */
+    /** Closes a response body. Logs an exception from its generator, because no response can report the exception. */
     private function closeBody(OutgoingBody $body): void
     {
         try {
@@ -432,7 +468,7 @@ final class Connection
         } elseif ($this->phase !== Phase::Linger) {
             $this->parser->push($bytes);
             $this->serving ? $this->handleBytes() : $this->serve();
-        } elseif ($this->transport->receivedBytes - $this->lingerStart > self::MAX_LINGER_BYTES) {
+        } elseif ($this->transport->receivedBytes - $this->receivedBeforeLinger > self::MAX_LINGER_BYTES) {
             $this->close();
         }
     }
@@ -454,7 +490,7 @@ final class Connection
         }
     }
 
-    /** Handles received bytes: for the current request, or further requests. */
+    /** Handles bytes that arrive while a request is handled: more of its body, or pipelined requests. */
     private function handleBytes(): void
     {
         if ($this->reader !== null) {
@@ -465,7 +501,7 @@ final class Connection
         }
     }
 
-    /** Handles the end of the client's side. Whether the client still reads is unknown until something is sent. */
+    /** Handles the end of the client's side. The client may still be reading, which only a failed send disproves. */
     private function handleEnd(): void
     {
         $this->peerEnded = $this->peerLeft = true;
@@ -479,11 +515,11 @@ final class Connection
         $this->wakeReader();
     }
 
-    /** Handles requests as long as there are any, and sends their responses together. */
+    /** Handles all received requests one after the other, and sends their responses together. */
     private function serve(): void
     {
         $this->serving = true;
-        [$turn, $idle] = [0, false];
+        [$turnStart, $idle] = [0, false];
         try {
             do {
                 $head = $this->parser->head();
@@ -495,19 +531,18 @@ final class Connection
                 }
                 $idle = $this->parser->isIdle();
                 $more = $head !== null && !$this->closeAfterResponse && !$idle;
-                // More requests may have arrived during the wait.
                 if (
                     $this->outgoing !== ''
                     && (!$more || $this->transport->sending || \strlen($this->outgoing) > self::RESPONSE_BUFFER_BYTES)
                     && $this->flushAndWait()
                 ) {
-                    $more = !$this->closeAfterResponse;
+                    $more = !$this->closeAfterResponse; // more requests may have arrived during the wait
                 }
                 if ($more) {
-                    $turn = $turn === 0 ? $this->answeredAt : $turn;
-                    if ($this->answeredAt - $turn > self::TURN_NANOSECONDS) {
+                    $turnStart = $turnStart === 0 ? $this->answeredAt : $turnStart;
+                    if ($this->answeredAt - $turnStart > self::TURN_NANOSECONDS) {
                         $this->letOthersServe();
-                        [$turn, $more] = [0, !$this->closeAfterResponse];
+                        [$turnStart, $more] = [0, !$this->closeAfterResponse];
                     }
                 }
             } while ($more);
@@ -538,7 +573,7 @@ final class Connection
         }
     }
 
-    /** Sends collected responses as soon as the fiber suspends. */
+    /** Makes the event loop send collected responses as soon as the current fiber suspends. */
     private function flushSoon(): void
     {
         if (!$this->flushQueued) {
@@ -583,14 +618,14 @@ final class Connection
             $exchange->cancel(ClientLeftException::closed());
         }
         $exchange->fiber = \Fiber::getCurrent();
-        $unwanted = false;
+        $isUnwanted = false;
         try {
             $response = $service->inFlight++ < $service->options->maxInFlight
                 ? ($service->handler)(new Request($head, $exchange))
                 : $service->overloaded();
         } catch (\Throwable $failure) {
-            $response = $service->failure($failure, $exchange);
-            $unwanted = $response === null;
+            $response = $service->failureResponse($failure, $exchange);
+            $isUnwanted = $response === null;
         } finally {
             --$service->inFlight;
             if ($service->tidyOutput !== null && ob_get_level() !== 1) {
@@ -603,7 +638,7 @@ final class Connection
             return;
         }
         try {
-            if ($unwanted || $this->closed) {
+            if ($isUnwanted || $this->closed) {
                 ++$service->counters->abandoned;
                 $this->closeAfterResponse = true;
             } else {
@@ -613,7 +648,7 @@ final class Connection
                 );
             }
         } catch (\Throwable $failure) {
-            $this->answerFailed($failure, $exchange);
+            $this->answerFailure($failure, $exchange);
         }
         $this->exchange = null;
         $this->responseStarted = false;
@@ -630,8 +665,8 @@ final class Connection
         $this->answeredAt = $now = hrtime(true);
         $head = $exchange->head;
         $service = $this->service;
-        if ($now - $exchange->startedAt > self::FORK_NANOSECONDS) {
-            $service->endIfForked(); // the response of a fork would be a second one
+        if ($now - $exchange->startedAt > self::MIN_FORK_NANOSECONDS) {
+            $service->killIfForked(); // a fork must not send a second response
         }
         $keep = $head->persistent
             && !$this->closeAfterResponse
@@ -658,11 +693,11 @@ final class Connection
         );
     }
 
-    /** Returns whether the rest of the body may be discarded, so that the connection can be kept. */
+    /** Returns whether the connection can be kept because the rest of the body is short, or has already arrived. */
     private function canDiscard(): bool
     {
         return $this->parser->holdsBody()
-            || !$this->continuePending && ($this->parser->missing() ?? \PHP_INT_MAX) <= self::MAX_DISCARDED_BYTES;
+            || !$this->continuePending && ($this->parser->remaining() ?? \PHP_INT_MAX) <= self::MAX_DISCARDED_BYTES;
     }
 
     private function answerByStream(
@@ -674,7 +709,7 @@ final class Connection
     ): void {
         $head = $exchange->head;
         $body = new OutgoingBody($stream);
-        $begin = $end = \strlen($this->outgoing);
+        $headStart = $headEnd = \strlen($this->outgoing);
         try {
             $length = ResponseWriter::length($response, $stream);
             $chunked = $length === null && $head->version !== '1.0';
@@ -688,22 +723,22 @@ final class Connection
                     // the response may depend on a body that the client sends only after "100 Continue"
                     $pieces->current();
                     $this->isCurrent($exchange) || throw ClientLeftException::closed();
-                    $begin = $end = \strlen($this->outgoing);
+                    $headStart = $headEnd = \strlen($this->outgoing);
                 }
             }
             $keep = $keep && ($length !== null || $chunked || !$hasBody);
             $this->outgoing .= $this->service->writer->head($response, $length, $head, $keep, $now);
-            $end = \strlen($this->outgoing);
+            $headEnd = \strlen($this->outgoing);
             $this->responseStarted = true;
             if ($hasBody) {
-                $endsByEnd = $length === null && !$chunked;
-                $endsByEnd ? $this->transport->markIncomplete(true) : null;
+                $endsByClose = $length === null && !$chunked; // the end of the connection is the end of the body
+                $endsByClose ? $this->transport->markIncomplete(true) : null;
                 $this->sendBody($pieces);
-                $endsByEnd && !$this->closed ? $this->transport->markIncomplete(false) : null;
+                $endsByClose && !$this->closed ? $this->transport->markIncomplete(false) : null;
             }
         } catch (\Throwable $failure) {
-            if (\strlen($this->outgoing) === $end) { // nothing of the response was sent
-                [$this->outgoing, $this->responseStarted] = [substr($this->outgoing, 0, $begin), false];
+            if (\strlen($this->outgoing) === $headEnd) { // no part of the response was sent
+                [$this->outgoing, $this->responseStarted] = [substr($this->outgoing, 0, $headStart), false];
                 $this->closed ? null : $this->transport->markIncomplete(false);
             } else {
                 $this->service->counters->answered(
@@ -720,7 +755,7 @@ final class Connection
     }
 
     /**
-     * Sends each piece, and requests the next one when it is sent.
+     * Sends the body. Requests each piece only after the previous one was sent.
      *
      * @param \Generator<int, string> $pieces
      */
@@ -740,7 +775,10 @@ final class Connection
         }
     }
 
-    /** Enters the phase of waiting for the response's next piece, or for the client while a handler reads the body. */
+    /**
+     * Starts the wait for the response's next piece. While another fiber waits for the request's body, the phase is
+     * {@see Phase::Body}, so that its deadline applies.
+     */
     private function enterStream(): void
     {
         if ($this->reader === null) {
@@ -750,13 +788,16 @@ final class Connection
         }
     }
 
-    /** Answers a failure. A response that has begun is broken off, so that the client does not take it for complete. */
-    private function answerFailed(\Throwable $failure, ServerExchange $exchange): void
+    /**
+     * Sends the response to an exception. If a response was started, the connection is closed instead, so that the
+     * client does not take that response for complete.
+     */
+    private function answerFailure(\Throwable $failure, ServerExchange $exchange): void
     {
         if (!$this->isCurrent($exchange)) {
             return;
         }
-        $response = $this->service->failure($failure, $exchange); // a logger may suspend
+        $response = $this->service->failureResponse($failure, $exchange); // a logger may suspend
         if (!$this->isCurrent($exchange)) {
             return;
         }
@@ -770,13 +811,17 @@ final class Connection
         }
     }
 
-    /** Returns whether a response can still be sent. Has to be checked after everything that may suspend. */
+    /** Returns whether a response can still be sent. Has to be called again after each call that may suspend. */
     private function isCurrent(ServerExchange $exchange): bool
     {
         return $exchange === $this->exchange && !$this->closed;
     }
 
-    /** @throws ClientLeftException */
+    /**
+     * Checks that the body belongs to the current request of an open connection.
+     *
+     * @throws ClientLeftException
+     */
     private function checkBody(ServerExchange $exchange): void
     {
         if ($this->closed || $exchange !== $this->exchange) {
@@ -797,12 +842,12 @@ final class Connection
         if ($this->reader !== null) {
             throw new \LogicException('Another fiber is reading the body');
         }
-        [$phase, $left] = [$this->phase, $this->deadline - (int) hrtime(true)];
+        [$phase, $remaining] = [$this->phase, $this->deadline - (int) hrtime(true)];
         if ($this->continuePending && !$this->responseStarted && !$this->peerEnded) {
             $this->continuePending = false;
             $this->outgoing .= self::CONTINUE;
             if ($this->flushAndWait() && $exchange === $this->exchange) {
-                $this->enterPhaseUntil($phase, (int) hrtime(true) + $left);
+                $this->enterPhaseUntil($phase, (int) hrtime(true) + $remaining);
             }
             $this->checkBody($exchange);
         }
@@ -819,13 +864,17 @@ final class Connection
             if ($this->phase === Phase::Body && $exchange === $this->exchange) {
                 $this->responseStarted
                     ? $this->enterPhase(Phase::Stream, 0)
-                    : $this->enterPhaseUntil($phase, $now + $left);
+                    : $this->enterPhaseUntil($phase, $now + $remaining);
             }
         }
         $this->checkBody($exchange);
     }
 
-    /** @return bool whether the fiber was suspended until all collected bytes were sent */
+    /**
+     * Sends all collected bytes. Suspends if the kernel does not accept all of them at once.
+     *
+     * @return bool whether the fiber was suspended
+     */
     private function flushAndWait(): bool
     {
         $out = $this->outgoing;
@@ -845,7 +894,7 @@ final class Connection
         return true;
     }
 
-    /** Continues after delayed bytes were sent. */
+    /** Continues after the remaining bytes were sent, or when they can't be sent any more. */
     private function written(): void
     {
         if ($this->transport->isBroken()) {
@@ -891,8 +940,8 @@ final class Connection
     }
 
     /**
-     * Ends this side and waits for the client's end. Closing with unread bytes would make the kernel discard the
-     * response.
+     * Ends this side of the connection once all bytes are sent, and waits until the client ends its side. Closing with
+     * unread bytes would make the kernel discard the response.
      *
      * @see https://www.rfc-editor.org/rfc/rfc9112#section-9.6
      */
@@ -902,7 +951,7 @@ final class Connection
         $this->phase = Phase::Linger;
         $sent = $this->outgoing === '' ? !$this->transport->sending : $this->transport->send($this->outgoing);
         $this->outgoing = '';
-        $this->lingerStart = $this->transport->receivedBytes;
+        $this->receivedBeforeLinger = $this->transport->receivedBytes;
         if ($this->transport->isBroken()) {
             $this->close();
         } elseif ($sent) {
@@ -912,6 +961,7 @@ final class Connection
         }
     }
 
+    /** Ends this side of the connection, whose bytes are all sent. */
     private function endOutput(): void
     {
         if ($this->peerEnded) {
@@ -940,7 +990,7 @@ final class Connection
         }
     }
 
-    /** Waits for the client to send, at the minimum rate. */
+    /** Starts or continues the wait for more of the body. Its deadline is the end of the rate's time window. */
     private function enterBody(): void
     {
         $this->uploadRate ??= new RateWindow(
@@ -970,7 +1020,7 @@ final class Connection
         }
     }
 
-    /** Waits for the client to take bytes that could not be sent at once. */
+    /** Starts the wait until the client receives bytes that could not be sent at once. */
     private function enterWrite(Phase $phase): void
     {
         $this->sentBefore = $this->transport->sentBytes;

@@ -10,30 +10,31 @@ use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Message\Peer;
 
 /**
- * Limits the connections of a server and of each address, and chooses which ones to close for others.
+ * Limits the connections of a server and of each address. Chooses which connections to close for new ones.
  *
- * The first to be closed are those that have kept the server waiting longest: for a request, for the rest of a head,
- * for a TLS handshake, or for their end. If there are none, connections follow whose client sends a request or takes a
- * response too slowly. Other connections with a request are never closed for another.
+ * Connections that have kept the server waiting longest are closed first: for a request, for the rest of a head, for a
+ * TLS handshake, or for the client's end. If there are none, connections are closed whose client sends a request or
+ * receives a response too slowly. Other connections with a request are never closed for a new connection.
  */
 final class ConnectionLimits
 {
     /**
-     * Maximum connections with stream_select(), which can watch 1,024 descriptors. The rest is for what handlers open.
+     * Maximum connections with stream_select(), which can watch 1,024 descriptors. The others are for files and sockets
+     * that handlers open.
      */
     public const MAX_SELECT_CONNECTIONS = 900;
 
-    /** Descriptors reserved for everything except connections. A quarter of the limit, if that is less. */
+    /** Descriptors reserved for everything except connections and uploads. A quarter of the limit, if that is less. */
     private const RESERVED_DESCRIPTORS = 124;
 
-    /** One address may have half of the room, and files of uploads a third of the descriptors. */
+    /** One address may have a half of all connections, and files of uploads may use a third of the descriptors. */
     private const ADDRESS_SHARE_DIVISOR = 2;
     private const UPLOAD_SHARE_DIVISOR = 3;
 
     /**
-     * Nanoseconds for which a connection must have kept the server waiting before it may be closed for another. The
-     * first value is for connections that have had responses, the second for those whose first request may be on its
-     * way.
+     * Nanoseconds for which a connection must have kept the server waiting before it may be closed for a new one.
+     * MIN_IDLE_NANOSECONDS applies between two requests. MIN_UNFINISHED_NANOSECONDS applies to a new connection, an
+     * incomplete head, a body that no handler reads, and a connection that this side has ended.
      */
     public const MIN_IDLE_NANOSECONDS = 50_000_000;
     public const MIN_UNFINISHED_NANOSECONDS = 500_000_000;
@@ -45,41 +46,48 @@ final class ConnectionLimits
     public const MIN_SLOW_NANOSECONDS = 3_000_000_000;
     public const CROWDED_RATE_FACTOR = 20;
 
-    /** Maximum connections closed by one search, because a search checks all. An eighth of the room, if less. */
+    /**
+     * Maximum connections closed by one search. A search checks all connections, so it closes several: an eighth of
+     * those that it finds, but at least one.
+     */
     private const MAX_CLOSED_PER_SEARCH = 32;
 
     /**
-     * Room is expected soon if at least one of MAX_CONNECTIONS_PER_IDLE connections is idle, even if not long enough
-     * yet.
+     * The server expects room soon if at least one in this number of connections keeps it waiting, although not long
+     * enough yet to be closed.
      */
-    private const MAX_CONNECTIONS_PER_IDLE = 16;
+    private const MAX_CONNECTIONS_PER_WAITING = 16;
 
     /** Nanoseconds between a search without result and the next search. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
-    /** Nanoseconds without room after which the server counts as full, and in which that must be repeated. */
+    /**
+     * The server is full if connections have had to wait for FULL_AFTER_NANOSECONDS, with at most
+     * REPEAT_WITHIN_NANOSECONDS from one wait to the next.
+     */
     private const FULL_AFTER_NANOSECONDS = 1_000_000_000;
     private const REPEAT_WITHIN_NANOSECONDS = 300_000_000;
 
-    /** @var array<string, int> connections by the client's network */
-    private array $networks = [];
+    /** @var array<string, int> number of connections, by the client's network */
+    private array $connectionCounts = [];
 
     /** @var array<string, string> networks of trusted proxies by address; many clients may connect through a proxy */
     private array $proxies = [];
 
-    /** @var array<string, int> until when a network, or all (''), is not searched, by hrtime() */
-    private array $pauses = [];
+    /** @var array<string, int> time by hrtime() of the next search, by network; '' is a search of all networks */
+    private array $nextSearchAt = [];
 
     /** Until when {@see closeSlowConnections()} does nothing, by hrtime(). */
     private int $nextSlowSearchAt = 0;
 
-    /** When a connection first and last had to wait for room, by hrtime(). */
+    /** Times by hrtime(): of the first wait for room in the current series, and of the last one. */
     private int $waitingSince = 0;
     private int $lastWaitAt = 0;
 
-    /** Whether the last search has found connections that can be closed soon. */
+    /** Whether the last search without result has found enough connections that can be closed soon. */
     private bool $roomExpected = false;
 
+    /** Descriptors for connections and files of uploads, by the limit of the system. */
     private readonly int $descriptors;
 
     public function __construct(private readonly HttpServerOptions $options, private readonly DiskFiles $uploads)
@@ -122,7 +130,7 @@ final class ConnectionLimits
             intdiv($this->maxConnections(), self::ADDRESS_SHARE_DIVISOR),
         );
 
-        return ($this->networks[$peer->network] ?? 0) < $max
+        return ($this->connectionCounts[$peer->network] ?? 0) < $max
             || isset($this->proxies[$peer->address])
             || $this->makeRoom($connections, $peer->network);
     }
@@ -131,15 +139,15 @@ final class ConnectionLimits
     public function countConnection(Peer $peer): void
     {
         if ($peer->port !== 0) {
-            $this->networks[$peer->network] = ($this->networks[$peer->network] ?? 0) + 1;
+            $this->connectionCounts[$peer->network] = ($this->connectionCounts[$peer->network] ?? 0) + 1;
         }
     }
 
     public function uncountConnection(Peer $peer): void
     {
         $network = $peer->network;
-        if (isset($this->networks[$network]) && --$this->networks[$network] === 0) {
-            unset($this->networks[$network], $this->pauses[$network]);
+        if (isset($this->connectionCounts[$network]) && --$this->connectionCounts[$network] === 0) {
+            unset($this->connectionCounts[$network], $this->nextSearchAt[$network]);
             $this->proxies = $this->proxies === [] ? [] : array_diff($this->proxies, [$network]);
         }
     }
@@ -147,23 +155,24 @@ final class ConnectionLimits
     /** Exempts a trusted proxy from the limit per address, as long as it has connections. */
     public function trust(Peer $peer): void
     {
-        if (isset($this->networks[$peer->network])) {
+        if (isset($this->connectionCounts[$peer->network])) {
             $this->proxies[$peer->address] = $peer->network;
         }
     }
 
     /**
-     * Closes connections that have kept the server waiting; those of proxies and Unix sockets last.
+     * Closes connections that have kept the server waiting. Connections of proxies and Unix sockets are closed only if
+     * there are no others. If no connection has kept the server waiting long enough, closes those of slow clients.
      *
      * @param array<Connection> $connections all of the server
-     * @param string            $network     whose connections may be closed; '' for all
+     * @param string            $network     network whose connections may be closed; '' for all
      *
-     * @return bool whether one was closed
+     * @return bool whether a connection was closed
      */
     public function makeRoom(array $connections, string $network = ''): bool
     {
         $now = (int) hrtime(true);
-        if ($now < ($this->pauses[$network] ?? 0)) {
+        if ($now < ($this->nextSearchAt[$network] ?? 0)) {
             return false;
         }
         [$direct, $proxied, $closableSoon] = [[], [], 0];
@@ -196,9 +205,9 @@ final class ConnectionLimits
             $connections[$key]->evict();
         }
         if ($waiting === []) {
-            $this->pauses[$network] = $now + self::SEARCH_PAUSE_NANOSECONDS;
+            $this->nextSearchAt[$network] = $now + self::SEARCH_PAUSE_NANOSECONDS;
             $this->roomExpected = $network === ''
-                ? $closableSoon * self::MAX_CONNECTIONS_PER_IDLE >= \count($connections)
+                ? $closableSoon * self::MAX_CONNECTIONS_PER_WAITING >= \count($connections)
                 : $this->roomExpected;
         }
 
@@ -206,7 +215,7 @@ final class ConnectionLimits
     }
 
     /**
-     * Closes connections whose client is too slow, because there is no room for another request.
+     * Closes connections whose client is too slow, because the server can't take another request.
      *
      * @param array<Connection> $connections all of the server
      */
@@ -224,7 +233,7 @@ final class ConnectionLimits
     /**
      * @param array<Connection> $connections
      *
-     * @return array<array-key, int>
+     * @return array<array-key, int> 0 for each connection whose client is too slow, by the connection's key
      */
     private static function tooSlow(array $connections, int $now): array
     {
@@ -237,6 +246,7 @@ final class ConnectionLimits
         );
     }
 
+    /** Records that a connection has to wait for room. */
     public function recordWait(): void
     {
         $now = (int) hrtime(true);
@@ -246,7 +256,7 @@ final class ConnectionLimits
         $this->lastWaitAt = $now;
     }
 
-    /** Returns whether connections have waited for some time. Requests should then go to other servers. */
+    /** Returns whether connections have had to wait for some time. A load balancer should then use other servers. */
     public function isFull(): bool
     {
         return hrtime(true) - $this->lastWaitAt <= self::REPEAT_WITHIN_NANOSECONDS

@@ -10,8 +10,8 @@ use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\Message\Peer;
 
 /**
- * A connection as its requests refer to it. A handler may dump a request, for example by var_export() or (array).
- * Properties of a request therefore must not lead to the connection, and so to the requests of other clients.
+ * The reference from a request to its connection. A handler may dump a request, for example by var_export() or (array).
+ * So properties of a request must not refer to the connection, which leads to the requests of other clients.
  */
 final class ConnectionReference
 {
@@ -27,7 +27,7 @@ final class ConnectionReference
         self::$connections[$this] = \WeakReference::create($connection);
     }
 
-    /** Returns the connection; null after its end, when a handler has kept the request. */
+    /** Returns the connection; null after its end, if a handler has kept the request. */
     public function connection(): ?Connection
     {
         return (self::$connections[$this] ?? null)?->get();

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Http\HttpServerStatistics;
 
+/** The numbers from which {@see HttpServerStatistics} are created. */
 final class Counters
 {
     /** {@see HttpServerStatistics::DURATION_BOUNDS} in nanoseconds. */
@@ -35,6 +36,7 @@ final class Counters
     /** Connections that were closed at once because their address had too many. */
     public int $rejected = 0;
 
+    /** Connections that were closed to make room for others. */
     public int $evicted = 0;
 
     /** @var array<int, int> responses by status */
@@ -45,19 +47,23 @@ final class Counters
 
     public int $handshakesFailed = 0;
 
-    /** Requests whose client left before the response. */
+    /** Requests whose client closed the connection before the response. */
     public int $abandoned = 0;
 
-    /** @var array<int, int> responses by duration, one more bucket than there are bounds */
+    /** @var array<int, int> number of responses by bucket of their duration; one more bucket than bounds */
     public array $durations = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
     /** Total nanoseconds of all responses. */
     public int $duration = 0;
 
-    /** @var array<string, array{int, int, int}> by route: responses, nanoseconds, statuses from 500 on */
+    /** @var array<string, array{int, int, int}> responses, their total nanoseconds, responses from 500 on; by route */
     public array $routes = [];
 
-    /** @param int $nanoseconds from the head to the response */
+    /**
+     * Counts a response.
+     *
+     * @param int $nanoseconds from the head of the request to the response
+     */
     public function answered(int $status, int $nanoseconds, ?string $route): void
     {
         if ($route !== null) {
@@ -72,12 +78,13 @@ final class Counters
         ++$this->durations[$bucket];
     }
 
+    /** Counts a message that was refused before a handler was called. */
     public function refused(int $status): void
     {
         $this->refused[$status] = ($this->refused[$status] ?? 0) + 1;
     }
 
-    /** Counts by route, up to a limit. A handler that uses each path as a route name must not fill the memory. */
+    /** Counts a response of a route. Limits the number of routes, because a handler may name each path a route. */
     private function answeredOnRoute(string $route, int $status, int $nanoseconds): void
     {
         $route = isset($this->routes[$route]) || \count($this->routes) < self::MAX_ROUTES ? $route : 'other';

@@ -8,6 +8,7 @@ use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Warnings;
 
+/** Opens listening sockets, and removes the files of Unix sockets. */
 final class Listeners
 {
     /**
@@ -16,7 +17,8 @@ final class Listeners
     private const BACKLOG = 4_096;
 
     /**
-     * Keepalive after 60 s of silence, every 15 s, four times: detects clients whose machine is gone.
+     * TCP keepalive: after 60 s of silence, a probe every 15 s, up to four of them. Detects clients whose machine is
+     * off or unreachable.
      *
      * @see https://man7.org/linux/man-pages/man7/tcp.7.html TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT
      */
@@ -33,7 +35,7 @@ final class Listeners
      * @return array<string, resource> the sockets by their actual addresses: port 0 is replaced by the port that was
      *         assigned
      *
-     * @throws ListenException when one can't be opened; then none is
+     * @throws ListenException when a socket can't be opened; none of the others is open then
      */
     public static function open(array $addresses, HttpServerOptions $options): array
     {

@@ -23,14 +23,16 @@ final class LoopLag
     private float $last = 0.0;
 
     /**
-     * @var list<array{int, float}> hrtime() and seconds of measurements without a higher later one, the highest first
+     * Measurements of the last minute that no later measurement exceeds, the highest first.
+     *
+     * @var list<array{int, float}> time by hrtime(), and lag in seconds
      */
     private array $highest = [];
 
     /** @param (\Closure(): int)|null $clock in place of hrtime() */
     public function __construct(private readonly ?\Closure $clock = null) {}
 
-    /** Measures only while connections are open, so that an idle server uses no CPU. */
+    /** Starts to measure. The server measures only while connections are open, so that it uses no CPU when idle. */
     public function start(): void
     {
         if ($this->timer === null) {

@@ -16,10 +16,13 @@ final class OutgoingBody
 {
     private const READ_BYTES = 262_144;
 
-    /** Nanoseconds after which other connections get a turn. */
+    /** Nanoseconds of sending after which the event loop serves other connections. */
     private const TURN_NANOSECONDS = 5_000_000;
 
-    /** Seconds between reads of a body that has returned nothing twice: first, and after doubling at most. */
+    /**
+     * Pause between reads of a body that has returned no bytes twice in a row, in seconds. Each pause is twice as long
+     * as the previous one, up to the maximum.
+     */
     private const MIN_PAUSE_SECONDS = 0.001;
     private const MAX_PAUSE_SECONDS = 0.1;
 
@@ -40,19 +43,20 @@ final class OutgoingBody
     }
 
     /**
-     * Yields the bytes to be sent. Each piece is read when it is requested. Yields "" around each wait.
+     * Yields the bytes to be sent. Each piece is read when it is requested. Yields "" before or after each wait, so
+     * that the caller can check whether the connection is still open.
      *
      * @param int|null $length  bytes; null when unknown
      * @param bool     $chunked whether to frame the pieces: RFC 9112, 7.1
      *
      * @return \Generator<int, string>
      *
-     * @throws \LengthException when the body is shorter
+     * @throws \LengthException when the body is shorter than $length
      */
     public function pieces(?int $length, bool $chunked): \Generator
     {
         $sent = $empty = 0;
-        $turn = hrtime(true);
+        $turnStart = hrtime(true);
         while ($sent !== $length && !$this->isAtEnd($sent)) {
             $size = $length === null ? self::READ_BYTES : min(self::READ_BYTES, $length - $sent);
             $piece = substr($this->stream->read($size), 0, $size);
@@ -62,16 +66,16 @@ final class OutgoingBody
                     ? LoopTurn::await()
                     : delay(min(self::MAX_PAUSE_SECONDS, self::MIN_PAUSE_SECONDS * 2 ** ($empty - 1)));
                 ++$empty;
-                $turn = hrtime(true);
+                $turnStart = hrtime(true);
                 yield '';
                 continue;
             }
             $empty = 0;
             $sent += \strlen($piece);
             yield $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
-            if (hrtime(true) - $turn > self::TURN_NANOSECONDS) {
+            if (hrtime(true) - $turnStart > self::TURN_NANOSECONDS) {
                 LoopTurn::await();
-                $turn = hrtime(true);
+                $turnStart = hrtime(true);
                 yield '';
             }
         }
@@ -100,7 +104,12 @@ final class OutgoingBody
         }
     }
 
-    /** @param int $position at which reading stopped; another response with the same body may have moved it */
+    /**
+     * Returns whether all of the body was read. Restores the position first, which another response with the same body
+     * may have changed.
+     *
+     * @param int $position at which this response stopped reading
+     */
     private function isAtEnd(int $position): bool
     {
         if ($this->seekable && $this->stream->tell() !== $position) {

@@ -9,19 +9,19 @@ enum Phase: int
 {
     case Handshake = 0;
 
-    /** Waits for the begin of a request. */
+    /** Waits for the next request, after at least one response. When the server stops, also for a first request. */
     case Idle = 1;
 
-    /** Waits for the rest of a head. */
+    /** Waits for the first request, or for the rest of a head. */
     case Head = 2;
 
     /** Waits for the handler's response. */
     case Handler = 3;
 
-    /** Waits for more of a body that is being read. */
+    /** Waits for more of a body: for the handler that reads it, or to discard an unread body. */
     case Body = 4;
 
-    /** Waits for the client to take the response. */
+    /** Waits until the client receives more of the response. */
     case Write = 5;
 
     /** Waits for the next piece of a streamed response, without a deadline. */

@@ -14,6 +14,7 @@ final class RateWindow
     private int $receivedBefore = 0;
     private int $sentBefore = 0;
 
+    /** Nanoseconds of waiting in this window, without the current wait. */
     private int $waited = 0;
 
     /** Nanoseconds of waiting in previous windows. */
@@ -22,6 +23,7 @@ final class RateWindow
     /** Start of the current wait by hrtime(); 0 without one. */
     private int $waitingSince = 0;
 
+    /** Number of the request to which the window belongs. */
     private int $request = 0;
 
     /** @param int $minBytes minimum bytes per window */
@@ -48,7 +50,11 @@ final class RateWindow
         return $this->waitingSince - $this->waited;
     }
 
-    /** @return int now, by hrtime() */
+    /**
+     * Ends the current wait, if any.
+     *
+     * @return int now, by hrtime()
+     */
     public function endWait(): int
     {
         $now = hrtime(true);
@@ -60,7 +66,10 @@ final class RateWindow
         return $now;
     }
 
-    /** Returns whether the client has sent enough. Sent bytes of a response count, because it may echo the body. */
+    /**
+     * Returns whether the client has sent enough bytes in this window. Bytes of the response count too, because a
+     * handler may send them while it reads the body.
+     */
     public function isEnough(): bool
     {
         $received = $this->transport->receivedBytes - $this->receivedBefore;
@@ -69,11 +78,13 @@ final class RateWindow
         return $received + $sent >= $this->minBytes;
     }
 
+    /** Returns the nanoseconds of waiting in all windows, including the current wait. */
     public function waited(int $now): int
     {
         return $this->waitedBefore + $this->waited + ($this->waitingSince === 0 ? 0 : $now - $this->waitingSince);
     }
 
+    /** Begins a new window. The current wait has to be ended before. */
     public function restart(): void
     {
         $this->waitedBefore += $this->waited;

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 /**
- * Decides when a repeated event is reported: at its first occurrence, and at the first one after a minute without any.
+ * Decides whether a repeated event is reported: its first occurrence is, and the first one after a minute without any.
  */
 final class RepeatedWarnings
 {
@@ -15,7 +15,7 @@ final class RepeatedWarnings
     /** Maximum number of events that are distinguished. */
     private const MAX_WARNINGS = 1_000;
 
-    /** @var array<string, int> time of the last occurrence, by the clock */
+    /** @var array<string, int> time of the last occurrence by the clock, by event */
     private array $last = [];
 
     /** @param (\Closure(): int)|null $clock in place of hrtime(), in nanoseconds */

@@ -27,7 +27,8 @@ final readonly class RequestName
     public function __construct(private Service $service) {}
 
     /**
-     * Returns the name of the request for which the caller runs; '' when the caller runs for none, or in another fiber.
+     * Returns the name of the request that the current call stack handles; '' when it handles none. A fiber that a
+     * handler has started has its own call stack.
      */
     public static function current(): string
     {
@@ -41,7 +42,10 @@ final readonly class RequestName
         return '';
     }
 
-    /** Returns " while it handled GET /" for the caller's request. If that is unknown, names some open requests. */
+    /**
+     * Returns " while it handled GET /" for the request that the current call stack handles. If it handles none, names
+     * some open requests.
+     */
     public function clause(): string
     {
         $current = self::current();
@@ -50,7 +54,8 @@ final readonly class RequestName
     }
 
     /**
-     * Returns such a clause after exit() or a fatal error, which ends the fiber that caused it, but not its request.
+     * Returns the clause after exit() or a fatal error. The request that caused it is the one whose fiber has ended
+     * although the request is open.
      */
     public function clauseAtEnd(): string
     {

@@ -13,7 +13,7 @@ use Spindle\Http\Response;
 
 /**
  * Builds the head of a response, and decides how its body ends. Wrong framing fields of a handler are corrected, so
- * that the client always finds the begin of the next response.
+ * that the client always finds the start of the next response.
  *
  * @phpstan-import-type FieldMap from Fields
  */
@@ -46,11 +46,11 @@ final class ResponseWriter
 
     private const MAX_CACHED_NAMES = 64;
 
-    /** @var array<array-key, bool> whether the server decides about a field, by a valid name */
+    /** @var array<array-key, bool> whether a field is one of SERVER_FIELDS, by its name; all names are valid */
     private array $names = [];
 
-    /** The last head made from another library's response, and its input. Many responses have the same. */
-    private string $lastLine = '';
+    /** The last head made from another library's response, and its input. Many responses have the same input. */
+    private string $lastStatusLine = '';
 
     /** @var array<array-key, mixed> */
     private array $lastHeaders = [];
@@ -59,13 +59,13 @@ final class ResponseWriter
 
     private string $date = '';
 
-    /** Time by hrtime(). */
-    private int $dateEnds = 0;
+    /** When the date is formatted again, by hrtime(). */
+    private int $dateExpiresAt = 0;
 
     /**
      * Returns the whole response, for a body that is a string.
      *
-     * @param bool $keep whether the connection is kept; set to false if the handler closes it
+     * @param bool $keep whether the connection is kept; set to false if the response has "Connection: close"
      * @param int  $now  by hrtime()
      */
     public function complete(ResponseInterface $response, string $body, Head $request, bool &$keep, int $now): string
@@ -74,7 +74,7 @@ final class ResponseWriter
             $length = \strlen($body);
             $head = $response instanceof Response ? $response->plainHead() : $this->plainHead($response, $length);
             if ($head !== null) {
-                $date = $now < $this->dateEnds ? $this->date : $this->date($now);
+                $date = $now < $this->dateExpiresAt ? $this->date : $this->date($now);
 
                 return "{$head}{$date}Content-Length: {$length}\r\n\r\n{$body}";
             }
@@ -90,7 +90,12 @@ final class ResponseWriter
         };
     }
 
-    /** @param int|null $length of the body, which is a stream; null when unknown */
+    /**
+     * Returns the head, for a body that is a stream.
+     *
+     * @param int|null $length bytes of the body; null when unknown
+     * @param bool     $keep   see {@see complete()}
+     */
     public function head(ResponseInterface $response, ?int $length, Head $request, bool &$keep, int $now): string
     {
         $status = $response->getStatusCode();
@@ -110,7 +115,7 @@ final class ResponseWriter
         return !isset(self::BODILESS_STATUSES[$status]) && $request->method !== 'HEAD';
     }
 
-    /** Returns the contents of a short body that can be read again; null for any other. */
+    /** Returns the contents of a short body that can be read again; null for any other body. */
     public static function shortBody(StreamInterface $body): ?string
     {
         $size = $body->getSize();
@@ -124,7 +129,8 @@ final class ResponseWriter
     }
 
     /**
-     * Returns the bytes of a streamed body, as the handler declared them or the stream knows them; null when unknown.
+     * Returns the length of a streamed body in bytes: the handler's Content-Length, or the stream's size. Null when
+     * both are unknown. Rewinds a seekable stream.
      */
     public static function length(ResponseInterface $response, StreamInterface $body): ?int
     {
@@ -145,7 +151,10 @@ final class ResponseWriter
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
     }
 
-    /** Returns the head of another library's response. Null if the server has to change or refuse a field. */
+    /**
+     * Returns the head of another library's response, without Date and Content-Length. Null if the server has to change
+     * or refuse a field.
+     */
     private function plainHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();
@@ -154,10 +163,10 @@ final class ResponseWriter
         }
         $line = "HTTP/1.1 {$status} {$response->getReasonPhrase()}\r\n";
         $headers = self::unchecked($response->getHeaders());
-        if ($headers === $this->lastHeaders && $line === $this->lastLine) {
+        if ($headers === $this->lastHeaders && $line === $this->lastStatusLine) {
             return $this->lastHead;
         }
-        [$head, $lines, $isRepeatable] = [$line, 1, true];
+        [$head, $lineCount, $isCacheable] = [$line, 1, true];
         foreach ($headers as $name => $values) {
             $isServerField = $this->names[$name] ?? $this->isServerField($name);
             if (
@@ -165,7 +174,7 @@ final class ResponseWriter
                 && strcasecmp((string) $name, 'Content-Length') === 0
                 && $values === [(string) $length]
             ) {
-                $isRepeatable = false;
+                $isCacheable = false;
                 continue;
             }
             if ($isServerField || !\is_array($values)) {
@@ -176,22 +185,24 @@ final class ResponseWriter
                     return null;
                 }
                 $head .= "{$name}: {$value}\r\n";
-                ++$lines;
+                ++$lineCount;
             }
         }
 
-        if (preg_match("/^(?:[\\t\\x20-\\x7e\\x80-\\xff]*+\\r\\n){{$lines}}$/D", $head) !== 1) {
+        if (preg_match("/^(?:[\\t\\x20-\\x7e\\x80-\\xff]*+\\r\\n){{$lineCount}}$/D", $head) !== 1) {
             return null;
         }
-        if ($isRepeatable) {
-            [$this->lastLine, $this->lastHeaders, $this->lastHead] = [$line, $headers, $head];
+        if ($isCacheable) {
+            [$this->lastStatusLine, $this->lastHeaders, $this->lastHead] = [$line, $headers, $head];
         }
 
         return $head;
     }
 
     /**
-     * @param array<array-key, mixed> $headers of a library that may check nothing
+     * Removes the types that PSR-7 promises, because a library may not check its values.
+     *
+     * @param array<array-key, mixed> $headers
      *
      * @return array<array-key, mixed>
      */
@@ -212,14 +223,14 @@ final class ResponseWriter
     }
 
     /**
-     * Returns a response of the server's own, the last one on its connection.
+     * Returns a response that the server creates without a handler. It is the last one on its connection.
      *
      * @param string $method of the request, '' when it is unknown; HEAD gets no body
      * @param int    $now    by hrtime()
      */
     public function refusal(int $status, string $message, string $method, int $now): string
     {
-        $date = $now < $this->dateEnds ? $this->date : $this->date($now);
+        $date = $now < $this->dateExpiresAt ? $this->date : $this->date($now);
         $length = \strlen($message) + 1;
 
         return self::statusLine($status, Status::reason($status))
@@ -229,11 +240,12 @@ final class ResponseWriter
     }
 
     /**
-     * Returns all lines of the head but Content-Length and Transfer-Encoding.
+     * Returns all lines of the head except Content-Length and Transfer-Encoding.
      *
      * @param string|null $given set to the Content-Length that the handler declared
      *
-     * @throws \UnexpectedValueException when the status is not a final one, because the client waits for another
+     * @throws \UnexpectedValueException when the status is not from 200 to 599: after 1xx, the client would wait for
+     *         another response
      */
     private function headLines(
         ResponseInterface $response,
@@ -248,8 +260,8 @@ final class ResponseWriter
         $head = self::statusLine($status, $reason) . "\r\n";
         $given = null;
         $lines = '';
-        $options = [];
-        $date = $now < $this->dateEnds ? $this->date : $this->date($now);
+        $connectionOptions = [];
+        $date = $now < $this->dateExpiresAt ? $this->date : $this->date($now);
         foreach (Fields::of($response->getHeaders()) as $key => [$name, $values]) {
             if ($key === 'content-length') {
                 $given = $values[0];
@@ -259,7 +271,7 @@ final class ResponseWriter
                 $keep = $keep && preg_match('/(?:^|[, \t])close(?:[, \t]|$)/i', implode(',', $values)) !== 1;
             } elseif (self::isSent($key, $status)) {
                 if ($key === 'upgrade') {
-                    $options[] = 'upgrade';
+                    $connectionOptions[] = 'upgrade';
                 }
                 foreach ($values as $value) {
                     $lines .= "{$name}: {$value}\r\n";
@@ -267,15 +279,16 @@ final class ResponseWriter
             }
         }
         if (!$keep) {
-            $options[] = 'close';
+            $connectionOptions[] = 'close';
         } elseif ($request->version === '1.0') {
-            $options[] = 'keep-alive';
+            $connectionOptions[] = 'keep-alive';
         }
+        $connection = $connectionOptions === [] ? '' : 'Connection: ' . implode(', ', $connectionOptions) . "\r\n";
 
-        return $head . $date . $lines . ($options === [] ? '' : 'Connection: ' . implode(', ', $options) . "\r\n");
+        return $head . $date . $lines . $connection;
     }
 
-    /** @throws \UnexpectedValueException when the status is not a final one */
+    /** @throws \UnexpectedValueException when the status is not from 200 to 599 */
     public static function checkStatus(int $status): void
     {
         if ($status < 200 || $status > 599) {
@@ -283,16 +296,25 @@ final class ResponseWriter
         }
     }
 
-    /** Returns whether a field of the connection is sent. Only 426 names the required protocol. RFC 9110, 15.5.22. */
+    /**
+     * Returns whether a handler's field is sent. Of the connection's fields, only Upgrade is sent, with status 426: it
+     * names the required protocol. RFC 9110, 15.5.22.
+     *
+     * @param string $key name in lower case
+     */
     public static function isSent(string $key, int $status): bool
     {
         return !isset(self::CONNECTION_FIELDS[$key]) || $key === 'upgrade' && $status === 426;
     }
 
     /**
-     * Returns the line of Content-Length, if any, of a response without a body. RFC 9110, 8.6 and 15.3.6.
+     * Returns the Content-Length line of a response without a body; '' for none. RFC 9110, 8.6 and 15.3.6.
      *
-     * Without a length from the handler, an empty body of a response to HEAD says nothing: many frameworks empty it.
+     * A response to HEAD has no such line if its body is empty and the handler declared no length. Many frameworks
+     * remove the body of such a response, so its length is unknown.
+     *
+     * @param string|null $given  Content-Length from the handler
+     * @param int|null    $length bytes of the body that is not sent; null when unknown
      */
     public static function lengthWithoutBody(int $status, ?string $given, ?int $length): string
     {
@@ -307,7 +329,7 @@ final class ResponseWriter
         return $length === null ? '' : "Content-Length: {$length}\r\n";
     }
 
-    /** Returns the status line, without the reason where it has a control character. RFC 9112, 4. */
+    /** Returns the status line without its end. A reason with a control character is left out. RFC 9112, 4. */
     public static function statusLine(int $status, string $reason): string
     {
         return "HTTP/1.1 {$status} " . (preg_match('/^[\t\x20-\x7e\x80-\xff]*+$/D', $reason) === 1 ? $reason : '');
@@ -316,7 +338,7 @@ final class ResponseWriter
     /** Returns the Date line, which is cached for up to a second. RFC 9110, 6.6.1. */
     private function date(int $now): string
     {
-        $this->dateEnds = $now + self::NANOSECONDS_PER_SECOND;
+        $this->dateExpiresAt = $now + self::NANOSECONDS_PER_SECOND;
 
         return $this->date = 'Date: ' . gmdate('D, d M Y H:i:s') . " GMT\r\n";
     }

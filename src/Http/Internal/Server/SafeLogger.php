@@ -9,7 +9,8 @@ use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 
 /**
- * Keeps failures of a logger from requests. The entry is lost, and PHP's error log gets a line when the failures begin.
+ * Catches exceptions of a logger, so that no request fails because of them. The entry is lost. PHP's error log gets a
+ * line when the exceptions begin.
  */
 final class SafeLogger extends AbstractLogger
 {

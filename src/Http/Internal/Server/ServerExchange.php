@@ -16,7 +16,8 @@ use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
 
 /**
- * One request on a connection, from its head to the end of its response. A handler may keep objects of it without harm.
+ * One request on a connection, from its head to the end of its response. A handler may keep the request for longer,
+ * because it does not keep the connection in memory.
  */
 final class ServerExchange implements RequestExchange
 {
@@ -28,26 +29,27 @@ final class ServerExchange implements RequestExchange
 
     private ?Form $form = null;
 
-    /** Why the form could not be read. Thrown each time, because the rest of the body is not a complete form. */
-    private ?\Throwable $failure = null;
+    /** Why the form could not be read. Thrown by each further call, because the rest of the body is not a form. */
+    private ?\Throwable $formFailure = null;
 
     public ?MatchedRoute $route = null;
 
     private bool $peerTrusted = false;
 
     /**
-     * The fiber of the handler and the response. The reference keeps a suspended handler until its deadline.
+     * The fiber that runs the handler and sends the response. Without this reference, PHP could destroy a suspended
+     * handler before its deadline.
      *
      * @var \Fiber<mixed, mixed, mixed, mixed>|null
      */
     public $fiber = null;
 
     /**
-     * Stores its arguments. Types and readonly would take more time than all else here.
+     * Stores its arguments. Native types and readonly would take more time than the rest of the constructor.
      *
      * @param ConnectionReference $connection
      * @param Head                $head
-     * @param int                 $startedAt      when the head had arrived, by hrtime()
+     * @param int                 $startedAt  when the head had arrived, by hrtime()
      */
     public function __construct(private $connection, public $head, public $startedAt) {}
 
@@ -118,7 +120,7 @@ final class ServerExchange implements RequestExchange
     /** Ends the exchange after its response. The rest of the body is no longer available to the handler. */
     public function end(): void
     {
-        $this->body = $this->failure = $this->fiber = null; // removes references back to this object
+        $this->body = $this->formFailure = $this->fiber = null; // removes references back to this object
     }
 
     public function cancel(\Throwable $why): void
@@ -130,8 +132,8 @@ final class ServerExchange implements RequestExchange
     /** @throws HttpException */
     private function readForm(): Form
     {
-        if ($this->failure !== null) {
-            throw $this->failure;
+        if ($this->formFailure !== null) {
+            throw $this->formFailure;
         }
         try {
             return $this->form = $this->connection->forms()->read(
@@ -140,7 +142,7 @@ final class ServerExchange implements RequestExchange
                 $this->head->length === 0 ? '' : $this->head->field('content-encoding'),
             );
         } catch (\Throwable $failure) {
-            throw $this->failure = $failure;
+            throw $this->formFailure = $failure;
         }
     }
 }

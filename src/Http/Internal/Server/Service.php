@@ -22,6 +22,7 @@ use Spindle\Http\Internal\Middleware\ClientDisconnect;
 use Spindle\Http\Response;
 use Spindle\Internal\Launcher\Process\Signals;
 
+/** The state that all connections of a server share: handler, options, limits, counters and deadlines. */
 final class Service
 {
     /** Minimum nanoseconds between two deadline checks of all connections. */
@@ -35,7 +36,7 @@ final class Service
 
     public bool $stopping = false;
 
-    /** Whether responses end their connections if no other request has arrived: on stop, or without room. */
+    /** Whether a response ends its connection unless another request has arrived: while the server stops or is full. */
     public bool $closesAfterResponse = false;
 
     /** Requests whose handler has not returned. */
@@ -59,7 +60,7 @@ final class Service
     /** @var array<int, int> maximum nanoseconds in a phase, by the phase's value */
     public readonly array $phaseTimeouts;
 
-    /** Nanoseconds of the two phases that every request goes through. */
+    /** Timeouts of the two phases that every request goes through, in nanoseconds. */
     public int $idleNanoseconds;
     public readonly int $handlerNanoseconds;
 
@@ -71,7 +72,7 @@ final class Service
     /** @var \Closure(): void called when a connection has ended */
     public \Closure $onConnectionEnd;
 
-    /** @var (\Closure(): void)|null called when a handler has returned and the number of output buffers is not 1 */
+    /** @var (\Closure(): void)|null called after a handler returns, if the number of output buffers is not 1 */
     public ?\Closure $tidyOutput = null;
 
     /** @param \Closure(ServerRequestInterface): ResponseInterface $handler */
@@ -86,7 +87,7 @@ final class Service
         $this->writer = new ResponseWriter();
         $this->counters = new Counters();
         $this->spareDescriptors = new SpareDescriptors();
-        $files = new DiskFiles($this->maxFiles(...), $this->tooManyFiles(...));
+        $files = new DiskFiles($this->maxFiles(...), $this->handleTooManyFiles(...));
         $this->connectionLimits = new ConnectionLimits($options, $files);
         $this->lag = new LoopLag();
         $this->memory = new FreeMemory();
@@ -114,6 +115,7 @@ final class Service
         return (int) min($seconds * 1e9, 1e18);
     }
 
+    /** Returns whether a new connection of this client is allowed. Counts and logs a connection that is not. */
     public function admits(Peer $peer): bool
     {
         if ($this->connectionLimits->admits($peer, $this->connections)) {
@@ -128,7 +130,7 @@ final class Service
         return false;
     }
 
-    /** Records that a connection waits for room. Until there is room, responses end their connections. */
+    /** Records that a connection waits because the server is full. Responses end their connections from now on. */
     public function markFull(): void
     {
         $this->connectionLimits->recordWait();
@@ -183,10 +185,10 @@ final class Service
     }
 
     /**
-     * Kills a process that a handler has forked, when that process continues to serve. It would take requests of other
-     * clients, and keep the port in use. A process that is forked while there is no connection may serve.
+     * Kills this process if a handler has forked it. Otherwise the fork would serve too: it would answer requests of
+     * other clients, and keep the port in use. A process that was forked without an open connection may serve.
      */
-    public function endIfForked(): void
+    public function killIfForked(): void
     {
         $pid = (int) getmypid();
         if ($this->connections === [] || $pid === $this->pid) {
@@ -201,7 +203,7 @@ final class Service
         Signals::send($pid, \SIGKILL);
     }
 
-    /** Answers open requests as far as possible, because exit() or an uncaught error ends the process. */
+    /** Answers open requests with 500 where possible, because exit() or an uncaught error ends the process. */
     public function answerWith500(): void
     {
         foreach ($this->connections as $connection) {
@@ -209,7 +211,7 @@ final class Service
         }
     }
 
-    /** Detaches the connections in a fork that is about to end, because its parent serves them. */
+    /** Detaches the connections in a fork that is about to end, because the parent process serves them. */
     public function detachConnections(): void
     {
         ForkedSockets::detach(array_values(array_filter(array_map(
@@ -227,6 +229,7 @@ final class Service
         }
     }
 
+    /** Returns the response when there are too many requests in flight. Closes connections of slow clients. */
     public function overloaded(): ResponseInterface
     {
         $this->connectionLimits->closeSlowConnections($this->connections);
@@ -235,9 +238,11 @@ final class Service
     }
 
     /**
-     * @return ResponseInterface|null the response to a handler's exception; null when no response is needed any more
+     * Returns the response to a handler's exception.
+     *
+     * @return ResponseInterface|null null when the exception follows from the request's cancellation
      */
-    public function failure(\Throwable $failure, ServerExchange $exchange): ?ResponseInterface
+    public function failureResponse(\Throwable $failure, ServerExchange $exchange): ?ResponseInterface
     {
         if ($exchange->wasCancelled() && ClientDisconnect::caused($failure)) {
             return null;
@@ -246,7 +251,7 @@ final class Service
         return HandlerFailure::answer($failure, $exchange->head, $this->logger);
     }
 
-    /** Returns the error for a request whose body does not fit into memory. */
+    /** Returns the error for a request whose body does not fit into memory. Closes connections of slow clients. */
     public function outOfMemory(): HttpException
     {
         $this->warnOnce(
@@ -262,7 +267,7 @@ final class Service
         return $this->connectionLimits->maxFiles();
     }
 
-    private function tooManyFiles(): void
+    private function handleTooManyFiles(): void
     {
         $this->warnOnce(
             'Uploads are answered with 503, because open files of uploads use a third of the descriptors.'
@@ -285,7 +290,7 @@ final class Service
     private function checkDeadlines(): void
     {
         $this->timer = null;
-        $this->endIfForked();
+        $this->killIfForked();
         $now = (int) hrtime(true);
         $this->nextDeadlineCheck = \PHP_INT_MAX;
         $next = \PHP_INT_MAX;

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Descriptors that connections can't use. Requests need some, if only to load the file of a class. */
+/**
+ * Descriptors that connections can't use. They are released when no other descriptor is free. Handlers then use them,
+ * for example to load the file of a class.
+ */
 final class SpareDescriptors
 {
     private const COUNT = 8;
@@ -12,7 +15,11 @@ final class SpareDescriptors
     /** @var list<resource> */
     private array $streams = [];
 
-    /** @return bool whether all of them are reserved; otherwise none is */
+    /**
+     * Opens the spare descriptors that are not open yet.
+     *
+     * @return bool whether all of them are open; otherwise none is
+     */
     public function reserve(): bool
     {
         while (\count($this->streams) < self::COUNT) {

@@ -7,13 +7,14 @@ namespace Spindle\Http\Internal\Server;
 use Revolt\EventLoop;
 use Spindle\Internal\Warnings;
 
-/** The stream of a connection, plain or encrypted. No method waits. */
+/** The stream of a connection, plain or encrypted. No method blocks or suspends. */
 final class Transport
 {
     private const TLS_RECORD_BYTES = 16_384;
 
     /**
-     * Bytes given to the kernel at a time. A long string would be copied again for each part that the kernel accepts.
+     * Maximum bytes per write. If all unsent bytes were written at once, they would be copied again for each part that
+     * the kernel accepts.
      */
     private const MAX_SEND_BYTES = 262_144;
 
@@ -25,42 +26,49 @@ final class Transport
     private string $unsent = '';
     private int $sentOffset = 0;
 
-    private readonly string $reading;
+    /** Identifiers of event loop callbacks; the second one exists while bytes are unsent. */
+    private readonly string $readWatcher;
+    private ?string $writeWatcher = null;
 
+    /** Whether the stream is not watched for reading. */
     public bool $paused = false;
 
+    /** Whether some bytes are unsent. */
     public bool $sending = false;
 
-    private ?string $writing = null;
     private bool $closed = false;
 
-    /** Whether the end of the connection would look like the end of an incomplete response. */
+    /** Whether the connection will end like one whose response is incomplete: {@see markIncomplete()}. */
     private bool $isIncomplete = false;
 
-    /** Whether the other side has reset the connection or refused some bytes. */
+    /** Whether the other side has reset the connection, or bytes could not be sent. */
     private bool $broken = false;
 
-    /** The same connection for ext-sockets, created when needed. PHP can't create it from an encrypted stream. */
+    /**
+     * The same connection for ext-sockets, created when needed. PHP can't create it from an encrypted stream, so it
+     * is created before a TLS handshake.
+     */
     private ?\Socket $socket = null;
 
+    /** PHP's warning in the last {@see encrypt()}; '' for none. */
     private string $warning = '';
 
-    /** Bytes received, and bytes that the kernel took. */
+    /** Bytes received, and bytes that the kernel has accepted. */
     public int $receivedBytes = 0;
     public int $sentBytes = 0;
 
     /**
-     * @param resource         $stream   not blocking
-     * @param \Closure(): void $readable called when bytes can be received, or the other side has ended
-     * @param \Closure(): void $written  called when delayed bytes are sent, or never will be
+     * @param resource         $stream     non-blocking
+     * @param \Closure(): void $onReadable called when bytes can be received, or the other side has ended
+     * @param \Closure(): void $onSent     called when delayed bytes were sent, or can't be sent any more
      */
     public function __construct(
         private $stream,
         private readonly bool $secure,
-        \Closure $readable,
-        private \Closure $written,
+        \Closure $onReadable,
+        private \Closure $onSent,
     ) {
-        $this->reading = EventLoop::onReadable($stream, $readable);
+        $this->readWatcher = EventLoop::onReadable($stream, $onReadable);
         if ($secure) {
             $this->socket = self::socketOf($stream);
         }
@@ -77,7 +85,11 @@ final class Transport
         return $this->broken;
     }
 
-    /** @return bool|null whether it succeeded; null when the client has to send more first */
+    /**
+     * Continues the TLS handshake.
+     *
+     * @return bool|null whether the handshake has succeeded; null when the client has to send more first
+     */
     public function encrypt(): ?bool
     {
         [$done, $this->warning] = Warnings::of(
@@ -98,14 +110,14 @@ final class Transport
     }
 
     /**
-     * @param int<1, max> $size bytes at most
+     * @param int<1, max> $size maximum bytes; TLS may return more, up to a whole record
      *
-     * @return string|null '' when the other side has ended; null when there are no bytes
+     * @return string|null '' when the other side has ended; null when no bytes have arrived
      */
     public function receive(int $size): ?string
     {
         if ($this->secure) {
-            // The event loop does not see bytes that are decrypted and not read, so a whole record is read: RFC 8446,
+            // The event loop does not report bytes that are decrypted but unread, so a whole record is read: RFC 8446,
             // 5.1.
             [$bytes] = Warnings::of(fn() => fread($this->stream, max($size, self::TLS_RECORD_BYTES)));
         } else {
@@ -162,7 +174,7 @@ final class Transport
         return $socket === false ? null : $socket;
     }
 
-    /** @return bool whether all is sent; otherwise the rest follows, unless the connection is broken */
+    /** @return bool whether all bytes were sent; otherwise the rest is sent later, unless the connection is broken */
     public function send(string $bytes): bool
     {
         if (!$this->sending && \strlen($bytes) <= self::MAX_SEND_BYTES) {
@@ -183,7 +195,7 @@ final class Transport
         $this->sending = true;
         $this->flush();
         if ($this->sending) {
-            $this->writing ??= EventLoop::onWritable($this->stream, $this->trySend(...));
+            $this->writeWatcher ??= EventLoop::onWritable($this->stream, $this->trySend(...));
         }
 
         return !$this->sending && !$this->broken;
@@ -191,20 +203,22 @@ final class Transport
 
     public function pause(): void
     {
-        EventLoop::disable($this->reading);
+        EventLoop::disable($this->readWatcher);
         $this->paused = true;
     }
 
     public function resume(): void
     {
         if ($this->paused && !$this->closed) {
-            EventLoop::enable($this->reading);
+            EventLoop::enable($this->readWatcher);
             $this->paused = false;
         }
     }
 
     /**
-     * Makes the connection end in a way that no client takes for the end of a response, even if this process is killed.
+     * Makes the connection end in a way that tells clients that the response is incomplete, even if this process is
+     * killed. A later call with false removes that mark, once the response is complete.
+     *
      * TLS ends without its alert. TCP ends with a reset, which needs ext-sockets. A Unix socket supports neither.
      */
     public function markIncomplete(bool $isIncomplete): void
@@ -224,10 +238,11 @@ final class Transport
         $this->isIncomplete = $isIncomplete && ($this->secure || $socket !== null);
     }
 
+    /** Ends this side of the connection. The other side may still send. */
     public function end(): void
     {
         if ($this->secure && !$this->isIncomplete) {
-            // Sends the alert that tells the client that nothing is missing.
+            // Sends the alert by which the client knows that the response is complete.
             Warnings::of(fn() => stream_socket_enable_crypto($this->stream, false));
         }
         if ($this->secure || !$this->isIncomplete) {
@@ -238,10 +253,10 @@ final class Transport
     public function close(): void
     {
         $this->closed = true;
-        EventLoop::cancel($this->reading);
+        EventLoop::cancel($this->readWatcher);
         $this->stopWriting();
         $this->discardUnsent();
-        $this->written = static function (): void {}; // the closure refers to this object
+        $this->onSent = static function (): void {}; // the closure refers to the connection, which has this object
         if ($this->secure) {
             $this->end(); // fclose() below would send its alert too late
         }
@@ -260,7 +275,7 @@ final class Transport
         $this->flush();
         if (!$this->sending) {
             $this->stopWriting();
-            ($this->written)();
+            ($this->onSent)();
         }
     }
 
@@ -288,7 +303,7 @@ final class Transport
         [$this->unsent, $this->sentOffset, $this->sending] = ['', 0, false];
     }
 
-    /** Returns whether the client has reset a TLS connection: the kernel has no peer address then. */
+    /** Returns whether the client has reset a TLS connection. The kernel then has no address of the client. */
     private function wasReset(): bool
     {
         return stream_socket_get_name($this->stream, true) === false;
@@ -296,9 +311,9 @@ final class Transport
 
     private function stopWriting(): void
     {
-        if ($this->writing !== null) {
-            EventLoop::cancel($this->writing);
-            $this->writing = null;
+        if ($this->writeWatcher !== null) {
+            EventLoop::cancel($this->writeWatcher);
+            $this->writeWatcher = null;
         }
     }
 }

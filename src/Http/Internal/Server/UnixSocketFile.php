@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Warnings;
 
-/** Removes stale files of Unix sockets, and created files that no other process has replaced. */
+/** Removes stale files of Unix sockets. Removes files of its own sockets, unless another process has replaced them. */
 final class UnixSocketFile
 {
     /** Maximum bytes of a path. PHP cuts off the rest. @see https://man7.org/linux/man-pages/man7/unix.7.html */
@@ -17,7 +17,8 @@ final class UnixSocketFile
     private const EAGAIN = 11;
 
     /**
-     * Identity and creator of each file, by path. Of several entries, the last one is the current file.
+     * Identity of each created file, and pid of the process that created it, by path. A path has several entries if the
+     * file was replaced by this process; the last one is the current file.
      *
      * @var array<string, list<array{string, int}>>
      */
@@ -26,7 +27,8 @@ final class UnixSocketFile
     private function __construct() {}
 
     /**
-     * Removes the file of a killed server, because PHP does not report why it can't create a socket's file.
+     * Checks whether a socket can be created at this path, and removes the file of a killed server. PHP itself does not
+     * report why it can't create a socket's file.
      *
      * @throws ListenException
      */
@@ -65,7 +67,8 @@ final class UnixSocketFile
     }
 
     /**
-     * Removes a created file. Call it once per file while its socket is open, because the inode is unique until then.
+     * Removes a created file. It has to be called once per file, while the file's socket is open: until then, no other
+     * file has the same inode.
      */
     public static function remove(string $path): void
     {
@@ -79,7 +82,7 @@ final class UnixSocketFile
     }
 
     /**
-     * Removes the file unless its server exists. A server that is busy, or refuses access, still exists.
+     * Removes the file unless its server is running. A server that is busy, or refuses access, is running.
      *
      * @throws ListenException
      */

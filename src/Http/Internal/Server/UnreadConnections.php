@@ -7,12 +7,12 @@ namespace Spindle\Http\Internal\Server;
 use Revolt\EventLoop;
 
 /**
- * Connections that are not read for now, because enough is buffered. The event loop does not report when their clients
- * leave. A timer checks them, which runs only while there are any.
+ * Connections that are not read at present, because enough bytes are buffered. The event loop does not report when the
+ * clients of these connections close them. A timer checks it, which runs only while there are such connections.
  */
 final class UnreadConnections
 {
-    /** Seconds between two checks, each of which takes about 3 µs for a connection. */
+    /** Seconds between two checks of all connections. The check of a connection takes about 3 µs. */
     private const INTERVAL_SECONDS = 0.25;
 
     /** @var array<int, Connection> */
@@ -20,7 +20,7 @@ final class UnreadConnections
 
     private ?string $timer = null;
 
-    /** Adds a connection, which is removed by itself once it is read again. */
+    /** Adds a connection. The first check after the connection is read again removes it. */
     public function add(Connection $connection): void
     {
         $this->connections[spl_object_id($connection)] = $connection;

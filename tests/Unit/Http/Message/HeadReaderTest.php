@@ -35,11 +35,11 @@ final class HeadReaderTest extends TestCase
         $reader->line("X : y\r\n");
     }
 
-    /** The limit that a line would exceed first decides. */
+    /** The result does not depend on how the line is split. */
     #[TestWith([0, 414])]
     #[TestWith([10, 414])]
     #[TestWith([15, 431])]
-    public function testALineThatPassesTwoLimitsHasPassedTheNearerOne(int $emptyLines, int $status): void
+    public function testALineThatExceedsTwoLimitsIsRefusedForTheLowerOne(int $emptyLines, int $status): void
     {
         $statuses = [];
         foreach ([range(1, 200), [200]] as $steps) {
@@ -48,7 +48,7 @@ final class HeadReaderTest extends TestCase
                 $reader->line("\r\n");
             }
             try {
-                array_map($reader->expect(...), $steps);
+                array_map($reader->checkSize(...), $steps);
             } catch (BadMessageException $refusal) {
                 $statuses[] = $refusal->status;
             }

@@ -164,7 +164,7 @@ final class RequestParserTest extends TestCase
 
         self::assertSame(
             ['he', '', 3, false],
-            [$this->parser->body(), $this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded()],
+            [$this->parser->body(), $this->parser->body(), $this->parser->remaining(), $this->parser->bodyEnded()],
         );
         $this->parser->push('lloGET');
         self::assertSame(
@@ -172,7 +172,7 @@ final class RequestParserTest extends TestCase
             [
                 $this->parser->body(),
                 $this->parser->body(),
-                $this->parser->missing(),
+                $this->parser->remaining(),
                 $this->parser->bodyEnded(),
                 $this->parser->buffered(),
             ],
@@ -188,12 +188,12 @@ final class RequestParserTest extends TestCase
 
         self::assertSame(
             ['he', null, false],
-            [$this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded()],
+            [$this->parser->body(), $this->parser->remaining(), $this->parser->bodyEnded()],
         );
         $this->parser->push("llo\r\n1\r\n!\r\n0");
         self::assertSame(
             ['llo!', '', null, false],
-            [$this->parser->body(), $this->parser->trailers(), $this->parser->missing(), $this->parser->bodyEnded()],
+            [$this->parser->body(), $this->parser->trailers(), $this->parser->remaining(), $this->parser->bodyEnded()],
         );
         $this->parser->push("\r\nX:  y\r\nZ:\r\n\r\nGET");
         self::assertSame(
@@ -209,7 +209,7 @@ final class RequestParserTest extends TestCase
         self::assertSame(0, $this->parser->head()?->length);
         self::assertSame(
             ['', 0, true, ''],
-            [$this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded(), $this->parser->trailers()],
+            [$this->parser->body(), $this->parser->remaining(), $this->parser->bodyEnded(), $this->parser->trailers()],
         );
     }
 
