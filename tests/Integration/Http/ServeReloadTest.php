@@ -176,7 +176,7 @@ final class ServeReloadTest extends TestCase
         $this->serve?->signal(\SIGHUP);
 
         $this->awaitLogged(
-            ' The reload failed, and the old processes continue, but for 1 of 3 processes,'
+            ' The reload failed, and the old processes continue, except for 1 of 3 processes,'
                 . ' which runs the new code: worker 2 ',
         );
     }

@@ -10,7 +10,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 
-/** One end of the connection between the supervisor and a process. Only {@see finish()} blocks, for some seconds. */
+/** One end of the connection between the supervisor and a process. Only {@see finish()} blocks, up to its timeout. */
 final class Channel
 {
     /** Maximum bytes received at once, so that one process does not keep the supervisor from the others. */
@@ -19,7 +19,7 @@ final class Channel
     /** Maximum bytes of a message. A longer one is malformed. */
     private const MAX_MESSAGE_BYTES = 1 << 26;
 
-    /** Seconds for sending the last messages. */
+    /** Seconds in which the last messages have to be sent. */
     private const FINISH_TIMEOUT = 5.0;
 
     private string $unsent = '';
@@ -42,6 +42,8 @@ final class Channel
     }
 
     /**
+     * Returns the two ends of a new connection.
+     *
      * @return array{self, self}
      *
      * @throws ForkException
@@ -67,7 +69,7 @@ final class Channel
         $this->flush();
     }
 
-    /** Sends as many of the waiting bytes as the other side takes. If the other side is gone, they are dropped. */
+    /** Sends as many unsent bytes as the kernel accepts. Drops them if the other side is closed. */
     public function flush(): void
     {
         if ($this->unsent !== '' && !$this->flushing) {
@@ -84,7 +86,9 @@ final class Channel
     }
 
     /**
-     * @return list<array{Message, int, string}>|null null when the other side is gone and all was received
+     * Returns received messages with their numbers and payloads.
+     *
+     * @return list<array{Message, int, string}>|null null when the other side is closed and all messages were received
      *
      * @throws MalformedFrameException
      * @throws \ValueError when a message has an unknown type
@@ -103,7 +107,7 @@ final class Channel
     }
 
     /**
-     * Sends the waiting bytes, and waits until the other side has taken them or is gone.
+     * Sends the unsent bytes, and waits until the kernel has accepted them or the other side is closed.
      *
      * @param float $timeout seconds after which the rest is dropped: the other side may be stopped (SIGSTOP)
      */

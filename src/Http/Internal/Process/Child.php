@@ -4,52 +4,53 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
+/** A running process of the supervisor, with its state and deadlines. Times are by hrtime(). */
 final class Child
 {
-    /** When it began to serve, by hrtime(); null before. */
+    /** When the process began to serve; null before. */
     public ?int $readyAt = null;
 
-    /** Deadline for the start, by hrtime(). The process is killed after it. */
+    /** When the process is killed if it does not serve by then. */
     public int $startDeadline = \PHP_INT_MAX;
 
-    /** Whether the supervisor has sent it a message to end. */
+    /** Whether the supervisor has asked the process to end, or has killed it during its start. */
     public bool $stopRequested = false;
 
-    /** Seconds in which it ends after {@see Message::Stop} and {@see Message::HandOver}; INF for no limit. */
+    /** Seconds in which the process ends after {@see Message::Stop} and {@see Message::HandOver}; INF for no limit. */
     public float $stopTimeout = \INF;
     public float $handOverTimeout = \INF;
 
-    /** Deadline for its end, by hrtime(). The process is killed after it. */
+    /** When the process is killed if it has not ended by then. */
     public int $endDeadline = \PHP_INT_MAX;
 
-    /** When another process takes its place although it still answers requests, by hrtime(). */
+    /** When another process is started in its slot although this process still answers requests. */
     public int $replaceAt = \PHP_INT_MAX;
 
-    /** When it is killed, by hrtime(), after the signal to report its position and end; null before that. */
+    /** When the process is killed after {@see ServingProcess::REPORT_SIGNAL}; null when it did not get that signal. */
     public ?int $killAt = null;
 
-    /** Position when it got that signal: file, line and request; '' when it did not answer. */
+    /** Position in the code when the process got that signal: file, line and request; '' when it did not answer. */
     public string $position = '';
 
-    /** Why it should be replaced; '' if it need not be. */
+    /** Why the process should be replaced; '' if it should not be. */
     public string $replacementReason = '';
 
-    /** Pings since its last answer. */
-    public int $unanswered = 0;
+    /** Number of pings since the last answer to one. */
+    public int $unansweredPings = 0;
 
-    /** A sentence about what is wrong with the application, as the process reported it. */
+    /** Error of the application that prevented the start, as a sentence; null if the process reported none. */
     public ?string $startFailure = null;
 
-    /** How it ended otherwise, if known: "exited with 1". */
+    /** How the process ended, or why it will end, as a clause: "exited with 1"; '' if that is unknown. */
     public string $endReason = '';
 
-    /** Whether it has answered all requests that had arrived. */
+    /** Whether the process ended after it had answered all requests that had arrived. */
     public bool $answeredAll = false;
 
-    /** Counters in its last report, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
+    /** Last report of the process, {@see \Spindle\Http\HttpServerStatistics::toJson()}; null before the first one. */
     public ?string $lastStatistics = null;
 
-    /** Whether further messages may arrive. */
+    /** Whether further messages of the process may arrive. */
     public bool $connected = true;
 
     public function __construct(
@@ -63,7 +64,7 @@ final class Child
         return "{$this->slot->role->name} (pid {$this->pid})";
     }
 
-    /** Returns its position when it had to end at once, in brackets; '' when it ended otherwise. */
+    /** Returns the position in brackets if the process got {@see ServingProcess::REPORT_SIGNAL}; otherwise ''. */
     public function positionClause(): string
     {
         return match (true) {

@@ -10,13 +10,13 @@ use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\MalformedFrameException;
 
 /**
- * The supervisor's running processes: forks that are connected with it.
+ * The supervisor's running processes. Each is a fork with a channel to the supervisor.
  *
  * @implements \IteratorAggregate<int, Child>
  */
 final class Children implements \IteratorAggregate
 {
-    /** Maximum nanoseconds of one wait. A signal that arrives right before a wait does not end it. */
+    /** Maximum nanoseconds of one wait. A signal that arrives right before a wait does not end that wait. */
     private const MAX_WAIT_NANOSECONDS = 1_000_000_000;
 
     /** @var array<int, Child> by pid */
@@ -44,7 +44,7 @@ final class Children implements \IteratorAggregate
         return array_filter($this->children, static fn(Child $child): bool => $child->slot->role->runsApplication);
     }
 
-    /** @return list<Child> the processes that hold this slot, one after the other */
+    /** @return list<Child> the slot's current process, its successor, and earlier processes that are still ending */
     public function ofSlot(Slot $slot): array
     {
         return array_values(array_filter($this->children, static fn(Child $child): bool => $child->slot === $slot));
@@ -78,11 +78,15 @@ final class Children implements \IteratorAggregate
             : throw ForkException::because(pcntl_strerror(pcntl_get_last_error()));
     }
 
-    /** Waits for signals and messages until something is due, and passes the messages on. */
-    public function wait(SignalInbox $signals, int $due): void
+    /**
+     * Waits until a signal or a message arrives, or the deadline has passed. Passes on received messages.
+     *
+     * @param int $deadline by hrtime()
+     */
+    public function wait(SignalInbox $signals, int $deadline): void
     {
         $wait = $signals->isEmpty()
-            ? intdiv(max(0, min($due - (int) hrtime(true), self::MAX_WAIT_NANOSECONDS)), 1_000)
+            ? intdiv(max(0, min($deadline - (int) hrtime(true), self::MAX_WAIT_NANOSECONDS)), 1_000)
             : 0;
         $connected = array_filter($this->children, static fn(Child $child): bool => $child->connected);
         $reads = array_map(static fn(Child $child) => $child->channel->stream(), $connected);
@@ -178,7 +182,8 @@ final class Children implements \IteratorAggregate
     }
 
     /**
-     * Closes what belongs to other processes: open descriptors would hide the supervisor's end and keep sockets open.
+     * Closes sockets and channels of other processes in a new process. If they stayed open, sockets would outlive their
+     * processes, and no process would notice the supervisor's end.
      */
     private function disconnect(ProcessRole $role): void
     {

@@ -7,10 +7,10 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Http\HttpServerStatistics;
 use Spindle\Http\Internal\Admin\Totals;
 
-/** Counters of processes that have ended. Only their sum is kept, so that the memory does not grow. */
+/** Sums of the counters of processes that have ended. Processes are not counted separately, which would need memory. */
 final class EndedProcessTotals
 {
-    /** Routes that are counted separately: as many as in one process. */
+    /** Maximum number of routes that are counted separately, as in one process. */
     private const MAX_ROUTES = 500;
 
     private Totals $totals;
@@ -41,11 +41,11 @@ final class EndedProcessTotals
         return $this->totals;
     }
 
-    /** @param \Closure(HttpServerStatistics): void $take */
-    private static function read(string $statistics, \Closure $take): void
+    /** @param \Closure(HttpServerStatistics): void $useStatistics */
+    private static function read(string $statistics, \Closure $useStatistics): void
     {
         try {
-            $take(HttpServerStatistics::fromJson($statistics));
+            $useStatistics(HttpServerStatistics::fromJson($statistics));
         } catch (\JsonException|\Error) {
             // A malformed report must not end this process.
         }

@@ -9,13 +9,13 @@ use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\OutputBuffers;
 
-/** Delegates to another event loop, but keeps output buffers of fibers apart while they wait. */
+/** Delegates to another event loop driver. Removes the output buffers of a fiber while the fiber waits. */
 final readonly class FiberOutputDriver implements Driver
 {
     public function __construct(private Driver $driver) {}
 
     /**
-     * Returns a suspension, which sets buffers aside only if the fiber has some now, just before its wait.
+     * Returns a suspension. It sets output buffers aside if the fiber has some when this method is called.
      *
      * @return Suspension<mixed>
      *

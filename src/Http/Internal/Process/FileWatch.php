@@ -12,19 +12,23 @@ final class FileWatch
 
     private const MAX_NAMED_FILES = 5;
 
-    /** @var array<string, array{string, string}> file status, and a hash, '' if it was not read; by relative path */
+    /** @var array<string, array{string, string}> status and hash by relative path; the hash is '' if it is unknown */
     private array $files = [];
 
-    /** @var array<string, true> files that may have been written again within the second of their time, by path */
+    /** @var array<string, true> files that may have changed again within the second of their mtime, by path */
     private array $unsettled = [];
 
-    /** @param (\Closure(): int)|null $time clock for comparison with file times; null for time() */
+    /** @param (\Closure(): int)|null $time clock to compare with the mtime of files; null for time() */
     public function __construct(private readonly string $folder, private readonly ?\Closure $time = null)
     {
         $this->files = $this->scan();
     }
 
-    /** @return list<string> changes since the last call: paths relative to the folder, and how many more there are */
+    /**
+     * Returns changes since the last call.
+     *
+     * @return list<string> some paths relative to the folder, and "N more" if there are more
+     */
     public function changes(): array
     {
         $files = $this->scan();
@@ -42,7 +46,7 @@ final class FileWatch
     }
 
     /**
-     * Returns whether a file has other contents, or another status if they were not read.
+     * Returns whether a file is new or has another hash; without both hashes, whether it has another status.
      *
      * @param array{string, string}      $file
      * @param array{string, string}|null $before
@@ -80,15 +84,15 @@ final class FileWatch
                 }
             }
         } catch (\UnexpectedValueException) {
-            // The folder is gone or can't be read. It is treated as empty.
+            // The folder was removed or can't be read. It is treated as empty.
         }
 
         return $files;
     }
 
     /**
-     * Returns status and hash. A file of the last second is read twice, because a later version may have the same
-     * status.
+     * Returns status and hash. The hash is computed if the status has changed. For a file of the last second, it is
+     * computed again by the next scan, because a later version may have the same status.
      *
      * @return array{string, string}
      */

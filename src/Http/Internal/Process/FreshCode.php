@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Composer\Autoload\ClassLoader;
 
-/** Makes a new fork read the current code, and not what an earlier process has cached. */
+/** Makes a new fork read the current code instead of code that an earlier process has cached. */
 final class FreshCode
 {
     private function __construct() {}
@@ -41,7 +41,7 @@ final class FreshCode
         }
     }
 
-    /** Reads what `composer install` and `composer dump-autoload` have written since. */
+    /** Updates a class loader from the files that `composer install` and `composer dump-autoload` write. */
     private static function reread(string $vendor, ClassLoader $loader): void
     {
         $loader->addClassMap(array_filter(self::map("{$vendor}/composer/autoload_classmap.php"), \is_string(...)));

@@ -15,10 +15,10 @@ final readonly class MemoryLimit
 {
     private const MIN_BYTES = 128 << 20;
 
-    /** Share of the memory for all processes. The rest is for other programs, and what PHP does not count. */
+    /** Share of the memory for all processes. The rest is for other programs, and memory that PHP does not count. */
     private const MEMORY_SHARE = 0.75;
 
-    /** Factor for --max-memory. A process that is being replaced needs room for its remaining requests. */
+    /** Minimum limit as a multiple of --max-memory. A process that is being replaced needs memory for its requests. */
     private const MAX_MEMORY_FACTOR = 2;
 
     private function __construct() {}
@@ -45,7 +45,7 @@ final readonly class MemoryLimit
         return intdiv($limit, 1 << 20) . 'M';
     }
 
-    /** Returns whether a limit is set in php.ini, on the command line or at run time. None in php.ini is not set. */
+    /** Returns whether a limit is set in php.ini, on the command line or at run time. -1 in php.ini does not count. */
     private static function isGiven(): bool
     {
         $configured = get_cfg_var('memory_limit');

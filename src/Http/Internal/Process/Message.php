@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Messages with a number and a payload. Processes send those up to 12, the supervisor sends the others. */
+/** Messages with a number and a payload. Processes send the messages up to 12, the supervisor sends the others. */
 enum Message: int
 {
     /** The process serves. Payload: two doubles, seconds until its end after {@see Stop} and {@see HandOver}. */
@@ -15,7 +15,7 @@ enum Message: int
 
     case Pong = 3;
 
-    /** The process requests a replacement, with the reason. The number is 1 if it did so almost at its start. */
+    /** The process requests a replacement. Payload: the reason. The number is 1 if the limit is too low for any. */
     case ReplacementRequest = 4;
 
     /** The process ends by itself. The payload is the reason. */
@@ -30,7 +30,7 @@ enum Message: int
     /** A preliminary answer. An {@see Answer} follows if possible. */
     case PreliminaryAnswer = 8;
 
-    /** The process ends, and has answered all requests that had arrived. */
+    /** The process ends after it has answered all requests that had arrived. */
     case AllAnswered = 9;
 
     /** Counters of the process at its end, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
@@ -39,7 +39,7 @@ enum Message: int
     /** The answer to the signal {@see ServingProcess::REPORT_SIGNAL}: current file, line and request. */
     case Position = 11;
 
-    /** The process got SIGTERM. It answers the requests that have arrived, and ends. */
+    /** The process got SIGTERM. It answers the requests that have arrived, and then ends. */
     case Terminated = 12;
 
     /** Checks whether the event loop runs. */
@@ -51,9 +51,12 @@ enum Message: int
     /** Answers to the {@see Query} with this number, serialized. */
     case Answers = 18;
 
-    /** Another process has taken over: end without losing a request. Payload: a double, seconds for idle clients. */
+    /**
+     * Another process has replaced this one, which should end without losing a request. Payload: a double, the seconds
+     * for which idle connections are kept.
+     */
     case HandOver = 19;
 
-    /** The process should accept no more connections, and end. */
+    /** The process should accept no more connections, answer the requests that have arrived, and end. */
     case Stop = 20;
 }

@@ -7,18 +7,25 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\Warnings;
 
-/** Replaces this program by itself with more PHP options. Pid, descriptors, environment and ignored signals stay. */
+/**
+ * Starts this program again in the same process, with more PHP options. Pid, descriptors, environment and ignored
+ * signals stay the same.
+ */
 final class PhpRestart
 {
-    /** A setting that belongs to no extension. PHP keeps it, and unlike an environment variable it is not inherited. */
+    /** A setting of no extension, which marks the restarted PHP. Programs that it starts do not inherit the setting. */
     private const RESTARTED_SETTING = 'spindle.restarted';
 
-    /** Signals that may be ignored since the start, as SIGHUP is with nohup. */
+    /** Signals that may have been ignored when PHP was started, as SIGHUP is by nohup. */
     private const IGNORABLE_SIGNALS = [\SIGHUP, \SIGINT, \SIGQUIT, \SIGTERM, \SIGUSR1, \SIGUSR2];
 
     private function __construct() {}
 
-    /** @return string|null why a PHP without the functions of {@see RequestFunctions} can't be started */
+    /**
+     * Restarts PHP without the functions of {@see RequestFunctions}. Does not return after a successful restart.
+     *
+     * @return string|null null when PHP has none of these functions; otherwise why PHP could not be restarted
+     */
     public static function withoutRequestFunctions(): ?string
     {
         if (RequestFunctions::areDisabled()) {
@@ -90,8 +97,8 @@ final class PhpRestart
             self::RESTARTED_SETTING => '1',
         ];
         if ((bool) \ini_get('opcache.enable_cli') && (string) \ini_get('opcache.file_cache') !== '') {
-            // Code compiled by a PHP that has these functions ends the process when it calls one that this PHP does not
-            // have.
+            // The file cache may have code that was compiled by a PHP with these functions. That code would end the
+            // process when it calls one of them.
             $settings += ['opcache.file_cache' => '', 'opcache.file_cache_only' => '0'];
         }
         $options = [];

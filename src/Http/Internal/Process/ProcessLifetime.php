@@ -10,10 +10,10 @@ use Psr\Http\Message\ServerRequestInterface;
 /** Decides when a process has reached its limits. The process continues until another one has replaced it. */
 final class ProcessLifetime
 {
-    /** Nanoseconds until the next request for a replacement, because a replacement may fail. */
+    /** Nanoseconds after which a replacement is requested again, because it may have failed. */
     private const RETRY_NANOSECONDS = 30_000_000_000;
 
-    /** Number of requests. If the memory limit is reached earlier, it is too low for any process. */
+    /** A memory limit that is reached within this number of requests is too low for any process. */
     private const MIN_USEFUL_REQUESTS = 10;
 
     private int $requests = 0;
@@ -22,10 +22,10 @@ final class ProcessLifetime
     private int $nextRequestAt = 0;
 
     /**
-     * @param int                          $maxRequests requests after which the process is replaced
-     * @param int                          $maxMemory   bytes in use
-     * @param \Closure(string, bool): void $requestReplacement called with the reason, and whether the limit is too
-     *     low for any process
+     * @param int                          $maxRequests        requests after which the process is replaced
+     * @param int                          $maxMemory          bytes in use at which the process is replaced
+     * @param \Closure(string, bool): void $requestReplacement called with the reason, and whether the limit is too low
+     *     for any process
      */
     private function __construct(
         private readonly int $maxRequests,
@@ -34,9 +34,11 @@ final class ProcessLifetime
     ) {}
 
     /**
+     * Returns a handler that counts the requests, and requests a replacement when a limit is reached.
+     *
      * @param \Closure(ServerRequestInterface): ResponseInterface $handler
-     * @param int|null                     $maxRequests up to a tenth less in each process, so that they do not all end
-     *     at the same time
+     * @param int|null                     $maxRequests reduced by up to a tenth at random, so that not all processes
+     *     end at the same time
      * @param int|null                     $maxMemory   bytes
      * @param \Closure(string, bool): void $requestReplacement
      *

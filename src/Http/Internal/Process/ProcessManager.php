@@ -14,8 +14,9 @@ use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\Terminal;
 
 /**
- * The supervisor's main loop. It starts processes, replaces those that end or have old code, and ends them with itself.
- * The supervisor never loads the application and has no event loop. It sleeps until a signal, a message or a deadline.
+ * The supervisor's main loop. It starts processes, replaces those that have ended or run old code, and stops all of
+ * them before it returns. The supervisor never loads the application and has no event loop. It sleeps until a signal or
+ * a message arrives, or a deadline has passed.
  */
 final class ProcessManager
 {
@@ -25,13 +26,16 @@ final class ProcessManager
     /** Number of unanswered pings after which a process is killed. */
     private const MAX_UNANSWERED_PINGS = 4;
 
-    /** Nanoseconds for a process to report its position before it is killed. */
+    /** Nanoseconds in which a process can report its position in the code before it is killed. */
     private const REPORT_NANOSECONDS = 250_000_000;
 
-    /** Nanoseconds from SIGTERM to a process until its replacement starts. The supervisor may get SIGTERM, too. */
+    /**
+     * Nanoseconds from a process's report of SIGTERM until its replacement starts. If SIGTERM was sent to all
+     * processes, the supervisor gets it in this time, and starts no replacement.
+     */
     private const TERMINATION_NANOSECONDS = 100_000_000;
 
-    /** Seconds from an ending process's own timeout until it is killed. */
+    /** Seconds from the timeout that a stopping process has for itself until the supervisor kills it. */
     private const GRACE_SECONDS = 1.0;
 
     /** @var list<Slot> */
@@ -43,18 +47,18 @@ final class ProcessManager
     private readonly EndedProcessTotals $endedTotals;
     private readonly ProcessQueries $queries;
 
-    /** Pauses before a replacement: for a process that failed to start, and for one that ended early. */
+    /** Pauses before another process starts: after a failed start, and after an early end. */
     private readonly Backoff $startBackoff;
     private readonly Backoff $earlyEndBackoff;
 
-    /** Whether some processes have not served yet. */
+    /** Whether some slot has not had a serving process yet. */
     private bool $starting = true;
 
     private bool $stopping = false;
 
     private readonly RepeatedWarnings $warnings;
 
-    /** The second stop signal, which kills all processes. */
+    /** The second stop signal, which has killed all processes; 0 before. */
     private int $killedBy = 0;
 
     /** When the next pings are sent, and when files are scanned next, by hrtime(). */
@@ -62,10 +66,10 @@ final class ProcessManager
     private int $scanAt = 0;
 
     /**
-     * @param string         $app    the file that the processes load
-     * @param list<ProcessRole>     $roles
-     * @param string         $readyMessage  logged when all processes serve
-     * @param FileWatch|null $files  its changes cause a reload
+     * @param string            $app          the file that the processes load
+     * @param list<ProcessRole> $roles        one per process
+     * @param string            $readyMessage logged when all processes serve
+     * @param FileWatch|null    $files        files whose changes cause a reload
      */
     public function __construct(
         private readonly string $app,
@@ -95,7 +99,7 @@ final class ProcessManager
      *
      * @return int the signal that killed all processes, or 0
      *
-     * @throws AppException when a process fails to start at first; then none is left
+     * @throws AppException when the first process of a slot fails to start; no process is left then
      */
     public function run(): int
     {
@@ -105,7 +109,7 @@ final class ProcessManager
                 $this->checkDeadlines((int) hrtime(true));
                 $this->stopping ? $this->stopAdmin() : $this->startDueProcesses((int) hrtime(true));
                 $this->children->wait($signals, $this->nextDeadline());
-                // before handling the ends of processes that got the same signal
+                // Signals are handled first: processes that got the same signal have not failed.
                 array_map($this->handleSignal(...), $signals->take());
                 array_map($this->handleEnd(...), $this->children->reap());
             }
@@ -138,14 +142,15 @@ final class ProcessManager
         }
     }
 
-    private function reload(string $what): void
+    /** @param string $details appended to the log entry */
+    private function reload(string $details): void
     {
         if ($this->stopping) {
             return;
         }
         $this->logger->info(
             ($this->replacement->isReloading() ? 'Reloading again, instead of the reload in progress' : 'Reloading')
-                . $what,
+                . $details,
         );
         $slot = $this->replacement->reload();
         if ($slot?->successor !== null) {
@@ -178,6 +183,11 @@ final class ProcessManager
         }
     }
 
+    /**
+     * Makes a process end. A process that does not serve yet is killed.
+     *
+     * @param Message $how {@see Message::Stop} or {@see Message::HandOver}
+     */
     private function endProcess(Child $child, Message $how, string $payload = ''): void
     {
         $child->stopRequested = true;
@@ -246,13 +256,16 @@ final class ProcessManager
         $this->queries->expire($now);
     }
 
-    /** Sends a ping. Pings are counted, not seconds. So a pause of the supervisor makes no process look blocked. */
+    /**
+     * Sends a ping, or kills a process that has not answered the previous ones. Pings are counted instead of seconds,
+     * so that no process seems blocked after a pause of the supervisor.
+     */
     private function ping(Child $child): void
     {
         if ($child->readyAt === null) {
             return;
         }
-        if ($child->unanswered++ < self::MAX_UNANSWERED_PINGS) {
+        if ($child->unansweredPings++ < self::MAX_UNANSWERED_PINGS) {
             $child->channel->send(Message::Ping);
         } else {
             $this->killWithReport(
@@ -264,9 +277,10 @@ final class ProcessManager
     }
 
     /**
-     * Makes a process report its position and end. The signal comes only before a kill, since it disturbs a handler.
+     * Asks a process by a signal for its position in the code, and kills it soon after. The signal interrupts system
+     * calls of a handler, so only a process that will be killed gets it.
      *
-     * @param string $why reason of the kill
+     * @param string $why clause for the log
      */
     private function killWithReport(Child $child, string $why): void
     {
@@ -281,7 +295,7 @@ final class ProcessManager
     {
         foreach ($this->slots as $slot) {
             if ($slot->current === null && $slot->successor === null && $slot->startAt <= $now) {
-                $slot->current = $this->start($slot, $this->scheduleRestart(...));
+                $slot->current = $this->start($slot, $this->scheduleStart(...));
             }
             if ($this->starting && $this->slots[0]->current?->readyAt === null) {
                 return; // one process is enough to find out what is wrong with the application
@@ -289,12 +303,12 @@ final class ProcessManager
         }
         $slot = $this->hasStarted() ? $this->replacement->next() : null;
         if ($slot !== null) {
-            $slot->successor = $this->start($slot, $this->replacementFailed(...));
+            $slot->successor = $this->start($slot, $this->handleFailedReplacement(...));
         }
     }
 
-    /** @param \Closure(Slot, string): void $failed */
-    private function start(Slot $slot, \Closure $failed): ?Child
+    /** @param \Closure(Slot, string): void $onFailure called with the reason */
+    private function start(Slot $slot, \Closure $onFailure): ?Child
     {
         try {
             $child = $this->children->fork($slot);
@@ -303,12 +317,13 @@ final class ProcessManager
             return $child;
         } catch (ForkException $failure) {
             ++$slot->startFailures;
-            $failed($slot, "{$slot->role->name} could not be started: {$failure->getMessage()}");
+            $onFailure($slot, "{$slot->role->name} could not be started: {$failure->getMessage()}");
 
             return null;
         }
     }
 
+    /** Returns whether each slot has had a serving process. Logs the first time. */
     private function hasStarted(): bool
     {
         foreach ($this->starting ? $this->slots : [] as $slot) {
@@ -324,19 +339,20 @@ final class ProcessManager
         return true;
     }
 
-    /** Returns when something is due next, by hrtime(). */
+    /** Returns the next deadline of all, by hrtime(). */
     private function nextDeadline(): int
     {
-        $due = min($this->pingAt, $this->queries->nextDeadline(), $this->files === null ? \PHP_INT_MAX : $this->scanAt);
+        $scanAt = $this->files === null ? \PHP_INT_MAX : $this->scanAt;
+        $next = min($this->pingAt, $this->queries->nextDeadline(), $scanAt);
         foreach ($this->children as $child) {
             $killAt = $child->killAt ?? \PHP_INT_MAX;
-            $due = min($due, $child->startDeadline, $child->endDeadline, $child->replaceAt, $killAt);
+            $next = min($next, $child->startDeadline, $child->endDeadline, $child->replaceAt, $killAt);
         }
         foreach ($this->slots as $slot) {
-            $due = $slot->current === null && $slot->successor === null ? min($due, $slot->startAt) : $due;
+            $next = $slot->current === null && $slot->successor === null ? min($next, $slot->startAt) : $next;
         }
 
-        return $due;
+        return $next;
     }
 
     private function handleMessage(Child $child, Message $message, int $number, string $payload): void
@@ -346,7 +362,7 @@ final class ProcessManager
             Message::Failed => $child->startFailure = $payload,
             Message::Ending => $this->handleEnding($child, $payload),
             Message::Terminated => $this->handleTermination($child),
-            Message::Pong => $child->unanswered = 0,
+            Message::Pong => $child->unansweredPings = 0,
             Message::ReplacementRequest => $this->handleReplacementRequest($child, $payload, $number === 1),
             Message::Query => $this->queries->begin($child, $number, $payload, $this->serving()),
             Message::PreliminaryAnswer, Message::Answer => $this->queries->addAnswer(
@@ -386,18 +402,18 @@ final class ProcessManager
         }
     }
 
-    /** Handles a process that ends by itself. It has as much time as after {@see Message::Stop}. */
+    /** Handles a process that ends by itself. The process has as much time as after {@see Message::Stop}. */
     private function handleEnding(Child $child, string $why): void
     {
         $child->endReason = $why;
-        $child->replaceAt = \PHP_INT_MAX; // handleEnd() replaces the process
+        $child->replaceAt = \PHP_INT_MAX; // handleEnd() will replace the process
         $child->endDeadline = min(
             $child->endDeadline,
             (int) hrtime(true) + self::nanoseconds($child->stopTimeout + self::GRACE_SECONDS),
         );
     }
 
-    /** Schedules the replacement of a process that got SIGTERM and answers its last requests. */
+    /** Schedules the replacement of a process that got SIGTERM and still answers its last requests. */
     private function handleTermination(Child $child): void
     {
         $this->handleEnding($child, 'received SIGTERM');
@@ -416,7 +432,10 @@ final class ProcessManager
         $this->replace($child->slot);
     }
 
-    /** Replaces a process, unless an earlier one of the slot is still ending. This bounds the number of processes. */
+    /**
+     * Queues the replacement of the slot's process if the process has requested one. Waits while an earlier process of
+     * the slot is still ending, which limits the number of processes.
+     */
     private function replace(Slot $slot): void
     {
         $child = $slot->current;
@@ -454,7 +473,7 @@ final class ProcessManager
         $this->queries->removeProcess($child);
         if ($child === $slot->successor && !$this->stopping) {
             $slot->successor = null;
-            $this->replacementFailed($slot, $child->endDescription());
+            $this->handleFailedReplacement($slot, $child->endDescription());
         } elseif ($child === $slot->current && !$this->stopping) {
             if ($this->starting && $child->startFailure !== null) {
                 throw AppException::reported($this->app, $child->startFailure);
@@ -466,7 +485,7 @@ final class ProcessManager
         $this->replace($slot);
     }
 
-    /** Makes room in its slot for another process. */
+    /** Removes the current process from its slot, and schedules the start of another one. */
     private function vacateSlot(Child $child): void
     {
         $slot = $child->slot;
@@ -477,31 +496,31 @@ final class ProcessManager
             hrtime(true) - $child->readyAt > self::EARLY_END_NANOSECONDS => 0,
             default => $slot->earlyEnds + 1,
         };
-        $this->scheduleRestart($slot, $child->endDescription());
+        $this->scheduleStart($slot, $child->endDescription());
     }
 
-    private function replacementFailed(Slot $slot, string $why): void
+    private function handleFailedReplacement(Slot $slot, string $why): void
     {
-        $renewed = $this->replacement->failed();
-        $except = (int) $renewed === 0
+        $replacedCount = $this->replacement->failed();
+        $except = (int) $replacedCount === 0
             ? ''
-            : ", but for {$renewed} of "
+            : ", except for {$replacedCount} of "
             . \count($this->applicationSlots())
             . ' processes, which '
-            . ($renewed === 1 ? 'runs' : 'run')
+            . ($replacedCount === 1 ? 'runs' : 'run')
             . ' the new code';
         $this->logger->error(
-            ($renewed === null
+            ($replacedCount === null
                 ? "{$slot->role->name} could not be replaced, and continues: "
                 : "The reload failed, and the old processes continue{$except}: ")
                 . $why,
         );
         if ($slot->current === null) {
-            $this->scheduleRestart($slot, $slot->role->name . ' is missing');
+            $this->scheduleStart($slot, $slot->role->name . ' is missing');
         }
     }
 
-    private function scheduleRestart(Slot $slot, string $reason): void
+    private function scheduleStart(Slot $slot, string $reason): void
     {
         $this->starting && throw AppException::reported($this->app, "{$this->app} can't be served: {$reason}");
         $delay = match (true) {

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Questions of one process to all processes that run the application. */
+/** Questions of a process to all processes that run the application. The supervisor collects the answers. */
 final class ProcessQueries
 {
-    /** Nanoseconds for the answers. */
+    /** Nanoseconds in which the processes have to answer. */
     private const TIMEOUT_NANOSECONDS = 2_000_000_000;
 
     /**
-     * Nanoseconds for answers about health: more than {@see \Spindle\Http\Internal\Server\Checks::TIMEOUT_SECONDS},
+     * The same for questions about health: more than {@see \Spindle\Http\Internal\Server\Checks::TIMEOUT_SECONDS},
      * and less than the usual timeout of one second:
      * https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/#configure-probes.
      */
@@ -20,7 +20,7 @@ final class ProcessQueries
     private int $lastNumber = 0;
 
     /**
-     * Open queries by number; their lists are by process id.
+     * Open queries by the supervisor's number. "number" is the number that the asking process uses. Lists are by pid.
      *
      * @var array<int, array{
      *     asker: Child,
@@ -36,7 +36,12 @@ final class ProcessQueries
 
     public function __construct(private readonly EndedProcessTotals $endedTotals) {}
 
-    /** @param array<Child> $children */
+    /**
+     * Sends a question to processes.
+     *
+     * @param int          $number   identifies the question for the asking process
+     * @param array<Child> $children
+     */
     public function begin(Child $asker, int $number, string $question, array $children): void
     {
         $pids = array_map(static fn(Child $child): int => $child->pid, $children);
@@ -59,8 +64,13 @@ final class ProcessQueries
         $this->closeIfComplete($this->lastNumber);
     }
 
-    /** @param bool $isInterim whether another answer follows, which replaces this one if it is in time */
-    public function addAnswer(Child $child, int $question, string $answer, bool $isInterim = false): void
+    /**
+     * Stores an answer. Ignores an answer that is too late.
+     *
+     * @param int  $question      the supervisor's number of the query
+     * @param bool $isPreliminary whether another answer follows, which replaces this one if it is in time
+     */
+    public function addAnswer(Child $child, int $question, string $answer, bool $isPreliminary = false): void
     {
         if (!isset($this->open[$question]['missing'][$child->pid])) {
             return;
@@ -70,13 +80,13 @@ final class ProcessQueries
             $child->lastStatistics = $answer;
             $this->endedTotals->addRoutes($answer);
         }
-        if (!$isInterim) {
+        if (!$isPreliminary) {
             unset($this->open[$question]['missing'][$child->pid]);
             $this->closeIfComplete($question);
         }
     }
 
-    /** Removes a process that has ended, and adds its counters to the past ones. */
+    /** Removes a process that has ended: its own questions, and the answers to the others that it owes or has given. */
     public function removeProcess(Child $child): void
     {
         foreach ($this->open as $question => $query) {
@@ -91,6 +101,7 @@ final class ProcessQueries
         }
     }
 
+    /** Answers all queries whose deadline has passed, with the answers so far. */
     public function expire(int $now): void
     {
         foreach ($this->open as $question => $query) {
@@ -121,7 +132,7 @@ final class ProcessQueries
         $query['asker']->channel->send(Message::Answers, $query['number'], serialize([
             'answers' => array_values($query['answers']),
             'silent' => array_map(static fn(Child $child): ?string => $child->lastStatistics, $silent),
-            'past' => $query['question'] === ServingProcess::STATISTICS ? $this->endedTotals->totals() : null,
+            'ended' => $query['question'] === ServingProcess::STATISTICS ? $this->endedTotals->totals() : null,
         ]));
     }
 }

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Slots whose process is replaced, by new code or after its limits. At most one replacement starts at a time. */
+/**
+ * Queue of slots whose process has to be replaced, because of new code or because the process has reached a limit. At
+ * most one replacement starts at a time.
+ */
 final class ProcessReplacement
 {
     /** @var array<string, Slot> waiting slots by their role's name, in order */
@@ -14,16 +17,16 @@ final class ProcessReplacement
 
     private bool $reloading = false;
 
-    /** @var array<string, true> roles that this reload, or the last one, has replaced */
+    /** @var array<string, true> names of the roles whose process was replaced since the last {@see reload()} */
     private array $replaced = [];
 
     /** @param array<Slot> $slots */
     public function __construct(private readonly array $slots) {}
 
     /**
-     * Begins a reload. A running one is abandoned: it may hang, and only the newest code is needed.
+     * Begins a reload. Cancels the current replacement, whose process may hang or have loaded older code.
      *
-     * @return Slot|null slot whose successor has to end, because it may have loaded older code
+     * @return Slot|null slot whose successor has to be ended; null when no replacement was starting
      */
     public function reload(): ?Slot
     {
@@ -41,18 +44,27 @@ final class ProcessReplacement
         return $this->reloading;
     }
 
+    /** Adds a slot to the queue, unless the slot is in it. */
     public function replace(Slot $slot): void
     {
         $this->waiting[$slot->role->name] = $slot;
     }
 
-    /** @return Slot|null slot whose successor has to be started now; {@see succeeded()} or {@see failed()} follows */
+    /**
+     * Starts the next replacement. The caller has to report its end by {@see succeeded()} or {@see failed()}.
+     *
+     * @return Slot|null slot whose successor has to be started; null when there is none, or one is still starting
+     */
     public function next(): ?Slot
     {
         return $this->starting === null ? $this->starting = array_shift($this->waiting) : null;
     }
 
-    /** @return bool whether this was the last one of a reload */
+    /**
+     * Ends the current replacement after its process serves.
+     *
+     * @return bool whether the replacement was the last one of a reload
+     */
     public function succeeded(): bool
     {
         $this->replaced[(string) $this->starting?->role->name] = true;
@@ -61,7 +73,11 @@ final class ProcessReplacement
         return $this->waiting === [] && $this->endReload();
     }
 
-    /** @return int|null replacements of the reload that ends here; null without a reload */
+    /**
+     * Ends the current replacement without success, and empties the queue.
+     *
+     * @return int|null number of processes that the reload has replaced; null when there was no reload
+     */
     public function failed(): ?int
     {
         $this->starting = null;

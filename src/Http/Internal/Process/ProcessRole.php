@@ -6,20 +6,21 @@ namespace Spindle\Http\Internal\Process;
 
 use Spindle\Http\HttpServer;
 
+/** The task of one process of the supervisor. */
 final readonly class ProcessRole
 {
     /**
-     * @param string                     $name    of the process in logs: "worker 1"
-     * @param array<string, resource>    $sockets to serve, by address
-     * @param \Closure(SupervisorLink): HttpServer $server  creates the server; called in the process
-     * @param bool                       $runsApplication whether reloads and queries include the process. Other
-     *     processes start before the application and end after it
-     * @param string|null                $memoryLimit     PHP's memory_limit of the process; null to keep it
+     * @param string                               $name            of the process in logs: "worker 1"
+     * @param array<string, resource>              $sockets         to serve, by address
+     * @param \Closure(SupervisorLink): HttpServer $createServer    called in the process
+     * @param bool                                 $runsApplication whether reloads and queries include the process;
+     *     a process for which this is false ends after the others
+     * @param string|null                          $memoryLimit     PHP's memory_limit; null to keep it
      */
     public function __construct(
         public string $name,
         public array $sockets,
-        public \Closure $server,
+        public \Closure $createServer,
         public bool $runsApplication = true,
         public ?string $memoryLimit = null,
     ) {}

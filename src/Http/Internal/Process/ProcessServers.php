@@ -11,17 +11,17 @@ use Spindle\Http\Internal\Admin\Readiness;
 use Spindle\Http\Internal\Admin\ServerOverview;
 use Spindle\Http\Internal\Admin\Totals;
 
-/** The application's processes, asked through the supervisor, which also knows the counters of ended ones. */
+/** Asks the application's processes through the supervisor, which adds the counters of processes that have ended. */
 final readonly class ProcessServers implements ServerOverview
 {
-    /** Seconds for the supervisor, which gives the processes less: {@see ProcessQueries}. */
+    /** Seconds in which the supervisor has to answer. It gives the processes less time: {@see ProcessQueries}. */
     private const TIMEOUT = 2.5;
     private const TIMEOUT_FOR_HEALTH = 0.95;
 
     public function __construct(private SupervisorLink $link) {}
 
     /**
-     * Returns current statistics. A process that does not answer is left out, but its last known counters are included.
+     * Returns current statistics. For a process that does not answer in time, only its last known counters are added.
      *
      * @throws HttpException when the supervisor does not answer
      */
@@ -29,7 +29,7 @@ final readonly class ProcessServers implements ServerOverview
     {
         $result = $this->link->query(ServingProcess::STATISTICS, self::TIMEOUT)
             ?? throw new HttpException(503, 'The supervisor does not answer');
-        $others = $result['past'] ?? new Totals();
+        $others = $result['ended'] ?? new Totals();
         foreach (array_filter($result['silent'], \is_string(...)) as $counted) {
             $others->addCounts(HttpServerStatistics::fromJson($counted));
         }
@@ -53,7 +53,7 @@ final readonly class ProcessServers implements ServerOverview
         $ready = array_filter($accepting, static fn(array $health): bool => !$health['full']);
 
         return match (true) {
-            $ready !== [] => Readiness::ready(self::together(array_column($ready, 'checks'))),
+            $ready !== [] => Readiness::ready(self::mergeChecks(array_column($ready, 'checks'))),
             $accepting !== [] => Readiness::full(),
             $health !== [] => Readiness::draining(),
             $result['silent'] !== [] => Readiness::stuck(),
@@ -64,9 +64,9 @@ final readonly class ProcessServers implements ServerOverview
     /**
      * @param list<array<string, string|null>> $processes
      *
-     * @return array<string, string|null>
+     * @return array<string, string|null> the first failure of each check, or null
      */
-    private static function together(array $processes): array
+    private static function mergeChecks(array $processes): array
     {
         $reasons = [];
         foreach ($processes as $checks) {

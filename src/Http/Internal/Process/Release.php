@@ -8,17 +8,22 @@ use Composer\Autoload\ClassLoader;
 use Spindle\Http\AppException;
 
 /**
- * Targets of symbolic links at the start. By now the links may lead to another release. A process can load that
- * release's code, but its working directory and Composer's autoloader come from the supervisor.
+ * Remembers the targets of symbolic links when the supervisor starts. Later the links may lead to another release of
+ * the application. A new process can load that release's code, but its working directory and Composer's autoloader come
+ * from the supervisor.
  */
 final readonly class Release
 {
+    /** Working directory. */
     private string $folder;
 
-    /** @var array<string, string> resolved path of each name */
+    /** @var array<string, string> resolved path by name */
     private array $paths;
 
-    /** @param string ...$names of the application's file and of the working directory */
+    /**
+     * @param string $app      the application's file
+     * @param string ...$names other paths that may lead to a release, such as the working directory
+     */
     public function __construct(private string $app, string ...$names)
     {
         $this->folder = (string) getcwd();
@@ -53,23 +58,23 @@ final readonly class Release
         return [$before, $now];
     }
 
-    private function move(string $left, string $release): void
+    private function move(string $oldRelease, string $newRelease): void
     {
         foreach (class_exists(
             ClassLoader::class,
             false,
         ) ? array_keys(ClassLoader::getRegisteredLoaders()) : [] as $vendor) {
-            if (self::isIn($left, $vendor)) {
+            if (self::isIn($oldRelease, $vendor)) {
                 throw AppException::moved(
                     $this->app,
-                    $release,
+                    $newRelease,
                     "its libraries were loaded from {$vendor}, which a reload does not change",
                 );
             }
         }
-        $folder = $release . substr($this->folder, \strlen($left));
-        if (self::isIn($left, $this->folder) && !@chdir($folder)) {
-            throw AppException::moved($this->app, $release, "its working directory can't be {$folder}");
+        $folder = $newRelease . substr($this->folder, \strlen($oldRelease));
+        if (self::isIn($oldRelease, $this->folder) && !@chdir($folder)) {
+            throw AppException::moved($this->app, $newRelease, "its working directory can't be {$folder}");
         }
     }
 

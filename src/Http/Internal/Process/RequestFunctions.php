@@ -59,7 +59,7 @@ final class RequestFunctions
         return [...array_keys(self::THROWING_FUNCTIONS), ...self::NO_OP_FUNCTIONS, ...self::BLOCKING_FUNCTIONS];
     }
 
-    /** Returns whether this PHP was started without them. */
+    /** Returns whether this PHP was started without the functions in {@see names()}. */
     public static function areDisabled(): bool
     {
         return array_filter(self::names(), self::isOfPhp(...)) === [];
@@ -71,6 +71,7 @@ final class RequestFunctions
         self::$log = $log;
     }
 
+    /** Does the work of error_log(). */
     public static function log(string $message): bool
     {
         $file = (string) \ini_get('error_log');

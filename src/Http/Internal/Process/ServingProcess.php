@@ -16,20 +16,20 @@ use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\LoopTurn;
 
-/** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor is gone. */
+/** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor ends. */
 final class ServingProcess
 {
-    /** Questions, answered with JSON: {@see HttpServer::statistics()}; the state and {@see HttpServer::check()}. */
+    /** Questions about {@see HttpServer::statistics()}, and about the state and {@see HttpServer::check()}. */
     public const STATISTICS = 'statistics';
     public const HEALTH = 'health';
 
-    /** Signal that makes a process report its position and end. The system ignores it by default. */
+    /** Signal that makes a process report its position in the code and end. The system ignores it by default. */
     public const REPORT_SIGNAL = \SIGURG;
 
     /** @see https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html */
     private const PR_SET_PDEATHSIG = 1;
 
-    /** Begin of PHP's message. */
+    /** Start of PHP's message when a script reaches memory_limit. */
     private const OUT_OF_MEMORY_PREFIX = 'Allowed memory size';
 
     private ?SupervisorLink $link = null;
@@ -39,12 +39,12 @@ final class ServingProcess
     /** @var DeferredFuture<null> complete when the process may end */
     private readonly DeferredFuture $done;
 
-    /** Differs from the pid of forks of this process. */
+    /** Pid of this process. A fork of this process has the same value, but another getmypid(). */
     private int $pid = 0;
 
     private bool $stopping = false;
 
-    /** Whether the supervisor knows how this process ends. */
+    /** Whether the supervisor knows why this process ends. */
     private bool $endReported = false;
 
     public function __construct(
@@ -56,7 +56,7 @@ final class ServingProcess
         $this->output = new StrayOutput($logger);
     }
 
-    /** Runs the process. Throws nothing, because the supervisor's code must not continue in this process. */
+    /** Serves, then ends the process. Throws nothing, because the supervisor's code must not continue in it. */
     public function run(): never
     {
         $this->pid = (int) getmypid();
@@ -109,7 +109,10 @@ final class ServingProcess
         }
     }
 
-    /** Ends the process with the supervisor, even if a handler that never returns hides the channel's end. */
+    /**
+     * Makes the kernel kill this process when the supervisor ends. A process whose handler never returns would not
+     * notice the end of the channel.
+     */
     private static function dieWithSupervisor(): void
     {
         if (\extension_loaded('FFI')) {
@@ -126,7 +129,7 @@ final class ServingProcess
         $this->link = $link = new SupervisorLink($this->channel, $this->handleMessage(...), static function (): void {
             Signals::send((int) getmypid(), \SIGKILL);
         });
-        $this->server = $server = ($this->role->server)($link);
+        $this->server = $server = ($this->role->createServer)($link);
         EventLoop::setErrorHandler(EventLoop::getErrorHandler() ?? $this->logUncaught(...));
         if ($this->role->runsApplication) {
             EventLoop::unreference(EventLoop::onSignal(\SIGTERM, function () use ($server): void {
@@ -166,12 +169,15 @@ final class ServingProcess
     {
         $link->send(Message::Pong);
         if (\ini_get('max_execution_time') !== '0') {
-            // a handler may have set it for its request, but it would end the process with all requests
+            // a handler may have set a limit for its request, but PHP would end the process with all requests
             ini_set('max_execution_time', '0');
         }
     }
 
-    /** Reports the position and ends the process. Interrupted code must not go on: it could misread its wait. */
+    /**
+     * Reports the position in the code, and kills the process. The interrupted code must not continue, because it could
+     * take an interrupted wait for a completed one.
+     */
     private function reportPositionAndEnd(): void
     {
         if (getmypid() !== $this->pid) {
@@ -189,7 +195,10 @@ final class ServingProcess
         Signals::send($this->pid, \SIGKILL);
     }
 
-    /** Answers a question before its deadline. A check that blocks must not run again for each late question. */
+    /**
+     * Answers a question, unless its deadline has passed. If a check blocks the process, several questions may have
+     * arrived when it returns. The checks must not run again for each of them.
+     */
     private function answerQuestion(int $number, string $payload): void
     {
         \assert($this->link !== null && $this->server !== null);
@@ -207,7 +216,11 @@ final class ServingProcess
         }
     }
 
-    /** @param array<string, string|null> $checks */
+    /**
+     * Returns the state and the results of checks as JSON.
+     *
+     * @param array<string, string|null> $checks
+     */
     private function health(array $checks): string
     {
         return json_encode(
@@ -224,7 +237,7 @@ final class ServingProcess
         return $seconds[1];
     }
 
-    /** @param \Closure(): void $end suspends until no connection is left; the process ends after it */
+    /** @param \Closure(): void $end suspends until no connection is left; the process ends when it returns */
     private function stopServing(\Closure $end): void
     {
         $this->stopping = true;
@@ -242,6 +255,7 @@ final class ServingProcess
         );
     }
 
+    /** Reports why the process ends, unless the supervisor knows. PHP calls this method at the end. */
     private function reportEnd(): void
     {
         if (getmypid() !== $this->pid) {
@@ -274,6 +288,7 @@ final class ServingProcess
         }
     }
 
+    /** Sends a message about the end of this process, and waits until it is sent. */
     private function send(Message $message, string $payload = ''): void
     {
         $this->endReported = true;

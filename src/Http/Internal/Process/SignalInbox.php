@@ -6,7 +6,10 @@ namespace Spindle\Http\Internal\Process;
 
 use Spindle\Internal\IgnoredSignals;
 
-/** Signals received by the supervisor. They end its waits. Ignored SIGINT and SIGTERM stay ignored. */
+/**
+ * Collects signals of the supervisor. A signal also ends the supervisor's wait. SIGINT and SIGTERM stay ignored if they
+ * were ignored when PHP was started.
+ */
 final class SignalInbox
 {
     /** @var list<int> */

@@ -4,19 +4,21 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
+/** The processes of one role: the current one and its successor. */
 final class Slot
 {
     public ?Child $current = null;
 
-    /** Replaces the current process when it serves. */
+    /** Process that is starting, and will be the current one when it serves. */
     public ?Child $successor = null;
 
+    /** Number of consecutive failed starts. */
     public int $startFailures = 0;
 
     /** Number of consecutive processes that started and ended early. */
     public int $earlyEnds = 0;
 
-    /** When the next process is started if there is none, by hrtime(). */
+    /** When a process is started if there is neither a current one nor a successor, by hrtime(). */
     public int $startAt = 0;
 
     public function __construct(public readonly ProcessRole $role) {}

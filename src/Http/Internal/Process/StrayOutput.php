@@ -11,26 +11,26 @@ use Spindle\Internal\OutputBuffers;
 
 /**
  * Logs output of handlers (echo, var_dump(), PHP's warnings with display_errors). It is not part of any response, and
- * standard output may have no reader. An output buffer around everything captures it.
+ * standard output may have no reader. The outermost output buffer captures it.
  *
  * Output in buffers of handlers (ob_start()) is not logged, unless a handler leaves the buffer open.
  */
 final class StrayOutput
 {
-    /** Maximum bytes logged of an output. */
+    /** Maximum bytes of a request's output that are logged in one entry. */
     private const MAX_TEXT_BYTES = 1_000;
 
-    /** Maximum number of requests that are distinguished between two log entries. */
+    /** Maximum number of requests whose output is logged separately by one report. */
     private const MAX_PRINTERS = 10;
 
-    /** Maximum number of entries per window; and nanoseconds of a window. */
+    /** Maximum number of log entries per time window, and nanoseconds of that window. */
     private const MAX_ENTRIES = 10;
     private const WINDOW_NANOSECONDS = 60_000_000_000;
 
-    /** PHP keeps a buffer with the size of the longest output. A larger buffer than this is replaced. */
+    /** Bytes above which the buffer is replaced. PHP would keep it as large as the longest output. */
     private const MAX_BUFFER_BYTES = 1_048_576;
 
-    /** @var array<string, array{int, string}> number of bytes, and the first of them, by the request's name */
+    /** @var array<string, array{int, string}> number of bytes, and the first bytes, by the request's name */
     private array $printed = [];
 
     /** Whether the outermost buffer belongs to this object. */
@@ -43,7 +43,7 @@ final class StrayOutput
 
     private bool $hasLargeBuffer = false;
 
-    /** Entries of the current window, its begin by hrtime(), and entries dropped since the last one that was logged. */
+    /** Entries in the current window, the window's start by hrtime(), and entries dropped since the last logged one. */
     private int $entries = 0;
     private int $windowStart = 0;
     private int $droppedEntries = 0;
@@ -77,6 +77,7 @@ final class StrayOutput
         }
     }
 
+    /** Logs the captured output. */
     public function report(): void
     {
         $this->queued = false;
@@ -100,7 +101,7 @@ final class StrayOutput
         }
     }
 
-    /** Logs captured output at the end of the process. */
+    /** Logs captured output at the end of the process, and the number of dropped entries. */
     public function close(): void
     {
         $this->report();
@@ -109,7 +110,7 @@ final class StrayOutput
         }
     }
 
-    /** Captures output. Called by PHP. Output is not possible in this method, and no fiber may suspend. */
+    /** Captures output. PHP calls this method, which must not print anything or suspend. */
     private function onOutput(string $bytes, int $phase): string
     {
         if (($phase & \PHP_OUTPUT_HANDLER_FINAL) !== 0) {

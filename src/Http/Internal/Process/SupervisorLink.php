@@ -10,57 +10,61 @@ use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Http\Internal\Admin\Totals;
 
+/**
+ * The channel of a process to the supervisor, in the event loop.
+ *
+ * @phpstan-type Answers array{answers: list<string>, silent: list<string|null>, ended: Totals|null}
+ */
 final class SupervisorLink
 {
-    private readonly string $reading;
-    private readonly string $writing;
+    /** Identifiers of event loop callbacks. */
+    private readonly string $readWatcher;
+    private readonly string $writeWatcher;
 
-    /**
-     * @var array<int, DeferredFuture<array{answers: list<string>, silent: list<string|null>, past: Totals|null}>> by
-     *     number
-     */
+    /** @var array<int, DeferredFuture<Answers>> open queries by number */
     private array $queries = [];
 
     private int $lastNumber = 0;
 
     /**
-     * @param \Closure(Message, int, string): void $onMessage called with each message of the supervisor, in a
-     *     fiber that may suspend
-     * @param \Closure(): void                     $onSupervisorEnd called when the supervisor is gone
+     * @param \Closure(Message, int, string): void $onMessage       called with each message except answers to queries;
+     *     may suspend
+     * @param \Closure(): void                     $onSupervisorEnd called when the supervisor has ended
      */
     public function __construct(
         private readonly Channel $channel,
         private readonly \Closure $onMessage,
         private readonly \Closure $onSupervisorEnd,
     ) {
-        $this->reading = EventLoop::onReadable($channel->stream(), $this->receive(...));
-        $this->writing = EventLoop::disable(EventLoop::onWritable($channel->stream(), $this->flush(...)));
+        $this->readWatcher = EventLoop::onReadable($channel->stream(), $this->receive(...));
+        $this->writeWatcher = EventLoop::disable(EventLoop::onWritable($channel->stream(), $this->flush(...)));
     }
 
     public function send(Message $message, int $number = 0, string $payload = ''): void
     {
         $this->channel->send($message, $number, $payload);
         if (!$this->channel->isSent()) {
-            EventLoop::enable($this->writing);
+            EventLoop::enable($this->writeWatcher);
         }
     }
 
+    /** @param bool $tooSoon whether the reason is a limit that is too low for any process */
     public function requestReplacement(string $why, bool $tooSoon): void
     {
         $this->send(Message::ReplacementRequest, (int) $tooSoon, $why);
     }
 
     /**
-     * Asks all processes that serve the application. Suspends until they have answered or the time is over.
+     * Asks all processes that serve the application. Suspends until they have answered or are late.
      *
-     * @param float $timeout seconds for the supervisor, which may be stopped (SIGSTOP)
+     * @param float $timeout seconds in which the supervisor has to answer, which may be stopped (SIGSTOP)
      *
-     * @return array{answers: list<string>, silent: list<string|null>, past: Totals|null}|null null without an answer;
-     *         "silent": last counters of late processes; "past": those of ended ones
+     * @return Answers|null "silent" has the last statistics of each late process, or null; "ended" has the counters of
+     *         ended processes, for {@see ServingProcess::STATISTICS}; null when the supervisor does not answer
      */
     public function query(string $question, float $timeout): ?array
     {
-        /** @var DeferredFuture<array{answers: list<string>, silent: list<string|null>, past: Totals|null}> $answers */
+        /** @var DeferredFuture<Answers> $answers */
         $answers = new DeferredFuture();
         $number = ++$this->lastNumber;
         $this->queries[$number] = $answers;
@@ -78,7 +82,7 @@ final class SupervisorLink
     {
         $messages = $this->channel->receive();
         if ($messages === null) {
-            EventLoop::cancel($this->reading);
+            EventLoop::cancel($this->readWatcher);
             ($this->onSupervisorEnd)();
 
             return;
@@ -92,7 +96,7 @@ final class SupervisorLink
 
     private function complete(int $number, string $payload): void
     {
-        /** @var array{answers: list<string>, silent: list<string|null>, past: Totals|null} $answers */
+        /** @var Answers $answers */
         $answers = unserialize($payload, ['allowed_classes' => [Totals::class]]);
         ($this->queries[$number] ?? null)?->complete($answers);
     }
@@ -101,7 +105,7 @@ final class SupervisorLink
     {
         $this->channel->flush();
         if ($this->channel->isSent()) {
-            EventLoop::disable($this->writing);
+            EventLoop::disable($this->writeWatcher);
         }
     }
 }
