@@ -4,18 +4,26 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Answer;
 
-/** @see https://www.rfc-editor.org/rfc/rfc9110#section-14 */
+/**
+ * A range of bytes in a file.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc9110#section-14
+ */
 final readonly class ByteRange
 {
-    /** @param int $last the last byte, inclusive */
+    /**
+     * @param int $first offset of the first byte
+     * @param int $last  offset of the last byte, which is included
+     * @param int $size  bytes of the file
+     */
     private function __construct(public int $first, public int $last, private int $size) {}
 
     /**
-     * Returns the satisfiable ranges of a Range field; an empty list when there is none.
+     * Returns the satisfiable ranges of a Range field; an empty list when no range is satisfiable.
      *
-     * @param int $size in bytes
+     * @param int $size bytes of the file
      *
-     * @return list<self>|null null when the field must be ignored: malformed, another unit, or an empty file
+     * @return list<self>|null null when the field is ignored: it is malformed or has another unit, or the file is empty
      */
     public static function list(string $field, int $size): ?array
     {
@@ -28,7 +36,7 @@ final readonly class ByteRange
             if ($spec === '') {
                 continue;
             }
-            if (preg_match('/^(\d*+)-(\d*+)$/D', $spec, $ends) !== 1 || !self::areEnds($ends[1], $ends[2])) {
+            if (preg_match('/^(\d*+)-(\d*+)$/D', $spec, $ends) !== 1 || !self::isRange($ends[1], $ends[2])) {
                 return null;
             }
             $ranges[] = self::within($ends[1], $ends[2], $size);
@@ -42,17 +50,22 @@ final readonly class ByteRange
         return $this->last - $this->first + 1;
     }
 
+    /** Returns the value of the Content-Range field. */
     public function contentRange(): string
     {
         return "bytes {$this->first}-{$this->last}/{$this->size}";
     }
 
-    private static function areEnds(string $first, string $last): bool
+    /** Returns whether these digits are a valid range: "first-last", "first-" or "-length". */
+    private static function isRange(string $first, string $last): bool
     {
         return $first !== '' && $last !== '' ? (int) $first <= (int) $last : $first !== $last;
     }
 
-    /** Cuts a range to the size. Numbers that are too large for PHP become its largest one. */
+    /**
+     * Returns the part of a range that is inside the file; null when there is none. The cast to int limits numbers that
+     * are too large to PHP_INT_MAX.
+     */
     private static function within(string $first, string $last, int $size): ?self
     {
         if ($first === '') {

@@ -12,8 +12,8 @@ use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\ServerSentEvent;
 
 /**
- * The events for one client. The iterator runs in separate fibers, and advances by one event when the previous one was
- * read. A reader that waits longer than the heartbeat gets a comment.
+ * A response body of server-sent events. Other fibers than the reader's run the iterator. They request each event only
+ * after the previous one was read. A reader that waits longer than the heartbeat gets a comment.
  *
  * Closing the stream resumes a suspended reader, which then finds the end.
  *
@@ -30,7 +30,7 @@ final class EventStream implements StreamInterface
 
     private bool $started = false;
 
-    /** Whether a fiber is running the iterator, and will wake the reader. */
+    /** Whether a fiber is running the iterator. It will resume the reader. */
     private bool $running = false;
 
     private bool $closed = false;
@@ -43,7 +43,8 @@ final class EventStream implements StreamInterface
     private int $position = 0;
 
     /**
-     * Fibers that wait for events. As a property, one would lead from a dumped response to all other connections.
+     * Fibers that wait for events, by stream. If a stream had its fiber in a property, a dump of the response would
+     * show the data of all other connections.
      *
      * @var \WeakMap<self, Suspension<null>>|null
      */
@@ -51,7 +52,8 @@ final class EventStream implements StreamInterface
 
     /**
      * @param iterable<ServerSentEvent|string> $events
-     * @param float                            $heartbeat seconds; INF for none
+     * @param float                            $heartbeat seconds between comments while there are no events; INF for
+     *     no comments
      */
     public function __construct(iterable $events, private readonly float $heartbeat)
     {
@@ -98,7 +100,7 @@ final class EventStream implements StreamInterface
     /**
      * Suspends until the iterator of a closed stream has ended. Its `finally` blocks may suspend.
      *
-     * @param float $timeout seconds after which the iterator is left to itself
+     * @param float $timeout seconds after which the method returns although the iterator is still running
      */
     public function awaitEnd(float $timeout): void
     {
@@ -107,13 +109,14 @@ final class EventStream implements StreamInterface
         }
     }
 
+    /** Suspends until an event, the end, or the next heartbeat. */
     private function await(): void
     {
         $this->start();
         $this->suspend($this->heartbeat, $this->sendHeartbeat(...));
     }
 
-    /** @param \Closure(): void $onTimeout has to wake the reader */
+    /** @param \Closure(): void $onTimeout has to call {@see wake()} */
     private function suspend(float $timeout, \Closure $onTimeout): void
     {
         /** @var Suspension<null> $reader */
@@ -128,6 +131,7 @@ final class EventStream implements StreamInterface
         }
     }
 
+    /** Makes the event loop run the iterator up to its next event. */
     private function start(): void
     {
         if (!$this->running && $this->events !== null) {
@@ -168,7 +172,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Ends a generator by an exception, so that its `finally` blocks may suspend. Their exceptions are dropped. */
+    /** Ends the generator by an exception, so that its `finally` blocks may suspend. Their exceptions are dropped. */
     private function endGenerator(\Throwable $why): void
     {
         try {

@@ -9,7 +9,7 @@ use Spindle\Http\Internal\Message\Status;
 use Spindle\Http\Response;
 
 /**
- * Creates the response for a file: all of it, a part, or "not modified".
+ * Creates the response with a file: the whole file, a part, "not modified", or an error.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-13.2.2
  */
@@ -17,7 +17,7 @@ final class FileAnswer
 {
     private function __construct() {}
 
-    /** @param array<string, string|list<string>> $headers replace those of the file */
+    /** @param array<string, string|list<string>> $headers replace header fields that describe the file */
     public static function of(OpenFile $file, string $type, ServerRequestInterface $request, array $headers): Response
     {
         $now = time();
@@ -27,7 +27,7 @@ final class FileAnswer
             'ETag' => $file->tag($now),
             'Accept-Ranges' => 'bytes',
         ]);
-        // Conditions apply to GET and HEAD only. A handler of another method has already done its work.
+        // Conditions apply to GET and HEAD only. For another method, the handler has already done its work.
         if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
             return $response->withBody($file->whole());
         }
@@ -44,7 +44,7 @@ final class FileAnswer
         };
     }
 
-    /** Sends the whole file if several parts are requested, which RFC 9110, 14.2, allows. */
+    /** Returns the response with the requested part; with the whole file for several parts, by RFC 9110, 14.2. */
     private static function content(
         Response $response,
         OpenFile $file,

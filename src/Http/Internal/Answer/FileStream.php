@@ -7,7 +7,10 @@ namespace Spindle\Http\Internal\Answer;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 
-/** A part of an open file, without bytes appended since it was opened. A truncated file ends early. */
+/**
+ * A part of an open file as a stream. Bytes that are appended to the file later are not included. If the file is
+ * truncated, the stream ends early.
+ */
 final class FileStream implements StreamInterface
 {
     use ForwardOnly;
@@ -15,12 +18,17 @@ final class FileStream implements StreamInterface
     /** @var resource|null */
     private $file;
 
-    /** Relative to the beginning of the part. */
+    /** Read offset into the part. */
     private int $position = 0;
 
-    private bool $wasCut = false;
+    /** Whether the last read returned no bytes, because the file was truncated. */
+    private bool $endedEarly = false;
 
-    /** @param resource $file closed with this stream; not read by anything else */
+    /**
+     * @param resource $file   closed by {@see close()}; must not be read by other code
+     * @param int      $start  offset of the part in the file
+     * @param int      $length bytes of the part
+     */
     public function __construct($file, private readonly int $start, private readonly int $length)
     {
         $this->file = $file;
@@ -58,7 +66,7 @@ final class FileStream implements StreamInterface
             );
         }
         $this->position = $offset;
-        $this->wasCut = false;
+        $this->endedEarly = false;
     }
 
     public function rewind(): void
@@ -73,7 +81,7 @@ final class FileStream implements StreamInterface
             return '';
         }
         $bytes = (string) @fread($this->file, $length);
-        $this->wasCut = $bytes === '';
+        $this->endedEarly = $bytes === '';
         $this->position += \strlen($bytes);
 
         return $bytes;
@@ -81,7 +89,7 @@ final class FileStream implements StreamInterface
 
     public function eof(): bool
     {
-        return $this->file === null || $this->wasCut || $this->position >= $this->length;
+        return $this->file === null || $this->endedEarly || $this->position >= $this->length;
     }
 
     public function tell(): int

@@ -4,7 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Answer;
 
-/** @see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7 */
+/**
+ * Formats and parses dates in header fields.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7
+ */
 final class HttpDate
 {
     private const MONTH_NUMBERS = [
@@ -67,30 +71,30 @@ final class HttpDate
      */
     public static function parse(string $date, int $now): ?int
     {
-        foreach (self::DATE_PATTERNS as $form) {
-            if (preg_match($form, $date, $part) === 1) {
-                return self::time($part, $now);
+        foreach (self::DATE_PATTERNS as $pattern) {
+            if (preg_match($pattern, $date, $parts) === 1) {
+                return self::time($parts, $now);
             }
         }
 
         return null;
     }
 
-    /** @param array<string> $part */
-    private static function time(array $part, int $now): ?int
+    /** @param array<string> $parts */
+    private static function time(array $parts, int $now): ?int
     {
-        [$month, $day, $year] = [self::MONTH_NUMBERS[$part['month']] ?? 0, (int) $part['day'], (int) $part['year']];
-        if (\strlen($part['year']) === 2) {
+        [$month, $day, $year] = [self::MONTH_NUMBERS[$parts['month']] ?? 0, (int) $parts['day'], (int) $parts['year']];
+        if (\strlen($parts['year']) === 2) {
             $year = self::fullYear($year, (int) gmdate('Y', $now));
         }
         $time = checkdate($month, $day, $year)
-            ? gmmktime((int) $part['hour'], (int) $part['minute'], (int) $part['second'], $month, $day, $year)
+            ? gmmktime((int) $parts['hour'], (int) $parts['minute'], (int) $parts['second'], $month, $day, $year)
             : false;
 
         return $time === false ? null : $time;
     }
 
-    /** Returns the year for two digits. If that is more than 50 years ahead, the last past year with these digits. */
+    /** Returns the year for two digits: in this century, but in the previous one if it is over 50 years ahead. */
     private static function fullYear(int $year, int $current): int
     {
         $year += $current - $current % 100;

@@ -4,7 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Answer;
 
-/** @see https://www.iana.org/assignments/media-types */
+/**
+ * Media types of files, by the extension of their name.
+ *
+ * @see https://www.iana.org/assignments/media-types
+ */
 final class MediaType
 {
     private const DEFAULT_TYPE = 'application/octet-stream';
@@ -82,7 +86,7 @@ final class MediaType
 
     private function __construct() {}
 
-    /** Returns the type for the extension of a file name. The charset of text types is UTF-8. */
+    /** Returns the media type of a file. Text types have the charset UTF-8. */
     public static function of(string $path): string
     {
         $type = self::TYPES[strtolower(pathinfo($path, \PATHINFO_EXTENSION))] ?? self::DEFAULT_TYPE;

@@ -30,10 +30,12 @@ final readonly class OpenFile
     ) {}
 
     /**
-     * @param string $path on disk; the URL of a stream wrapper is taken for a file name
+     * Opens a file.
      *
-     * @throws HttpException 404 when the file does not exist, 403 when it can't be read
-     * @throws \RuntimeException when no file can be opened at present
+     * @param string $path on disk; the URL of a stream wrapper counts as a file name
+     *
+     * @throws HttpException 404 when the file does not exist or is not a regular file, 403 when it can't be read
+     * @throws \RuntimeException when the process has too many open files
      */
     public static function at(string $path): self
     {
@@ -52,9 +54,9 @@ final readonly class OpenFile
     }
 
     /**
-     * Returns the resolved name if it is below the root and still leads to the opened file.
+     * Returns the file's path without links; null unless it is below the root and still leads to the opened file.
      *
-     * @param string $root without links
+     * @param string $root path without links
      */
     public function nameBelow(string $root): ?string
     {
@@ -69,7 +71,8 @@ final readonly class OpenFile
     }
 
     /**
-     * Returns the ETag, which is weak while another change could leave the time (whole seconds) the same.
+     * Returns the ETag. It is weak if the file was modified so recently that another change could have the same
+     * modification time, which has whole seconds.
      *
      * @see https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3
      *

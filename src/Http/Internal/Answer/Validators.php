@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Answer;
 use Psr\Http\Message\ServerRequestInterface;
 
 /**
- * ETag and modification time of a representation, and the conditions of a request.
+ * ETag and modification time of a representation. Evaluates the conditions of requests.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-13
  */
@@ -22,7 +22,11 @@ final readonly class Validators
      */
     public function __construct(private string $tag, private ?int $modified, private int $now) {}
 
-    /** @return 304|412|null in place of the representation, by section 13.2.2 */
+    /**
+     * Returns the status of a response without the representation; null when the representation is sent: 13.2.2.
+     *
+     * @return 304|412|null
+     */
     public function refusal(ServerRequestInterface $request): ?int
     {
         $holds = $request->hasHeader('If-Match')
