@@ -100,7 +100,7 @@ final class LoopCallbacks
         $this->known = [];
         $queue = self::property($this->driver, 'microtaskQueue');
         $this->queue = $queue instanceof \SplQueue ? $queue : null;
-        unset($this->nextId); // it may be a reference to the property of another driver
+        unset($this->nextId); // a reference to the property of another driver must not be written through
         $nextId = &self::property($this->driver, 'nextId');
         if (\is_string($nextId)) {
             $this->nextId = &$nextId;
