@@ -66,7 +66,7 @@ final readonly class Acquiring
         delay(self::HOLD_SECONDS);
         $held->release();
         await($fibers);
-        $waited = $pool->stats()->waited;
+        $waited = $pool->stats()->waitHistogram;
         $pool->close();
 
         return [$order, $waited];

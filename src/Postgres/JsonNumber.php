@@ -25,6 +25,6 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
     /** Returns a number where Spindle encodes JSON, and a string for json_encode() itself, which would lose digits. */
     public function jsonSerialize(): string
     {
-        return JsonMarks::marked($this->text);
+        return JsonMarks::jsonText($this->text);
     }
 }

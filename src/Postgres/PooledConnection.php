@@ -19,7 +19,7 @@ final class PooledConnection implements PostgresLink
 {
     use NotSerializable;
 
-    private ?ConnectionSession $held;
+    private ?ConnectionSession $connectionSession;
 
     private readonly SessionLease $lease;
 
@@ -40,7 +40,7 @@ final class PooledConnection implements PostgresLink
         private readonly \Closure $warn,
     ) {
         $this->lease = new SessionLease($session);
-        $this->held = new ConnectionSession($this->lease, warn: $warn);
+        $this->connectionSession = new ConnectionSession($this->lease, warn: $warn);
         $this->borrower = self::stack();
         if ($leakAfter !== null) {
             $this->timer = WeakTimer::after(
@@ -53,7 +53,7 @@ final class PooledConnection implements PostgresLink
 
     public function __destruct()
     {
-        if ($this->held !== null && $this->held->isOurs()) {
+        if ($this->connectionSession !== null && $this->connectionSession->belongsToThisProcess()) {
             try {
                 $this->report('was dropped without release()');
             } finally {
@@ -71,7 +71,7 @@ final class PooledConnection implements PostgresLink
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): Result {
-        return $this->held()->query($sql, $parameters, $cancellation);
+        return $this->connectionSession()->query($sql, $parameters, $cancellation);
     }
 
     public function execute(
@@ -80,7 +80,7 @@ final class PooledConnection implements PostgresLink
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): int {
-        return $this->held()->query($sql, $parameters, $cancellation)->affected;
+        return $this->connectionSession()->query($sql, $parameters, $cancellation)->affected;
     }
 
     public function stream(
@@ -89,7 +89,7 @@ final class PooledConnection implements PostgresLink
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): \Generator {
-        yield from TransactionRun::stream($this->held(), $sql, $parameters, $cancellation);
+        yield from TransactionRun::stream($this->connectionSession(), $sql, $parameters, $cancellation);
     }
 
     public function copyFrom(
@@ -98,17 +98,17 @@ final class PooledConnection implements PostgresLink
         iterable $data,
         ?Cancellation $cancellation = null,
     ): int {
-        return $this->held()->copyFrom($sql, $data, $cancellation);
+        return $this->connectionSession()->copyFrom($sql, $data, $cancellation);
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
     {
-        yield from $this->held()->copyTo($sql, $cancellation);
+        yield from $this->connectionSession()->copyTo($sql, $cancellation);
     }
 
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void
     {
-        $this->held()->script($sql, $cancellation);
+        $this->connectionSession()->script($sql, $cancellation);
     }
 
     public function transaction(
@@ -117,13 +117,13 @@ final class PooledConnection implements PostgresLink
         int $retries = 0,
         ?Cancellation $cancellation = null,
     ): mixed {
-        return TransactionRun::outermost($this->held(), $work, $isolation, $retries, $cancellation);
+        return TransactionRun::outermost($this->connectionSession(), $work, $isolation, $retries, $cancellation);
     }
 
     /** Returns the id of the server's process, as shown in pg_stat_activity. */
     public function backendPid(): int
     {
-        return $this->held()->session->backendPid();
+        return $this->connectionSession()->session->backendPid();
     }
 
     /**
@@ -134,21 +134,21 @@ final class PooledConnection implements PostgresLink
      */
     public function release(): void
     {
-        if ($this->held === null) {
+        if ($this->connectionSession === null) {
             return;
         }
-        $this->held = null;
+        $this->connectionSession = null;
         if ($this->timer !== null) {
             EventLoop::cancel($this->timer);
         }
         $this->session->noteChange();
         [$pool, $session] = [$this->pool, $this->session];
-        $this->lease->end(static fn() => $pool->give($session));
+        $this->lease->end(static fn() => $pool->release($session));
     }
 
-    private function held(): ConnectionSession
+    private function connectionSession(): ConnectionSession
     {
-        return $this->held
+        return $this->connectionSession
             ?? throw new \LogicException('The connection was released to its pool. Call acquire() for another one');
     }
 

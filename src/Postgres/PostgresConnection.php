@@ -24,12 +24,15 @@ final class PostgresConnection implements PostgresLink
 {
     use NotSerializable;
 
-    private function __construct(private readonly ConnectionSession $held, private readonly PostgresOptions $options) {}
+    private function __construct(
+        private readonly ConnectionSession $connectionSession,
+        private readonly PostgresOptions $options,
+    ) {}
 
     public function __destruct()
     {
-        if ($this->held->isOurs()) {
-            $this->held->session->close();
+        if ($this->connectionSession->belongsToThisProcess()) {
+            $this->connectionSession->session->close();
         }
     }
 
@@ -65,7 +68,7 @@ final class PostgresConnection implements PostgresLink
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): Result {
-        return $this->held->query($sql, $parameters, $cancellation);
+        return $this->connectionSession->query($sql, $parameters, $cancellation);
     }
 
     public function execute(
@@ -74,7 +77,7 @@ final class PostgresConnection implements PostgresLink
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): int {
-        return $this->held->query($sql, $parameters, $cancellation)->affected;
+        return $this->connectionSession->query($sql, $parameters, $cancellation)->affected;
     }
 
     public function stream(
@@ -83,7 +86,7 @@ final class PostgresConnection implements PostgresLink
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): \Generator {
-        yield from TransactionRun::stream($this->held, $sql, $parameters, $cancellation);
+        yield from TransactionRun::stream($this->connectionSession, $sql, $parameters, $cancellation);
     }
 
     public function copyFrom(
@@ -92,17 +95,17 @@ final class PostgresConnection implements PostgresLink
         iterable $data,
         ?Cancellation $cancellation = null,
     ): int {
-        return $this->held->copyFrom($sql, $data, $cancellation);
+        return $this->connectionSession->copyFrom($sql, $data, $cancellation);
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
     {
-        yield from $this->held->copyTo($sql, $cancellation);
+        yield from $this->connectionSession->copyTo($sql, $cancellation);
     }
 
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void
     {
-        $this->held->script($sql, $cancellation);
+        $this->connectionSession->script($sql, $cancellation);
     }
 
     public function transaction(
@@ -111,7 +114,7 @@ final class PostgresConnection implements PostgresLink
         int $retries = 0,
         ?Cancellation $cancellation = null,
     ): mixed {
-        return TransactionRun::outermost($this->held, $work, $isolation, $retries, $cancellation);
+        return TransactionRun::outermost($this->connectionSession, $work, $isolation, $retries, $cancellation);
     }
 
     /**
@@ -135,18 +138,18 @@ final class PostgresConnection implements PostgresLink
     /** Returns the id of the server's process, as shown in pg_stat_activity. */
     public function backendPid(): int
     {
-        return $this->held->session->backendPid();
+        return $this->connectionSession->session->backendPid();
     }
 
     public function isClosed(): bool
     {
-        return !$this->held->session->isOpen();
+        return !$this->connectionSession->session->isOpen();
     }
 
     /** Closes the connection at once: statements in progress fail and are stopped, a transaction is rolled back. */
     public function close(): void
     {
-        $this->held->session->stop();
-        $this->held->session->close();
+        $this->connectionSession->session->stop();
+        $this->connectionSession->session->close();
     }
 }

@@ -7,7 +7,7 @@ namespace Spindle\Postgres;
 use Amp\Cancellation;
 use Spindle\Postgres\Internal\Listening;
 use Spindle\Postgres\Internal\NotSerializable;
-use Spindle\Postgres\Internal\Pool\Queries;
+use Spindle\Postgres\Internal\Pool\QueryRunner;
 use Spindle\Postgres\Internal\Pool\SessionPool;
 use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\Internal\TransactionRun;
@@ -41,7 +41,7 @@ final class PostgresPool implements PostgresLink, Statistics
 
     private readonly SessionPool $pool;
 
-    private readonly Queries $queries;
+    private readonly QueryRunner $queryRunner;
 
     /** @var \Closure(string): void */
     private readonly \Closure $warn;
@@ -71,12 +71,12 @@ final class PostgresPool implements PostgresLink, Statistics
         };
         $sessionFactory = new SessionFactory($this->options);
         $this->pool = new SessionPool($sessionFactory, $maxConnections, $this->poolOptions, $this->warn);
-        $this->queries = new Queries($this->pool, $sessionFactory->supportsPipelining());
+        $this->queryRunner = new QueryRunner($this->pool, $sessionFactory->supportsPipelining());
     }
 
     public function __destruct()
     {
-        if ($this->pool->isOurs()) {
+        if ($this->pool->belongsToThisProcess()) {
             $this->pool->close();
         }
     }
@@ -90,7 +90,7 @@ final class PostgresPool implements PostgresLink, Statistics
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): Result {
-        return $this->queries->run($sql, $parameters, $cancellation);
+        return $this->queryRunner->run($sql, $parameters, $cancellation);
     }
 
     public function execute(
@@ -117,31 +117,31 @@ final class PostgresPool implements PostgresLink, Statistics
         iterable $data,
         ?Cancellation $cancellation = null,
     ): int {
-        $session = $this->pool->take($cancellation);
+        $session = $this->pool->acquire($cancellation);
         try {
             return $session->copyFrom($sql, $data, $cancellation);
         } finally {
-            $this->pool->give($session);
+            $this->pool->release($session);
         }
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
     {
-        $session = $this->pool->take($cancellation);
+        $session = $this->pool->acquire($cancellation);
         try {
             yield from $session->copyTo($sql, $cancellation);
         } finally {
-            $this->pool->give($session);
+            $this->pool->release($session);
         }
     }
 
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void
     {
-        $session = $this->pool->take($cancellation);
+        $session = $this->pool->acquire($cancellation);
         try {
             $session->script($sql, $cancellation);
         } finally {
-            $this->pool->give($session);
+            $this->pool->release($session);
         }
     }
 
@@ -165,7 +165,7 @@ final class PostgresPool implements PostgresLink, Statistics
      */
     public function acquire(?Cancellation $cancellation = null): PooledConnection
     {
-        $session = $this->pool->take($cancellation);
+        $session = $this->pool->acquire($cancellation);
 
         return new PooledConnection($this->pool, $session, $this->poolOptions->leakAfter, $this->warn);
     }
@@ -193,7 +193,7 @@ final class PostgresPool implements PostgresLink, Statistics
             timedOut: $counts->timedOut,
             opened: $counts->opened,
             lost: $counts->lost,
-            waited: $counts->waited,
+            waitHistogram: $counts->waitHistogram,
         );
     }
 

@@ -8,17 +8,17 @@ namespace Spindle\Postgres;
 final readonly class PostgresPoolStatistics
 {
     /**
-     * @param int $inUse connections in use, shared ones included
-     * @param int $idle connections that are not in use
+     * @param int $inUse connections in use, including shared connections
+     * @param int $idle connections that are open and not in use
      * @param int $opening connections that are being opened
      * @param int $waiting fibers that wait for a connection
-     * @param int $maxConnections largest number of connections
-     * @param int $acquired how often a connection was lent, exclusively or shared
-     * @param int $timedOut how often a wait for a connection failed
-     * @param int $opened connections opened
-     * @param int $lost connections that ended unexpectedly
-     * @param array<string, int> $waited histogram of successful waits, by upper bound in seconds and "+Inf"; each wait
-     *     counts once, in the first bound that fits
+     * @param int $maxConnections maximum number of connections
+     * @param int $acquired number of times that a connection was lent, exclusively or shared
+     * @param int $timedOut number of waits that ended at the acquireTimeout
+     * @param int $opened number of connections opened
+     * @param int $lost number of connections that ended unexpectedly
+     * @param array<string, int> $waitHistogram number of successful waits, by upper bound in seconds and "+Inf"; each
+     *     wait counts once, in the first bucket whose bound is not below it
      */
     public function __construct(
         public int $inUse,
@@ -30,6 +30,6 @@ final readonly class PostgresPoolStatistics
         public int $timedOut,
         public int $opened,
         public int $lost,
-        public array $waited,
+        public array $waitHistogram,
     ) {}
 }

@@ -20,7 +20,7 @@ final class Transaction implements PostgresLink
     use NotSerializable;
 
     /** @internal */
-    public function __construct(private readonly ConnectionSession $held, private readonly int $depth) {}
+    public function __construct(private readonly ConnectionSession $connectionSession, private readonly int $depth) {}
 
     public function query(
         string $sql,
@@ -28,7 +28,7 @@ final class Transaction implements PostgresLink
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): Result {
-        return $this->held->query($sql, $parameters, $cancellation);
+        return $this->connectionSession->query($sql, $parameters, $cancellation);
     }
 
     public function execute(
@@ -37,7 +37,7 @@ final class Transaction implements PostgresLink
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): int {
-        return $this->held->query($sql, $parameters, $cancellation)->affected;
+        return $this->connectionSession->query($sql, $parameters, $cancellation)->affected;
     }
 
     public function stream(
@@ -46,7 +46,7 @@ final class Transaction implements PostgresLink
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): \Generator {
-        yield from $this->held->stream($sql, $parameters, $cancellation);
+        yield from $this->connectionSession->stream($sql, $parameters, $cancellation);
     }
 
     public function copyFrom(
@@ -55,17 +55,17 @@ final class Transaction implements PostgresLink
         iterable $data,
         ?Cancellation $cancellation = null,
     ): int {
-        return $this->held->copyFrom($sql, $data, $cancellation);
+        return $this->connectionSession->copyFrom($sql, $data, $cancellation);
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
     {
-        yield from $this->held->copyTo($sql, $cancellation);
+        yield from $this->connectionSession->copyTo($sql, $cancellation);
     }
 
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void
     {
-        $this->held->script($sql, $cancellation);
+        $this->connectionSession->script($sql, $cancellation);
     }
 
     public function transaction(
@@ -78,6 +78,6 @@ final class Transaction implements PostgresLink
             throw new \LogicException('Only the outermost transaction can have an isolation level and retries');
         }
 
-        return TransactionRun::nested($this->held, $this->depth + 1, $work, $cancellation);
+        return TransactionRun::nested($this->connectionSession, $this->depth + 1, $work, $cancellation);
     }
 }

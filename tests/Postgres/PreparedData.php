@@ -26,7 +26,7 @@ final class PreparedData implements DataSource
 
     public function __construct(private readonly string $folder = __DIR__ . '/../../.cache/tests') {}
 
-    public function make(
+    public function create(
         PrivateDirectory $directory,
         ServerUser $user,
         string $binaries,
@@ -34,7 +34,9 @@ final class PreparedData implements DataSource
     ): string {
         $prepared = $this->folder . '/' . self::name($directory, $binaries, $options);
         if (!is_dir($prepared)) {
-            return $this->prepare($prepared, $directory, (new Initdb())->make($directory, $user, $binaries, $options));
+            $password = (new Initdb())->create($directory, $user, $binaries, $options);
+
+            return $this->prepare($prepared, $directory, $password);
         }
         self::run('cp', '-a', "{$prepared}/data", $directory->path);
 

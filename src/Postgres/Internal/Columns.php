@@ -15,19 +15,19 @@ final readonly class Columns
     public const FLOAT8 = 12;
     public const BYTES = 13;
 
-    /** Types that are smaller or faster to read in binary format: kind by OID. */
+    /** Kinds of the types that are requested in binary format because it is smaller or faster to decode, by OID. */
     private const BINARY_KINDS = [17 => self::BYTES, 20 => self::INT8, 23 => self::INT4, 701 => self::FLOAT8];
 
-    /** @var list<int> how to decode each column when all values are text: {@see Types::kind()} */
+    /** @var list<int> kind of each column when all values are text: {@see Types::kind()} */
     public array $kinds;
 
-    /** @var list<int> how to decode each column when values have the formats of {@see $formats} */
+    /** @var list<int> kind of each column when values have the formats of {@see $formats} */
     public array $binaryKinds;
 
     /** Format codes of the columns, encoded for Bind. */
     public string $formats;
 
-    /** A name that two columns share; null when all names differ. */
+    /** A name that two or more columns have; null when all names differ. */
     public ?string $duplicateName;
 
     /**

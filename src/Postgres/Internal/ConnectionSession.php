@@ -9,37 +9,39 @@ use Revolt\EventLoop;
 use Spindle\Postgres\Result;
 
 /**
- * The session of one connection: lent to one borrower at a time, and shared by all fibers in between.
+ * Coordinates the fibers that use the session of one connection.
  *
- * A shared statement may take several steps, so no borrower gets the session while one is under way. Otherwise, the
- * statement would become part of the borrower's transaction.
+ * Several fibers may send shared statements at the same time. A transaction, a stream or a COPY borrows the session
+ * exclusively. A shared statement may need several round trips. So the session is lent only when no shared statement is
+ * in progress. Otherwise, the rest of a statement would become part of the borrower's transaction.
  */
 final class ConnectionSession implements SessionLender
 {
-    /** Seconds of waiting for another fiber after which a warning is logged. */
+    /** Seconds for which a statement waits for another fiber before a warning is logged. */
     private const WARN_AFTER_SECONDS = 10;
 
     private readonly FairMutex $mutex;
 
     private readonly int $process;
 
-    /** Number of shared statements that are under way. */
+    /** Number of shared statements that are in progress. */
     private int $sharedStatements = 0;
 
+    /** Whether the use of the session has ended, so that further calls fail. */
     private bool $isFinished = false;
 
-    /** Whether the server has begun the transaction, if the session is lent for one. */
+    /** Whether the server has begun the transaction. Only set if {@see $isTransaction}. */
     private bool $isBegun = false;
 
-    /** Whether a statement ended the transaction, even if another has begun since. */
+    /** Whether a statement ended the transaction, even if another transaction has begun since. */
     public bool $isEnded = false;
 
-    /** The borrower that has the turn, and waits for the end of the shared statements. */
-    private readonly WaitingCallers $waiting;
+    /** The borrower that holds the mutex and waits until no shared statement is in progress. */
+    private readonly WaitingCallers $waitingBorrower;
 
     /**
-     * @param bool $isTransaction whether the session is lent for a transaction, which only the lender may end
-     * @param (\Closure(string): void)|null $warn null for PHP's error log
+     * @param bool $isTransaction whether the session is lent for a transaction, which no statement may end
+     * @param (\Closure(string): void)|null $warn logs warnings; null for PHP's error log
      */
     public function __construct(
         public readonly Session $session,
@@ -50,11 +52,11 @@ final class ConnectionSession implements SessionLender
             'The connection is busy with a transaction, a stream or a COPY. '
                 . 'Use that transaction, read to the end first, or use a pool',
         );
-        $this->waiting = new WaitingCallers();
+        $this->waitingBorrower = new WaitingCallers();
         $this->process = (int) getmypid();
     }
 
-    public function isOurs(): bool
+    public function belongsToThisProcess(): bool
     {
         return $this->process === getmypid();
     }
@@ -64,7 +66,7 @@ final class ConnectionSession implements SessionLender
     {
         $this->beginShared($cancellation);
         try {
-            $this->ensureEndsNothing($sql);
+            $this->ensureKeepsTransaction($sql);
 
             return $this->session->query($sql, $parameters, $cancellation);
         } finally {
@@ -76,13 +78,13 @@ final class ConnectionSession implements SessionLender
     public function script(string $sql, ?Cancellation $cancellation): void
     {
         $this->beginShared($cancellation);
-        $ends = $this->isTransaction ? new TransactionEnds() : null;
+        $endDetector = $this->isTransaction ? new TransactionEndDetector() : null;
         try {
-            $this->session->script($sql, $cancellation, $ends);
+            $this->session->script($sql, $cancellation, $endDetector);
         } finally {
             $this->endShared();
             $this->trackTransaction();
-            $this->isEnded = $this->isEnded || $ends !== null && $ends->haveEnded($sql);
+            $this->isEnded = $this->isEnded || $endDetector !== null && $endDetector->hasEnded($sql);
         }
         $this->ensureNotEnded();
     }
@@ -90,27 +92,27 @@ final class ConnectionSession implements SessionLender
     /** @param iterable<string|array<array-key, mixed>> $data */
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int
     {
-        $this->take($cancellation);
+        $this->acquire($cancellation);
         try {
             return $this->session->copyFrom($sql, $data, $cancellation);
         } finally {
-            $this->give($this->session);
+            $this->release($this->session);
         }
     }
 
     /** @return \Generator<int, string> */
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
     {
-        $this->take($cancellation);
+        $this->acquire($cancellation);
         try {
             yield from $this->session->copyTo($sql, $cancellation);
         } finally {
-            $this->give($this->session);
+            $this->release($this->session);
         }
     }
 
     /**
-     * Yields the rows of a statement in the transaction that is open.
+     * Yields the rows of a statement within the open transaction.
      *
      * @param list<mixed> $parameters
      *
@@ -124,7 +126,7 @@ final class ConnectionSession implements SessionLender
     ): \Generator {
         $this->beginShared($cancellation);
         $this->endShared();
-        $this->ensureEndsNothing($sql);
+        $this->ensureKeepsTransaction($sql);
         try {
             foreach ($this->session->stream($sql, $parameters, $cancellation) as $index => $row) {
                 yield $index => $row;
@@ -135,19 +137,19 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    public function take(?Cancellation $cancellation): Session
+    public function acquire(?Cancellation $cancellation): Session
     {
         $this->lock($cancellation, $this->ensureUsable(...));
 
         return $this->session;
     }
 
-    public function handOver(Session $session): void
+    public function detachFromFiber(Session $session): void
     {
-        $this->mutex->handOver();
+        $this->mutex->forgetHolder();
     }
 
-    public function give(Session $session): void
+    public function release(Session $session): void
     {
         $this->mutex->release();
     }
@@ -158,9 +160,9 @@ final class ConnectionSession implements SessionLender
     }
 
     /**
-     * Suspends until all earlier calls are done, and ends the use of the session.
+     * Suspends until all earlier calls are done, and then ends the use of the session.
      *
-     * @throws \LogicException when the current fiber has a COPY open, which is then stopped
+     * @throws \LogicException when the current fiber has an open COPY, which this method stops
      */
     public function finish(): void
     {
@@ -174,7 +176,7 @@ final class ConnectionSession implements SessionLender
             throw new \LogicException('A COPY of the transaction was neither read to the end nor left');
         } finally {
             $this->end();
-            // Fibers that were waiting for the turn get an exception.
+            // Fibers that are waiting for the mutex get an exception.
             $this->mutex->release();
         }
     }
@@ -190,25 +192,29 @@ final class ConnectionSession implements SessionLender
     public static function ended(): \LogicException
     {
         return new \LogicException(
-            'A statement within the transaction has ended it. Let the function end it instead: '
-                . 'it returns to commit, and throws to roll back',
+            'A statement within the transaction has ended the transaction. Return from the function to commit, '
+                . 'or throw an exception to roll back',
         );
     }
 
-    /** Ends the use of the session, also for fibers that are waiting for it. */
+    /** Ends the use of the session. Further calls fail, including calls that are waiting for the session. */
     public function end(): void
     {
         $this->isFinished = true;
     }
 
-    /** @param \Closure(): void $ensure throws when the session can not be used */
+    /**
+     * Suspends until the caller can have the session exclusively.
+     *
+     * @param \Closure(): void $ensure throws when the session can not be used
+     */
     private function lock(?Cancellation $cancellation, \Closure $ensure): void
     {
-        $this->ensureOurs();
+        $this->ensureSameProcess();
         $this->mutex->acquire($cancellation);
         try {
             while ($this->sharedStatements > 0) {
-                $this->waiting->wait($cancellation, static function (): void {});
+                $this->waitingBorrower->wait($cancellation, static function (): void {});
             }
             $ensure();
         } catch (\Throwable $interruption) {
@@ -217,14 +223,14 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    /** Counts one more shared statement, once no borrower has the session. */
+    /** Suspends until no borrower has the session, and counts one more shared statement. */
     private function beginShared(?Cancellation $cancellation): void
     {
-        $this->ensureOurs();
+        $this->ensureSameProcess();
         if ($this->mutex->isLocked) {
-            $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->reportWait(...)));
+            $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warnOfLongWait(...)));
             try {
-                // The borrower that gets the turn next waits for this statement.
+                // The mutex is released at once. The next borrower waits until this statement is done.
                 $this->mutex->acquire($cancellation);
                 $this->mutex->release();
             } finally {
@@ -235,8 +241,8 @@ final class ConnectionSession implements SessionLender
         ++$this->sharedStatements;
     }
 
-    /** Logs a warning, since a deadlock between two fibers can not be detected here. */
-    private function reportWait(): void
+    /** Logs a warning, because a deadlock of two fibers can not be detected here. */
+    private function warnOfLongWait(): void
     {
         error_log(\sprintf(
             'Spindle: A statement has waited for %d s for a %s of another fiber on the same connection. '
@@ -249,11 +255,12 @@ final class ConnectionSession implements SessionLender
     private function endShared(): void
     {
         if (--$this->sharedStatements === 0) {
-            $this->waiting->wakeAll();
+            $this->waitingBorrower->wakeAll();
         }
     }
 
-    private function ensureEndsNothing(string $sql): void
+    /** Refuses a statement that ends the transaction and begins another, which the transaction status does not show. */
+    private function ensureKeepsTransaction(string $sql): void
     {
         if ($this->isTransaction && SessionChanges::chainsTransactions($sql)) {
             $this->isEnded = true;
@@ -261,7 +268,7 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    /** Records whether a statement ended the transaction, because later statements would not be part of it. */
+    /** Detects that a statement ended the transaction. Later statements would not be part of the transaction. */
     private function trackTransaction(): void
     {
         if (!$this->isTransaction) {
@@ -285,11 +292,12 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    private function ensureOurs(): void
+    private function ensureSameProcess(): void
     {
-        if (!$this->isOurs()) {
+        if (!$this->belongsToThisProcess()) {
             throw new \LogicException(
-                'A PostgreSQL connection can not be used in a fork of the process that opened it. Open another one',
+                'A PostgreSQL connection can not be used in a fork of the process that opened it. '
+                    . 'Open another connection in the fork',
             );
         }
     }

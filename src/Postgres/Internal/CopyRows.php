@@ -6,17 +6,17 @@ namespace Spindle\Postgres\Internal;
 
 use Spindle\Postgres\Internal\Types\Types;
 
-/** The data of a COPY … FROM STDIN. Strings are sent unchanged, arrays as rows in COPY's text format. */
+/** Encodes the data of a COPY … FROM STDIN. Strings are sent unchanged, and arrays are rows in COPY's text format. */
 final class CopyRows
 {
     private const STATEMENT_PATTERN = '~^\s*COPY\s+(?<table>(?:"(?:[^"]|"")*"|[^\s("]+)+)\s*'
         . '(?<columns>\((?:"(?:[^"]|"")*"|[^")])*\))?\s+FROM\s+STDIN\s*(?<options>.*?)[\s;]*$~isD';
 
     /**
-     * Encodes the items lazily. Reads the first item at once, before anything is sent.
+     * Returns a generator that encodes the items one by one. Reads the first item at once, before anything is sent.
      *
      * @param iterable<string|array<array-key, mixed>> $data
-     * @param \Closure(string): list<int> $describe returns the types of a query's columns
+     * @param \Closure(string): list<int> $describe returns the OIDs of the columns of a query
      *
      * @return \Generator<int, string>
      *
@@ -35,13 +35,13 @@ final class CopyRows
         return self::encode($items, $types, $oids);
     }
 
-    /** Returns a query whose columns are those that the statement fills. */
+    /** Returns a query that selects the columns that the COPY statement fills. */
     private static function columns(string $sql): string
     {
         if (preg_match(self::STATEMENT_PATTERN, $sql, $match) !== 1 || $match['options'] !== '') {
             throw new \LogicException(
                 'Arrays as rows need COPY table FROM STDIN or COPY table (columns) FROM STDIN, without options. '
-                    . 'For another format, give strings',
+                    . 'For another format, pass strings in that format',
             );
         }
 
@@ -61,7 +61,7 @@ final class CopyRows
         for (; $items->valid(); $items->next()) {
             $item = $items->current();
             if (\is_array($item) ? $oids === null : !\is_string($item) || $oids !== null) {
-                throw new \LogicException('The rows of a COPY must be all strings or all arrays');
+                throw new \LogicException('The rows of a COPY must be either all strings or all arrays');
             }
             yield \is_array($item) ? $types->copyRow($oids, $item) : $item;
         }

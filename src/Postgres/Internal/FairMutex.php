@@ -6,13 +6,13 @@ namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
 
-/** A mutex for fibers, first come first served. A fiber that would wait for itself gets an exception. */
+/** A mutex for fibers, first come first served. A fiber that already holds it gets an exception instead of waiting. */
 final class FairMutex
 {
-    /** Must not be changed from outside. */
+    /** Only this class writes it. */
     public bool $isLocked = false;
 
-    /** Whether the holder is known, so that a wait for itself is detected. */
+    /** Whether {@see $fiber} is the holder. If not, a fiber that holds the mutex may wait for its release. */
     private bool $hasKnownHolder = false;
 
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the holder's fiber; null also for {main} */
@@ -20,23 +20,23 @@ final class FairMutex
 
     private readonly WaitingCallers $waiting;
 
-    /** @param string $resource name of the resource, for the message of a wait that can't end */
-    public function __construct(private readonly string $resource)
+    /** @param string $busy message for a fiber that already holds the mutex, without the end of the sentence */
+    public function __construct(private readonly string $busy)
     {
         $this->waiting = new WaitingCallers();
     }
 
     /**
-     * Suspends until the turn is free. A cancelled call takes nothing.
+     * Suspends until the mutex is released, and locks it. A cancelled call does not lock it.
      *
-     * @throws \LogicException when the calling fiber already has the turn
+     * @throws \LogicException when the calling fiber already holds the mutex
      */
     public function acquire(?Cancellation $cancellation = null): void
     {
         $cancellation?->throwIfRequested();
         if ($this->isLocked) {
             if ($this->isMine()) {
-                throw new \LogicException("{$this->resource}: this fiber would wait for itself");
+                throw new \LogicException("{$this->busy}: this fiber would wait for itself");
             }
             $this->waiting->wait($cancellation, $this->release(...));
         }
@@ -47,22 +47,22 @@ final class FairMutex
         $this->fiber = $weak;
     }
 
-    /** Whether the calling fiber has the turn. */
+    /** Whether the calling fiber is known to hold the mutex. */
     public function isMine(): bool
     {
         return $this->isLocked && $this->hasKnownHolder && $this->fiber?->get() === \Fiber::getCurrent();
     }
 
-    /** Declares that another fiber gives the turn back, so that the holder may wait for it. */
-    public function handOver(): void
+    /** Declares that another fiber will release the mutex, so that the fiber that locked it may call acquire(). */
+    public function forgetHolder(): void
     {
         $this->hasKnownHolder = false;
     }
 
-    /** Passes the turn to the fiber that has waited longest. */
+    /** Passes the mutex to the fiber that has waited longest; unlocks it when no fiber is waiting. */
     public function release(): void
     {
-        // The turn stays taken, so that a newcomer can't overtake the fiber that is resumed here.
+        // The mutex stays locked, so that no other fiber can lock it before the fiber that is resumed here.
         $this->hasKnownHolder = false;
         if (!$this->waiting->wakeFirst()) {
             $this->isLocked = false;

@@ -20,25 +20,25 @@ use Spindle\Postgres\PostgresException;
 use function Amp\async;
 use function Amp\delay;
 
-/** Receives notifications on some channels. After a lost connection it continues with another session. */
+/** Receives notifications of some channels. When its connection is lost, it opens another one and continues. */
 final class Listening
 {
-    /** Notifications that may wait for the reader. When there are more, reading pauses. */
+    /** Number of pending notifications at which receiving pauses until the caller reads them. */
     private const MAX_PENDING_NOTIFICATIONS = 1_000;
 
-    /** The longest name in bytes, as servers are usually built: NAMEDATALEN minus one. */
+    /** Maximum bytes of a name, unless the server was built with another NAMEDATALEN. */
     private const MAX_CHANNEL_BYTES = 63;
 
-    /** @var array<int, self> listeners that wait */
+    /** @var array<int, self> instances whose caller is suspended; see {@see take()} */
     private static array $keptAlive = [];
 
-    /** @var list<Notification> */
+    /** @var list<Notification> notifications that are not read yet */
     private array $pending = [];
 
-    /** Whether the server has answered LISTEN. Until then reading must not pause, because answers may follow. */
+    /** Whether the server has answered each LISTEN. Until then, receiving must not pause: the answers are needed. */
     private bool $isAnswered = false;
 
-    /** Set when the connection was lost, until the reader gets it. */
+    /** Set when the connection is lost, until another connection is open. */
     private ?NotificationGap $gap = null;
 
     /** @var Suspension<null>|null */
@@ -49,6 +49,8 @@ final class Listening
     private function __construct(private readonly ?Cancellation $cancellation) {}
 
     /**
+     * Yields the notifications of some channels, without end.
+     *
      * @param list<string> $channels
      *
      * @return \Generator<int, Notification|NotificationGap>
@@ -104,14 +106,14 @@ final class Listening
         }
     }
 
-    /** Pings the server regularly, because the read timeout only detects a loss while an answer is due. */
+    /** Pings the server regularly. Without a ping, no answer is due, and the read timeout does not detect a loss. */
     private function pingEvery(float $seconds, Session $session): void
     {
         WeakTimer::after($seconds, $this, static function (self $self) use ($seconds, $session): void {
             if ($self->session !== $session || !$session->isOpen()) {
                 return;
             }
-            // While the reader is slow, nothing is read.
+            // While notifications are pending, receiving may be paused, so the answer to a ping could be late.
             if ($self->pending === [] && $session->inFlight() === 0) {
                 async($session->ping(...))->ignore();
             }
@@ -128,8 +130,8 @@ final class Listening
                 $this->open($sessionFactory, $channels);
 
                 return $gap;
-            } catch (AuthenticationException $refusal) {
-                throw $refusal;
+            } catch (AuthenticationException $failure) {
+                throw $failure;
             } catch (PostgresException) {
                 $this->session?->close();
                 delay($pause->after($attempt), cancellation: $this->cancellation);
@@ -137,11 +139,11 @@ final class Listening
         }
     }
 
-    /** @return list<Notification> those that have arrived; waits for one or a gap */
+    /** @return list<Notification> all pending notifications. Suspends until there is one, or the connection is lost */
     private function take(): array
     {
         if ($this->pending === [] && $this->gap === null) {
-            // Nothing else may reference the waiting fiber.
+            // Without this reference, the suspended fiber could be destroyed, because nothing else may reference it.
             self::$keptAlive[spl_object_id($this)] = $this;
             $suspension = $this->waiting = EventLoop::getSuspension();
             $subscription = $this->cancellation?->subscribe(function (CancelledException $reason): void {
@@ -179,7 +181,7 @@ final class Listening
     private function onConnectionClosed(Session $session, ?\Throwable $reason): void
     {
         if ($session === $this->session) {
-            // Counts from the last byte received, because a network may fail long before the loss is noticed.
+            // The gap begins with the last byte received, because a loss may be detected long after it happened.
             $ago = (hrtime(true) - $session->lastActivity()) / 1e9;
             $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
             $this->gap = new NotificationGap($since, $reason ?? ConnectionLostException::while('it was closed'));

@@ -4,14 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/** Refuses to serialize an object that holds a connection, for example in a closure that is sent to another process. */
+/** Makes serializing an object with a connection fail, for example in a closure that is sent to another process. */
 trait NotSerializable
 {
     /** @internal */
     public function __serialize(): never
     {
         throw new \LogicException(
-            self::class . ' can not be serialized, because it has a connection. Open another one where it is needed',
+            self::class . ' can not be serialized, because it has a connection. '
+                . 'Open another connection where it is needed',
         );
     }
 

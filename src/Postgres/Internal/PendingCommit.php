@@ -10,15 +10,17 @@ use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 
 /**
- * Waits for the answer to a COMMIT. The wait has no limit of its own, because synchronous replication or deferred
- * constraints may rightly need long. A warning reports a long wait. A cancellation limits it, by closing the session.
+ * Sends a COMMIT and waits for its answer.
+ *
+ * The wait has no time limit, because synchronous replication or deferred constraints may need long. After a minute, a
+ * warning is logged. After a cancellation, the wait ends within a few seconds, because the session is closed.
  */
 final class PendingCommit
 {
-    /** Seconds without an answer until the warning. */
+    /** Seconds without an answer after which a warning is logged. */
     private const WARN_AFTER_SECONDS = 60;
 
-    /** Seconds that the server has for its answer after a cancellation. */
+    /** Maximum seconds to wait for the answer after a cancellation. */
     private const CANCELLATION_TIMEOUT = 5;
 
     private bool $isDone = false;
@@ -44,7 +46,7 @@ final class PendingCommit
     public static function await(Session $session, \Closure $warn, ?Cancellation $cancellation): void
     {
         $commit = new self($session, $warn);
-        $id = $cancellation?->subscribe($commit->limit(...)) ?? '';
+        $id = $cancellation?->subscribe($commit->startTimeLimit(...)) ?? '';
         try {
             $session->query('COMMIT');
         } catch (ConnectionClosedException $closed) {
@@ -75,8 +77,8 @@ final class PendingCommit
         }
     }
 
-    /** Starts the time limit. A cancellation may call this after the answer has arrived. */
-    private function limit(): void
+    /** Starts the time limit after a cancellation. Does nothing if the answer has arrived already. */
+    private function startTimeLimit(): void
     {
         if (!$this->isDone) {
             $this->timers[] = EventLoop::delay(self::CANCELLATION_TIMEOUT, $this->giveUp(...));

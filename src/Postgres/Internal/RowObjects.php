@@ -7,25 +7,25 @@ namespace Spindle\Postgres\Internal;
 use Spindle\Postgres\UnexpectedResultException;
 
 /**
- * Creates objects from rows, by a constructor whose parameters have the names of the columns.
+ * Creates objects from rows. Each parameter of the constructor gets the column with the same name.
  *
  * @template T of object
  */
 final class RowObjects
 {
-    /** Combinations of class and columns to cache, because reflection takes longer than creating an object. */
+    /** Maximum number of cached instances. Reflection takes longer than creating an object, so instances are cached. */
     private const MAX_CACHE_ENTRIES = 256;
 
     /** @var array<string, self<object>> instances by class and columns */
-    private static array $known = [];
+    private static array $cached = [];
 
-    /** @var list<string> parameter name of each column */
-    private array $places = [];
+    /** @var list<string> parameter names in the order of the columns */
+    private array $parameterNames = [];
 
-    /** @var array<int, class-string<\BackedEnum>> enum classes by the column's index */
+    /** @var array<int, class-string<\BackedEnum>> enum classes by the index of the column */
     private array $enums = [];
 
-    /** Whether the columns are the constructor's first parameters, in the same order. */
+    /** Whether the columns and the first parameters of the constructor have the same order. */
     private bool $isInOrder;
 
     /**
@@ -40,7 +40,7 @@ final class RowObjects
         $parameters = (new \ReflectionClass($class))->getConstructor()?->getParameters() ?? [];
         foreach ($columns as $index => $column) {
             $parameter = $this->parameterOf($column, $parameters);
-            if (\in_array($parameter->getName(), $this->places, true)) {
+            if (\in_array($parameter->getName(), $this->parameterNames, true)) {
                 throw UnexpectedResultException::object(
                     $class,
                     \in_array($column, \array_slice($columns, 0, $index), true)
@@ -48,20 +48,22 @@ final class RowObjects
                         : "two columns match the parameter \${$parameter->getName()}",
                 );
             }
-            $this->places[] = $parameter->getName();
+            $this->parameterNames[] = $parameter->getName();
             $enum = self::enumOf($parameter);
             if ($enum !== null) {
                 $this->enums[$index] = $enum;
             }
         }
         $this->ensureNoneMissing($parameters);
-        $this->isInOrder = $this->places === array_map(
+        $this->isInOrder = $this->parameterNames === array_map(
             static fn(\ReflectionParameter $parameter): string => $parameter->getName(),
             \array_slice($parameters, 0, \count($columns)),
         );
     }
 
     /**
+     * Returns the instance for a class and the columns of a result.
+     *
      * @template C of object
      *
      * @param class-string<C> $class
@@ -69,24 +71,26 @@ final class RowObjects
      *
      * @return self<C>
      *
-     * @throws UnexpectedResultException when a parameter has no column, or a column no parameter
+     * @throws UnexpectedResultException when a required parameter has no column, or a column has no parameter
      */
     public static function for(string $class, array $columns): self
     {
-        $kind = "{$class}\0" . implode("\0", $columns);
-        $known = self::$known[$kind] ?? null;
-        if ($known === null) {
-            $known = new self($class, $columns);
-            self::$known = \count(self::$known) < self::MAX_CACHE_ENTRIES
-                ? self::$known + [$kind => $known]
-                : [$kind => $known];
+        $cacheKey = "{$class}\0" . implode("\0", $columns);
+        $cached = self::$cached[$cacheKey] ?? null;
+        if ($cached === null) {
+            $cached = new self($class, $columns);
+            self::$cached = \count(self::$cached) < self::MAX_CACHE_ENTRIES
+                ? self::$cached + [$cacheKey => $cached]
+                : [$cacheKey => $cached];
         }
 
-        /** @var self<C> $known */
-        return $known;
+        /** @var self<C> $cached */
+        return $cached;
     }
 
     /**
+     * Creates an object for each row.
+     *
      * @param list<list<mixed>> $rows
      *
      * @return list<T>
@@ -98,12 +102,14 @@ final class RowObjects
         $objects = [];
         foreach ($rows as $row) {
             foreach ($this->enums as $index => $enum) {
-                $row[$index] = $row[$index] === null ? null : $this->case($enum, $row[$index], $this->columns[$index]);
+                $value = $row[$index];
+                $row[$index] = $value === null ? null : $this->enumCase($enum, $value, $this->columns[$index]);
             }
             try {
-                $objects[] = new ($this->class)(...($this->isInOrder ? $row : array_combine($this->places, $row)));
+                $arguments = $this->isInOrder ? $row : array_combine($this->parameterNames, $row);
+                $objects[] = new ($this->class)(...$arguments);
             } catch (\TypeError $error) {
-                if (!$this->isOfCall($error)) {
+                if (!$this->isWrongArgument($error)) {
                     throw $error;
                 }
                 $infinite = array_search(
@@ -128,8 +134,8 @@ final class RowObjects
         return $objects;
     }
 
-    /** Whether the error is about an argument, rather than raised inside the constructor. */
-    private function isOfCall(\TypeError $error): bool
+    /** Whether the constructor got an argument of a wrong type. False for an error inside the constructor. */
+    private function isWrongArgument(\TypeError $error): bool
     {
         return str_contains($error->getMessage(), '__construct(): Argument #')
             && ($error->getTrace()[0]['function'] ?? '') === '__construct'
@@ -163,13 +169,13 @@ final class RowObjects
     }
 
     /** @param class-string<\BackedEnum> $enum */
-    private function case(string $enum, #[\SensitiveParameter] mixed $value, string $column): \BackedEnum
+    private function enumCase(string $enum, #[\SensitiveParameter] mixed $value, string $column): \BackedEnum
     {
-        $isOfInts = (string) (new \ReflectionEnum($enum))->getBackingType() === 'int';
-        if ($isOfInts && \is_string($value)) {
-            // A numeric or a text that is a whole number counts as one.
+        $isIntBacked = (string) (new \ReflectionEnum($enum))->getBackingType() === 'int';
+        if ($isIntBacked && \is_string($value)) {
+            // A value of type numeric or text selects a case if it is a whole number.
             $value = filter_var($value, \FILTER_VALIDATE_INT, \FILTER_NULL_ON_FAILURE);
-        } elseif (!$isOfInts && \is_int($value)) {
+        } elseif (!$isIntBacked && \is_int($value)) {
             $value = (string) $value;
         }
 
@@ -184,7 +190,7 @@ final class RowObjects
     private function ensureNoneMissing(array $parameters): void
     {
         foreach ($parameters as $parameter) {
-            if (!$parameter->isOptional() && !\in_array($parameter->getName(), $this->places, true)) {
+            if (!$parameter->isOptional() && !\in_array($parameter->getName(), $this->parameterNames, true)) {
                 throw UnexpectedResultException::object(
                     $this->class,
                     "the result has no column for the parameter \${$parameter->getName()} of its constructor",

@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/** Rows as they were received. They are decoded each time that they are read. */
+/** Rows of a result, in the form in which the server sent them. Each call decodes them again. */
 interface Rows
 {
     /**
-     * Returns the first row, which must exist. Decodes as many of its values as there are keys.
+     * Decodes and returns the first values of the first row, which must exist: one value for each key.
      *
      * @template K of array-key
      *
@@ -19,9 +19,11 @@ interface Rows
     public function first(Columns $columns, array $keys): array;
 
     /**
+     * Decodes all rows.
+     *
      * @template K of array-key
      *
-     * @param list<K> $keys one for each column
+     * @param list<K> $keys keys of the values, one for each column
      *
      * @return iterable<list<array<K, mixed>>> batches of rows
      */

@@ -11,27 +11,28 @@ namespace Spindle\Postgres\Internal;
  */
 final readonly class ServerError
 {
-    /** Bytes that are kept of a field, because the server quotes values of any size. */
+    /** Maximum bytes that are kept of a field, because the server may quote values of any size. */
     public const MAX_FIELD_BYTES = 0x1_0000;
 
-    /** Shorter values (in bytes) are hidden only inside quotes, because a message may contain them by chance. */
+    /** Minimum bytes of a value that is hidden anywhere in a message. Shorter values are hidden only inside quotes. */
     private const MIN_DISTINCTIVE_BYTES = 4;
 
-    /** Fields by their letters, hidden from dumps because they quote values. */
+    /** Fields by their letters. They may quote values, so they are hidden from dumps. */
     private \SensitiveParameterValue $fields;
 
-    /** @var \SensitiveParameterValue hides a list of texts, or of lists of texts */
+    /** @var \SensitiveParameterValue list of parameter values; a value is a text, or a list of a text and its parts */
     private \SensitiveParameterValue $values;
 
     /**
      * @param array<string, string> $fields fields by their letters
-     * @param list<string|list<string>|null> $values parameters as sent, alone or with their parts; to be hidden
+     * @param list<string|list<string>|null> $values parameter values to hide in the message: each is a text as sent, or
+     *     a list of that text and its parts
      */
     public function __construct(#[\SensitiveParameter] array $fields, #[\SensitiveParameter] array $values = [])
     {
         foreach ($fields as $letter => $field) {
             if (\strlen($field) > self::MAX_FIELD_BYTES) {
-                // A quoted value whose closing quote is cut off would not be found, so it is dropped.
+                // A quoted value without its closing quote would not be found later, so the text from it on is dropped.
                 $kept = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22')
                     ? strstr($field, '"', true)
                     : false;
@@ -46,13 +47,17 @@ final readonly class ServerError
         $this->values = new \SensitiveParameterValue($values);
     }
 
-    /** @param list<string|list<string>|null> $values parameter values as they were sent, alone or with their parts */
-    public function hiding(#[\SensitiveParameter] array $values): self
+    /**
+     * Returns the same error with a message that does not contain these values.
+     *
+     * @param list<string|list<string>|null> $values each is a text as sent, or a list of that text and its parts
+     */
+    public function hidingValues(#[\SensitiveParameter] array $values): self
     {
         return new self($this->fields(), $values);
     }
 
-    /** Returns the error of a COPY without its data: hides quoted values, and the data that the context names. */
+    /** Returns the error of a COPY with a message that contains neither quoted values nor the data in the context. */
     public function hidingData(): self
     {
         $fields = $this->fields();
@@ -78,7 +83,7 @@ final readonly class ServerError
         return $this->field('C') ?? 'XX000';
     }
 
-    /** Returns the severity, untranslated from servers since 9.6. */
+    /** Returns the severity. Servers since version 9.6 send it untranslated. */
     public function severity(): string
     {
         return $this->field('V') ?? $this->field('S') ?? 'ERROR';
@@ -91,14 +96,18 @@ final readonly class ServerError
         return $position !== null && ctype_digit($position) ? (int) $position : null;
     }
 
-    /** Returns the column. For a unique key it comes from the detail, such as "Key (a, b)=(1, 2) already exists.". */
+    /**
+     * Returns the column, or the columns of a violated key; null when the server reports none.
+     *
+     * For a key, the columns come from the detail, such as "Key (a, b)=(1, 2) already exists.".
+     */
     public function column(): ?string
     {
         if ($this->field('c') !== null) {
             return $this->field('c');
         }
 
-        // Works in any language. Limited to these errors, because other details have values in parentheses.
+        // The pattern matches details in any language. Other errors have details with values in parentheses.
         if (
             !\in_array($this->sqlState(), ['23505', '23503', '23P01'], true)
             || preg_match('/^[^()=]{1,20}\((.*?)\)=\(/s', $this->field('D') ?? '', $match) !== 1
@@ -111,7 +120,7 @@ final readonly class ServerError
             : $match[1];
     }
 
-    /** Returns the message, with the parameter's number in place of each value. */
+    /** Returns the message, with $1, $2, … in place of parameter values. */
     public function message(): string
     {
         $message = $this->field('M') ?? 'the server gave no message';
@@ -120,41 +129,41 @@ final readonly class ServerError
         $hidden = [];
         foreach ($values as $index => $texts) {
             foreach ((array) $texts as $part => $text) {
-                $isTelling = \strlen($text) >= self::MIN_DISTINCTIVE_BYTES;
-                if ($isTelling || $part === 0 && $text !== '') {
+                $isDistinctive = \strlen($text) >= self::MIN_DISTINCTIVE_BYTES;
+                if ($isDistinctive || $part === 0 && $text !== '') {
                     $hidden["\"{$text}\""] ??= '$' . ($index + 1);
                 }
-                if ($isTelling) {
+                if ($isDistinctive) {
                     $hidden[$text] ??= '$' . ($index + 1);
                 }
             }
         }
         $message = strtr($message, $hidden);
 
-        // The server may quote a part of a composite value, or all of it in its own notation.
+        // The server may quote a part of a value, or write a value in its own notation. So all quoted text is hidden.
         return $values !== [] && str_starts_with($this->sqlState(), '22')
             ? (string) preg_replace('/".*"/s', '"…"', $message)
             : $message;
     }
 
-    /** Whether the error says that the transaction is read-only. */
+    /** Whether the server refused to write because the transaction is read-only. */
     public function isReadOnly(): bool
     {
         return $this->sqlState() === '25006';
     }
 
-    /** Whether an earlier prepared statement is out of date, unless a function in the statement raised the error. */
+    /** Whether a prepared statement is out of date. A function that the statement calls may raise the same error. */
     public function isStale(): bool
     {
-        return $this->concernsName() || match ($this->sqlState()) {
+        return $this->concernsStatementName() || match ($this->sqlState()) {
             '0A000' => $this->field('R') === 'RevalidateCachedQuery',
             'XX000' => str_starts_with($this->field('M') ?? '', 'cache lookup failed for type'), // the type was dropped
             default => false,
         };
     }
 
-    /** Whether the name of a prepared statement is unknown or in use, as other code uses it too. */
-    public function concernsName(): bool
+    /** Whether the name of a prepared statement is unknown or already in use, because other code shares the session. */
+    public function concernsStatementName(): bool
     {
         return \in_array($this->sqlState(), ['26000', '42P05'], true);
     }
@@ -162,11 +171,12 @@ final readonly class ServerError
     /** Whether the server stopped a statement because of a cancel request, rather than a time limit. */
     public function isCancellation(): bool
     {
-        // A time limit has the same SQLSTATE and source line, but another message, which is in English.
+        // A time limit has the same SQLSTATE, so only the message distinguishes them. A translated message of a time
+        // limit is not recognized, and counts as a cancel request.
         return $this->sqlState() === '57014' && !str_contains($this->field('M') ?? '', 'timeout');
     }
 
-    /** @param string $data a line or a value, as the context of an error quotes it; long data are shortened */
+    /** @param string $data line or value that the context of an error quotes; the server ends long data with "..." */
     private static function withoutData(
         #[\SensitiveParameter]
         string $message,
@@ -178,13 +188,11 @@ final readonly class ServerError
         $fields = explode("\t", $data);
         $values = preg_split('/\s*[\t,;|":{}[\]]+\s*/', $data);
         $parts = [...$fields, ...array_map(stripcslashes(...), $fields), ...($values === false ? [] : $values)];
-        $telling = array_filter($parts, static fn(string $part): bool => \strlen($part) >= self::MIN_DISTINCTIVE_BYTES);
+        $isDistinctive = static fn(string $part): bool => \strlen($part) >= self::MIN_DISTINCTIVE_BYTES;
+        $distinctive = array_filter($parts, $isDistinctive);
         if ($isShortened) {
-            // The end of the last field is unknown, because it may contain the separator.
-            $last = array_filter(
-                [$fields[\count($fields) - 1], $parts[\count($parts) - 1]],
-                static fn(string $part): bool => \strlen($part) >= self::MIN_DISTINCTIVE_BYTES,
-            );
+            // The server cut off the end of the last field, so everything after its beginning is hidden.
+            $last = array_filter([$fields[\count($fields) - 1], $parts[\count($parts) - 1]], $isDistinctive);
             foreach ($last as $part) {
                 $message = (string) preg_replace('/' . preg_quote($part, '/') . '.*/s', '…', $message);
             }
@@ -192,7 +200,7 @@ final readonly class ServerError
 
         return strtr(
             $message,
-            array_fill_keys($telling, '…') + array_fill_keys(
+            array_fill_keys($distinctive, '…') + array_fill_keys(
                 array_map(static fn(string $field): string => "\"{$field}\"", $fields),
                 '"…"',
             ),

@@ -9,8 +9,10 @@ use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\Result;
 
 /**
- * One connection to a server, by one driver. Methods correspond to {@see PostgresLink}; calls run in their order. A
- * session only knows its transaction status. Its owner decides which fiber may send statements during a transaction.
+ * One session of a server, through one driver.
+ *
+ * The methods for statements do the same as those of {@see PostgresLink}. The server executes statements in the order
+ * of the calls. A session does not reserve itself for a transaction: its owner decides which fibers may use it.
  */
 interface Session
 {
@@ -42,33 +44,39 @@ interface Session
     /** @return \Generator<int, string> */
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator;
 
-    /** @param TransactionEnds|null $ends records the commands that were done, also those before one that failed */
-    public function script(string $sql, ?Cancellation $cancellation = null, ?TransactionEnds $ends = null): void;
+    /** @param TransactionEndDetector|null $endDetector gets the tag of each command that completes */
+    public function script(
+        string $sql,
+        ?Cancellation $cancellation = null,
+        ?TransactionEndDetector $endDetector = null,
+    ): void;
 
     /** Whether several queries may be in flight at once. */
     public function supportsPipelining(): bool;
 
-    /** Statements without an outcome, including abandoned ones. */
+    /** Returns the number of statements without an outcome, including abandoned statements. */
     public function inFlight(): int;
 
-    /** Whether a query would be sent at once. */
+    /** Whether the session would send a query immediately. */
     public function canSend(): bool;
 
     /**
-     * Opens a transaction, together with the next statement at the latest. See {@see hasBegun()}.
+     * Opens a transaction. The BEGIN may be sent later, together with the next statement.
+     *
+     * @see discardUnsentBegin()
      *
      * @param string $sql BEGIN with its options
      */
     public function begin(string $sql, ?Cancellation $cancellation): void;
 
-    /** Whether the server received the last BEGIN; otherwise it is dropped. */
-    public function hasBegun(): bool;
+    /** Discards a BEGIN that was not sent yet. Returns whether there was one. */
+    public function discardUnsentBegin(): bool;
 
-    /** Returns the tag of the query that returned last, such as COMMIT. */
+    /** Returns the command tag of the query that returned last, such as COMMIT. */
     public function commandTag(): string;
 
-    /** Nanoseconds that the server took for the query that returned last; negative when unknown. */
-    public function took(): int;
+    /** Returns how long the server took for the query that returned last, in nanoseconds; negative when unknown. */
+    public function lastQueryNanoseconds(): int;
 
     /** Suspends until the server has answered an empty request. */
     public function ping(?Cancellation $cancellation = null): void;
@@ -76,28 +84,28 @@ interface Session
     /** Whether a statement may have changed the session beyond its transaction. */
     public function isChanged(): bool;
 
-    /** Records that the session may have changed in a way that its statements do not show. */
+    /** Records that the session may have been changed in a way that the text of its statements does not show. */
     public function noteChange(): void;
 
-    /** Restores the initial state: rolls back, and undoes changes of the session. */
+    /** Rolls back an open transaction, and undoes changes of the session. */
     public function reset(): void;
 
-    /** Suspends until nothing is in flight, including cancel requests. */
+    /** Suspends until no statement and no cancel request is in flight. */
     public function settle(?Cancellation $cancellation = null): void;
 
-    /** Asks the server to stop everything in flight, because its results are not needed. */
+    /** Asks the server to cancel all statements in flight. Their results are discarded. */
     public function stop(): void;
 
-    /** When the last bytes from the server arrived, by hrtime(). */
+    /** Returns when the last bytes from the server arrived, by hrtime(). */
     public function lastActivity(): int;
 
     /** Whether the session is usable: neither closed nor lost. */
     public function isOpen(): bool;
 
-    /** Whether the server refused to write, like one that became a standby. */
+    /** Whether the server has refused a write because it is read-only, for example after it became a standby. */
     public function isReadOnly(): bool;
 
-    /** Transaction status in the server's last answer: I for none, T for open, E for one that must be rolled back. */
+    /** Returns the transaction status in the last answer: I (no transaction), T (open), or E (must be rolled back). */
     public function transactionStatus(): string;
 
     /** Returns the id of the server's process. */
@@ -106,12 +114,12 @@ interface Session
     /** Sets the listener for notifications; null removes it. A listener keeps the event loop running. */
     public function onNotification(?\Closure $listener): void;
 
-    /** Stops reading from the socket, or reads on. */
+    /** Pauses reading from the socket, or resumes it. */
     public function pause(bool $on): void;
 
-    /** Calls the callback once, when the session ends; with null when it was closed on purpose. */
+    /** Sets a callback for the end of the session. It gets the reason, or null after {@see close()}. */
     public function onClose(\Closure $callback): void;
 
-    /** Ends the session at once; everything in flight fails. */
+    /** Closes the session at once. All statements in flight fail. */
     public function close(): void;
 }

@@ -5,16 +5,18 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 /**
- * Detects by their text whether statements changed the session beyond their transactions. Examples are settings,
- * temporary tables, advisory locks, cursors, LISTEN, PREPARE and the seed of random(). Changes inside a function are
- * only detected by the function's name. Therefore a borrowed connection is always reset.
+ * Detects statements that may change session state, by their text. Examples are settings, temporary tables, advisory
+ * locks, cursors, LISTEN, PREPARE and the seed of random().
+ *
+ * A change that a function makes is detected only if the function is known by name. Therefore, a borrowed connection is
+ * always reset.
  */
 final class SessionChanges
 {
     /** Start of a statement. */
     private const STATEMENT_START = SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|;)*+';
 
-    /** Text after SET of a change for the transaction only. In "SET local.tenant = 1", local is part of a name. */
+    /** Text after SET in a change for the transaction only. In "SET local.tenant = 1", local is part of a name. */
     private const TRANSACTION_LOCAL = '\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w"]';
 
     private const SUSPECT_PATTERN = '~'
@@ -26,11 +28,11 @@ final class SessionChanges
         . '|\b(?:set_config|setseed|dblink_connect\w*|pg_(?:try_)?advisory_(?:lock|unlock)\w*'
         . '|TEMP|TEMPORARY|pg_temp)\b|\bU&"~is';
 
-    /** Settings that decide what a statement's text means. */
+    /** Settings that change what the text of a statement means. */
     private const MEANING_SETTINGS = 'search_path|role|session_authorization'
         . '|standard_conforming_strings|transform_null_equals';
 
-    /** Text after SET or RESET that clearly names another setting. */
+    /** Text after SET or RESET that certainly concerns a setting outside of {@see MEANING_SETTINGS}. */
     private const OTHER_SETTING = '\s+(?:(?:LOCAL|SESSION)\s+)?(?:'
         . '(?!(?:' . self::MEANING_SETTINGS . '|ALL|AUTHORIZATION)\b)[a-z_][\w$.]*+\s*+(?:=|TO\b|;|$)'
         . '|TIME\s+ZONE\b|(?:TRANSACTION|CONSTRAINTS|CHARACTERISTICS)\s+[\w"])';
@@ -60,25 +62,27 @@ final class SessionChanges
     private const UNDO_STATEMENTS = 'SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; '
         . 'SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES';
 
-    private bool $any = false;
+    private bool $hasAny = false;
 
-    private bool $prepared = false;
+    private bool $preparedMayDiffer = false;
 
-    private bool $meaning = false;
+    private bool $meaningMayDiffer = false;
 
-    /** @param list<string> $setup statements that set the session up */
+    /** @param list<string> $setup statements that set up the session, to be repeated after changes are undone */
     public function __construct(private readonly array $setup) {}
 
+    /** Whether the statement may change session state that outlasts its transaction. */
     public static function mayChangeSession(string $sql): bool
     {
         return preg_match(self::SUSPECT_PATTERN, $sql) !== 0;
     }
 
     /**
-     * Whether the statement may change what a text means: search_path, role or temporary tables make names refer to
-     * other objects. Prepared statements are out of date then, which the server does not report.
+     * Whether the statement may change what the text of other statements means. For example, with another search_path,
+     * role or temporary table, names refer to other objects. The server does not report that prepared statements are
+     * out of date after such a change.
      */
-    public static function changesMeaning(string $sql): bool
+    public static function mayChangeMeaning(string $sql): bool
     {
         return preg_match(self::MEANING_CHANGE_PATTERN, $sql) !== 0;
     }
@@ -101,50 +105,53 @@ final class SessionChanges
         return stripos($sql, 'chain') !== false && preg_match(self::CHAIN_PATTERN, $sql) !== 0;
     }
 
-    /** Whether the statement may prepare or deallocate statements. */
-    public static function concernsPrepared(string $sql): bool
+    /** Whether the statement may prepare or deallocate statements in SQL. */
+    public static function mayChangePrepared(string $sql): bool
     {
         return preg_match(self::PREPARED_PATTERN, $sql) === 1;
     }
 
-    /** Records a statement that was sent. Without text, any change is possible. */
-    public function note(string $sql = ''): void
+    /** Records that a statement may have changed the session. Without its text, no specific change is known. */
+    public function record(string $sql = ''): void
     {
-        $this->any = true;
-        $this->prepared = $this->prepared || self::concernsPrepared($sql);
-        $this->meaning = $this->meaning || self::changesMeaning($sql);
+        $this->hasAny = true;
+        $this->preparedMayDiffer = $this->preparedMayDiffer || self::mayChangePrepared($sql);
+        $this->meaningMayDiffer = $this->meaningMayDiffer || self::mayChangeMeaning($sql);
     }
 
     public function hasChanges(): bool
     {
-        return $this->any;
+        return $this->hasAny;
     }
 
-    /** Whether statements were prepared or deallocated in SQL. Undoing that deallocates the driver's statements too. */
-    public function concernPrepared(): bool
+    /**
+     * Whether statements may have been prepared or deallocated in SQL. Undoing this change also deallocates the
+     * prepared statements of the driver.
+     */
+    public function mayHaveChangedPrepared(): bool
     {
-        return $this->prepared;
+        return $this->preparedMayDiffer;
     }
 
-    /** Whether the meaning of statements may have changed. The prepared ones are out of date once that is undone. */
-    public function concernMeaning(): bool
+    /** Whether the meaning of statements may have changed. If so, undoing it makes prepared statements out of date. */
+    public function mayHaveChangedMeaning(): bool
     {
-        return $this->meaning;
+        return $this->meaningMayDiffer;
     }
 
-    /** Returns a script that undoes the changes in one round trip. random() gets an unknown seed. */
+    /** Returns a script that undoes the changes in one round trip. It gives random() a new random seed. */
     public function undo(): string
     {
         $seed = \sprintf('SELECT pg_catalog.setseed(%.9F)', random_int(-999_999_999, 999_999_999) / 1e9);
 
         return implode(
             '; ',
-            [self::UNDO_STATEMENTS, $seed, ...($this->prepared ? ['DEALLOCATE ALL'] : []), ...$this->setup],
+            [self::UNDO_STATEMENTS, $seed, ...($this->preparedMayDiffer ? ['DEALLOCATE ALL'] : []), ...$this->setup],
         );
     }
 
-    public function forget(): void
+    public function clear(): void
     {
-        $this->any = $this->prepared = $this->meaning = false;
+        $this->hasAny = $this->preparedMayDiffer = $this->meaningMayDiffer = false;
     }
 }

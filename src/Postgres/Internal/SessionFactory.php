@@ -54,16 +54,18 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Opens sessions by the configured driver. The sessions of one server share its known types. */
+/** Opens sessions with the configured driver. Sessions of the same server share the types that were loaded from it. */
 final class SessionFactory
 {
     private readonly Types $types;
 
+    /** Whether sessions must accept writes. */
     private readonly bool $mustWrite;
 
     private readonly Connector $connector;
 
-    private int $opened = 0;
+    /** Number of native sessions opened so far, which is also the number of the last one in the log. */
+    private int $openedCount = 0;
 
     public function __construct(private readonly PostgresOptions $options)
     {
@@ -124,7 +126,7 @@ final class SessionFactory
         $this->connector = new Connector($options);
     }
 
-    /** Whether a session accepts queries while others are in flight. */
+    /** Whether a session accepts a query before earlier queries are answered. */
     public function supportsPipelining(): bool
     {
         return $this->options->driver === PostgresDriver::Native;
@@ -142,7 +144,7 @@ final class SessionFactory
         return $this->options->readTimeout;
     }
 
-    /** Whether a session is still of the requested kind, as far as that is known. */
+    /** Whether a session can still be used. False if writes are required, and the server has refused one. */
     public function suits(Session $session): bool
     {
         return !$this->mustWrite || !$session->isReadOnly();
@@ -152,10 +154,10 @@ final class SessionFactory
     {
         $options = $this->options;
         $connector = $this->connector;
-        $begun = hrtime(true);
+        $startedAt = hrtime(true);
         $opened = $connector->connect($cancellation);
-        $roundTrip = hrtime(true) - $begun;
-        $log = new StatementLog($options->logger, ++$this->opened, $opened->pid);
+        $roundTrip = hrtime(true) - $startedAt;
+        $log = new StatementLog($options->logger, ++$this->openedCount, $opened->pid);
         $log->log("Connected to {$opened->endpoint}" . ($opened->tls ? ' with TLS' : ''));
         $pipeline = new Pipeline(
             $opened->stream,
@@ -180,7 +182,7 @@ final class SessionFactory
             new PreparedStatements(
                 $options->statementCache ?? ($opened->isPooled ? 0 : PreparedStatements::MAX_STATEMENTS),
             ),
-            $this->types->of($opened->started),
+            $this->types->forServer($opened->started),
             $opened->pid,
             new SessionChanges($setup->statements()),
             $log,

@@ -8,39 +8,39 @@ use Amp\Cancellation;
 use Spindle\Postgres\Result;
 
 /**
- * A session for as long as it is borrowed. After {@see end()} it behaves like a closed session. Otherwise a generator
- * or a fiber of the former borrower could go on, or clean up, in the session of the next one.
+ * Gives a borrower access to a session until {@see end()}. After that, this object behaves like a closed session, so
+ * that generators and fibers of the former borrower can not use or change the session of the next borrower.
  */
 final class SessionLease implements Session
 {
     private bool $isOver = false;
 
-    /** Number of COPY … TO STDOUT generators that are neither read to their end nor destroyed. */
-    private int $copying = 0;
+    /** Number of {@see copyTo()} generators that are neither read to their end nor destroyed. */
+    private int $openCopyCount = 0;
 
-    /** Queries without an outcome. Some may not be sent yet, since encoding a value may suspend. */
-    private int $querying = 0;
+    /** Number of queries without an outcome. Encoding a value may suspend, so some may not have been sent. */
+    private int $pendingQueryCount = 0;
 
-    /** @var (\Closure(): void)|null called once these queries are done */
-    private ?\Closure $give = null;
+    /** @var (\Closure(): void)|null called as soon as no query is pending after {@see end()} */
+    private ?\Closure $release = null;
 
     public function __construct(private readonly Session $session) {}
 
     /**
-     * Ends the lease, and stops a COPY … TO STDOUT, which would wait for its reader.
+     * Ends the lease. Cancels an open COPY … TO STDOUT on the server, because no reader will fetch its rows.
      *
-     * @param \Closure(): void $give called once no query is left that could be sent on the session of the next borrower
+     * @param \Closure(): void $release called as soon as no query is pending that could use the next borrower's session
      */
-    public function end(\Closure $give): void
+    public function end(\Closure $release): void
     {
         $this->isOver = true;
-        if ($this->copying > 0) {
+        if ($this->openCopyCount > 0) {
             $this->session->stop();
         }
-        if ($this->querying === 0) {
-            $give();
+        if ($this->pendingQueryCount === 0) {
+            $release();
         } else {
-            $this->give = $give;
+            $this->release = $release;
         }
     }
 
@@ -51,12 +51,12 @@ final class SessionLease implements Session
         ?Cancellation $cancellation = null,
     ): Result {
         $session = $this->session();
-        ++$this->querying;
+        ++$this->pendingQueryCount;
         try {
             return $session->query($sql, $parameters, $cancellation);
         } finally {
-            if (--$this->querying === 0 && $this->give !== null) {
-                ($this->give)();
+            if (--$this->pendingQueryCount === 0 && $this->release !== null) {
+                ($this->release)();
             }
         }
     }
@@ -81,20 +81,23 @@ final class SessionLease implements Session
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
     {
         $session = $this->session();
-        ++$this->copying;
+        ++$this->openCopyCount;
         try {
             foreach ($session->copyTo($sql, $cancellation) as $index => $row) {
                 yield $index => $row;
                 $this->session();
             }
         } finally {
-            --$this->copying;
+            --$this->openCopyCount;
         }
     }
 
-    public function script(string $sql, ?Cancellation $cancellation = null, ?TransactionEnds $ends = null): void
-    {
-        $this->session()->script($sql, $cancellation, $ends);
+    public function script(
+        string $sql,
+        ?Cancellation $cancellation = null,
+        ?TransactionEndDetector $endDetector = null,
+    ): void {
+        $this->session()->script($sql, $cancellation, $endDetector);
     }
 
     public function supportsPipelining(): bool
@@ -117,9 +120,9 @@ final class SessionLease implements Session
         $this->session()->begin($sql, $cancellation);
     }
 
-    public function hasBegun(): bool
+    public function discardUnsentBegin(): bool
     {
-        return $this->isOver || $this->session->hasBegun();
+        return !$this->isOver && $this->session->discardUnsentBegin();
     }
 
     public function commandTag(): string
@@ -127,9 +130,9 @@ final class SessionLease implements Session
         return $this->session->commandTag();
     }
 
-    public function took(): int
+    public function lastQueryNanoseconds(): int
     {
-        return $this->session->took();
+        return $this->session->lastQueryNanoseconds();
     }
 
     public function ping(?Cancellation $cancellation = null): void

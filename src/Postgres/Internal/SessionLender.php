@@ -6,16 +6,18 @@ namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
 
-/** Lends a session for exclusive use. */
+/** Lends sessions for exclusive use. */
 interface SessionLender
 {
-    public function take(?Cancellation $cancellation): Session;
+    /** Suspends until a session is available, and lends it to the caller. */
+    public function acquire(?Cancellation $cancellation): Session;
 
-    /** Declares that another fiber than the borrower will give the session back. */
-    public function handOver(Session $session): void;
+    /** Declares that another fiber will release the session, so that the borrower's fiber may wait for a session. */
+    public function detachFromFiber(Session $session): void;
 
-    public function give(Session $session): void;
+    /** Ends the exclusive use of a session. */
+    public function release(Session $session): void;
 
-    /** Reports something that needs attention, such as a COMMIT without an answer. */
+    /** Logs a warning, for example of a COMMIT that the server has not answered for long. */
     public function warn(string $warning): void;
 }

@@ -4,26 +4,26 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/** How much of the server's data is read into memory. Follows changes of memory_limit. */
+/** Limits of the data that is read into memory. They follow changes of memory_limit. */
 final readonly class SizeLimits
 {
-    /** Bytes that are always allowed: no limit is lower. */
+    /** Minimum of each limit, in bytes. */
     public const MIN_BYTES = 0x10_0000;
 
-    /** Divisors of memory_limit. While a value is read, up to three copies of it exist. */
+    /** Divisors of memory_limit. Up to three copies of a value exist while it is read, so a row may use a quarter. */
     private const ROW_DIVISOR = 4;
     private const RESULT_DIVISOR = 2;
 
-    /** @param int|null $maxValueBytes null for a share of memory_limit */
+    /** @param int|null $maxValueBytes null for a quarter of memory_limit */
     public function __construct(private ?int $maxValueBytes = null) {}
 
-    /** Returns the limit of one row, or of one row of a COPY, in bytes. */
+    /** Returns the maximum bytes of one row of a result or of a COPY. */
     public function row(): int
     {
         return $this->maxValueBytes ?? max(self::MIN_BYTES, intdiv(self::memory(), self::ROW_DIVISOR));
     }
 
-    /** Returns the limit of all rows that are held for one statement, in bytes. */
+    /** Returns the maximum bytes of all rows that are in memory for one statement. */
     public static function result(): int
     {
         return max(self::MIN_BYTES, intdiv(self::memory(), self::RESULT_DIVISOR));

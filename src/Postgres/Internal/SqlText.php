@@ -7,22 +7,22 @@ namespace Spindle\Postgres\Internal;
 use Spindle\Postgres\MultipleStatementsException;
 
 /**
- * Knows enough of SQL's syntax to tell where a statement ends.
+ * Recognizes kinds of SQL statements, and finds the end of a statement.
  *
  * @see https://www.postgresql.org/docs/current/sql-syntax-lexical.html
  */
 final class SqlText
 {
     /**
-     * Bytes of the longest statement that is remembered. A longer one probably contains its values, and comes only
-     * once.
+     * Maximum bytes of a statement that is cached. A longer statement probably contains its values, so that the same
+     * text is not executed again.
      */
     public const MAX_CACHED_BYTES = 0x4000;
 
-    /** Characters of a statement that identify it in a message. */
+    /** Maximum bytes of a statement in a message. */
     private const MAX_EXCERPT_BYTES = 60;
 
-    /** Tokens in which a semicolon does not end a statement. */
+    /** Matches from an offset up to the semicolon that ends the statement, or up to the end of the text. */
     private const TOKEN_PATTERN = <<<'REGEX'
         ~(?:
             --[^\n\r]*+
@@ -36,11 +36,14 @@ final class SqlText
         )*+~xsA
         REGEX;
 
-    /** One or more spaces or comments; needs COMMENT before it. Most comments match the fast first alternative. */
+    /**
+     * Matches one or more spaces or comments. The pattern must begin with {@see COMMENT}, which defines nested
+     * comments. Most comments have no others inside, so the first alternative matches them faster.
+     */
     public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
 
-    /** First keywords of statements that never end a transaction themselves, so an error undoes all they did. */
+    /** First keywords of statements that can not end a transaction. An error undoes all that such a statement did. */
     private const REPEATABLE_KEYWORDS = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
 
     /** @throws \LogicException when the text can't be a statement */
@@ -51,13 +54,13 @@ final class SqlText
         }
     }
 
-    /** Whether the statement is a COPY to or from the client. */
+    /** Whether the statement is a COPY from or to the client. */
     public static function isCopy(string $sql): bool
     {
-        return self::copies($sql, 'FROM STDIN') || self::copies($sql, 'TO STDOUT');
+        return self::isCopyWith($sql, 'FROM STDIN') || self::isCopyWith($sql, 'TO STDOUT');
     }
 
-    /** Whether an error leaves nothing of the statement done, so that it may be sent again. In doubt returns false. */
+    /** Whether an error certainly undoes all that the statement did, so that the statement may be sent again. */
     public static function isRepeatable(string $sql): bool
     {
         return preg_match(
@@ -67,29 +70,33 @@ final class SqlText
     }
 
     /**
-     * @param string $ends FROM STDIN or TO STDOUT
+     * @param string $direction FROM STDIN or TO STDOUT
      *
-     * @throws \LogicException|MultipleStatementsException unless it is one such COPY, options aside
+     * @throws \LogicException when the statement is not a COPY in this direction
+     * @throws MultipleStatementsException when another statement follows
      */
-    public static function checkCopy(string $sql, string $ends): void
+    public static function checkCopy(string $sql, string $direction): void
     {
         self::check($sql);
-        if (!self::copies($sql, $ends)) {
-            throw new \LogicException(($ends === 'FROM STDIN' ? 'copyFrom()' : 'copyTo()') . " needs a COPY … {$ends}");
+        if (!self::isCopyWith($sql, $direction)) {
+            $method = $direction === 'FROM STDIN' ? 'copyFrom()' : 'copyTo()';
+            throw new \LogicException("{$method} needs a COPY … {$direction}");
         }
-        $second = self::second($sql);
+        $second = self::secondStatement($sql);
         if ($second !== null) {
             throw MultipleStatementsException::in(...$second);
         }
     }
 
     /**
-     * Returns the second statement, and its position in characters from 1; null when there is none. A routine's body in
-     * SQL (BEGIN ATOMIC … END) has semicolons too. So this is for text that the server reported as several statements.
+     * Returns the beginning of the second statement, and its position in characters from 1; null when there is none.
+     *
+     * Only for texts that the server has refused as several statements: the body of a routine (BEGIN ATOMIC … END) also
+     * has semicolons, which this method does not recognize.
      *
      * @return array{string, int}|null
      */
-    public static function second(string $sql): ?array
+    public static function secondStatement(string $sql): ?array
     {
         if (preg_match(self::TOKEN_PATTERN, $sql, $first) !== 1) {
             return null;
@@ -118,10 +125,10 @@ final class SqlText
         ];
     }
 
-    /** @param string $ends FROM STDIN or TO STDOUT */
-    private static function copies(string $sql, string $ends): bool
+    /** @param string $direction FROM STDIN or TO STDOUT */
+    private static function isCopyWith(string $sql, string $direction): bool
     {
-        $end = str_replace(' ', '\b' . self::BLANK . '++', $ends);
+        $end = str_replace(' ', '\b' . self::BLANK . '++', $direction);
 
         return preg_match('~' . self::COMMENT . '^' . self::BLANK . "*+COPY\b.*\b{$end}\b~is", $sql) === 1;
     }

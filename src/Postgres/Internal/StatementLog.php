@@ -6,10 +6,10 @@ namespace Spindle\Postgres\Internal;
 
 use Psr\Log\LoggerInterface;
 
-/** Logs what a connection does: with its number, the server's process and the statement, never with values. */
+/** Logs the steps of a connection, with its number, the server's process id and the statement, but without values. */
 final readonly class StatementLog
 {
-    /** Whether there is a logger. */
+    /** Whether a logger is configured. */
     public bool $isEnabled;
 
     public function __construct(private ?LoggerInterface $logger, private int $connection, private int $pid)
@@ -28,13 +28,13 @@ final readonly class StatementLog
     /**
      * Logs the outcome of a statement.
      *
-     * @param int $took nanoseconds; logged in seconds
+     * @param int $nanoseconds time for which the caller has waited; logged in seconds
      */
-    public function logOutcome(string $message, string $sql, int $took): void
+    public function logOutcome(string $message, string $sql, int $nanoseconds): void
     {
         $this->logger?->debug(
             $message,
-            ['connection' => $this->connection, 'pid' => $this->pid, 'sql' => $sql, 'took' => $took / 1e9],
+            ['connection' => $this->connection, 'pid' => $this->pid, 'sql' => $sql, 'took' => $nanoseconds / 1e9],
         );
     }
 }

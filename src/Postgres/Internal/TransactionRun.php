@@ -20,20 +20,23 @@ use Spindle\Postgres\TransactionAbortedException;
 use function Amp\async;
 use function Amp\delay;
 
-/** Runs a function in a transaction, or in a savepoint. */
+/** Runs a function in a transaction or in a savepoint, and streams rows in a transaction. */
 final class TransactionRun
 {
-    /** Seconds for pending rows when a stream is left, before the statement is stopped and its transaction undone. */
-    private const FETCH_TIMEOUT = 0.1;
+    /** Maximum seconds to read pending rows of an abandoned stream. After that, the statement is cancelled. */
+    private const DISCARD_ROWS_TIMEOUT = 0.1;
 
-    /** Seconds for a ROLLBACK. If the server hangs, the connection is closed, which rolls back too. */
+    /** Maximum seconds of a ROLLBACK. After that, the connection is closed, which also rolls back. */
     private const ROLLBACK_TIMEOUT = 5.0;
 
     /**
+     * Runs a function in a transaction, and repeats both after a deadlock or a serialization failure.
+     *
      * @template T
      *
-     * @param SessionLender                   $lender provides sessions without a transaction
+     * @param SessionLender $lender lends sessions that have no open transaction
      * @param \Closure(Transaction): T $work
+     * @param int $retries maximum number of repetitions
      *
      * @return T
      */
@@ -49,7 +52,7 @@ final class TransactionRun
         }
         $pause = null;
         for ($attempt = 1;; ++$attempt) {
-            $session = self::take($lender, $cancellation);
+            $session = self::acquire($lender, $cancellation);
             try {
                 return self::attempt($lender, $session, $work, $isolation, $cancellation);
             } catch (DeadlockException|SerializationFailureException $failure) {
@@ -57,7 +60,7 @@ final class TransactionRun
                     throw $failure;
                 }
             } finally {
-                self::giveBack($lender, $session, 'ROLLBACK');
+                self::release($lender, $session, 'ROLLBACK');
             }
             $pause ??= new Backoff(delay: 0.01, factor: 2.0, maxDelay: 1.0, jitter: 0.5);
             delay($pause->after($attempt), cancellation: $cancellation);
@@ -65,8 +68,8 @@ final class TransactionRun
     }
 
     /**
-     * Yields the rows of a statement in its own transaction, which is committed after the last row or when the loop is
-     * left.
+     * Yields the rows of a statement in its own transaction. The transaction is committed after the last row, or when
+     * the caller ends its loop earlier.
      *
      * @param list<mixed> $parameters
      *
@@ -79,7 +82,7 @@ final class TransactionRun
         array $parameters,
         ?Cancellation $cancellation,
     ): \Generator {
-        $session = self::take($lender, $cancellation);
+        $session = self::acquire($lender, $cancellation);
         try {
             $session->begin('BEGIN', $cancellation);
             yield from $session->stream($sql, $parameters, $cancellation);
@@ -88,13 +91,16 @@ final class TransactionRun
             self::rollBack($session);
             throw $failure;
         } finally {
-            self::giveBack($lender, $session, 'COMMIT');
+            self::release($lender, $session, 'COMMIT');
         }
     }
 
     /**
+     * Runs a function within a savepoint.
+     *
      * @template T
      *
+     * @param int $depth number of enclosing transactions
      * @param \Closure(Transaction): T $work
      *
      * @return T
@@ -102,47 +108,47 @@ final class TransactionRun
     public static function nested(SessionLender $lender, int $depth, \Closure $work, ?Cancellation $cancellation): mixed
     {
         $name = "spindle_{$depth}";
-        $session = $lender->take($cancellation);
-        $held = new ConnectionSession($session, isTransaction: true);
-        $isSet = $isOver = false;
+        $session = $lender->acquire($cancellation);
+        $transactionSession = new ConnectionSession($session, isTransaction: true);
+        $hasSavepoint = $isOver = false;
         try {
-            // A cancelled SAVEPOINT would leave nothing to roll back to, and the outer transaction would be lost.
+            // SAVEPOINT is not cancelled: without a savepoint, the whole transaction would have to be rolled back.
             $session->query("SAVEPOINT {$name}");
-            $isSet = true;
+            $hasSavepoint = true;
             $cancellation?->throwIfRequested();
-            $result = $work(new Transaction($held, $depth));
-            $held->finish();
-            $held->ensureNotEnded();
+            $result = $work(new Transaction($transactionSession, $depth));
+            $transactionSession->finish();
+            $transactionSession->ensureNotEnded();
             $session->settle();
             if ($session->isOpen() && $session->transactionStatus() === 'E') {
                 throw TransactionAbortedException::atCommit();
             }
             $cancellation?->throwIfRequested();
-            // A cancellation would leave open whether the savepoint was released.
+            // RELEASE is not cancelled: it would be unknown whether the savepoint still exists.
             $session->query("RELEASE SAVEPOINT {$name}");
             $isOver = true;
 
             return $result;
         } catch (\Throwable $failure) {
-            self::finishFailed($held);
-            if ($isSet) {
+            self::finishFailed($transactionSession);
+            if ($hasSavepoint) {
                 self::rollBackTo($session, $name);
             }
             $isOver = true;
             throw $failure;
         } finally {
-            $held->end();
-            if ($held->isEnded && $lender instanceof ConnectionSession) {
+            $transactionSession->end();
+            if ($transactionSession->isEnded && $lender instanceof ConnectionSession) {
                 $lender->isEnded = true;
             }
-            if ($isOver || !$isSet) {
-                $lender->give($session);
+            if ($isOver || !$hasSavepoint) {
+                $lender->release($session);
             } else {
                 // The fiber is being destroyed, so nothing may suspend here.
-                $lender->handOver($session);
+                $lender->detachFromFiber($session);
                 async(static function () use ($lender, $session, $name): void {
                     self::rollBackTo($session, $name);
-                    $lender->give($session);
+                    $lender->release($session);
                 })->ignore();
             }
         }
@@ -162,49 +168,49 @@ final class TransactionRun
         ?Isolation $isolation,
         ?Cancellation $cancellation,
     ): mixed {
-        $held = new ConnectionSession($session, isTransaction: true);
+        $transactionSession = new ConnectionSession($session, isTransaction: true);
         try {
             $session->begin(
                 'BEGIN' . ($isolation === null ? '' : " ISOLATION LEVEL {$isolation->value}"),
                 $cancellation,
             );
-            $result = $work(new Transaction($held, 0));
-            $held->finish();
-            $held->ensureNotEnded();
+            $result = $work(new Transaction($transactionSession, 0));
+            $transactionSession->finish();
+            $transactionSession->ensureNotEnded();
             $cancellation?->throwIfRequested();
             $session->settle();
             self::commit($session, $lender, $cancellation);
 
             return $result;
         } catch (\Throwable $failure) {
-            self::finishFailed($held);
+            self::finishFailed($transactionSession);
             self::rollBack($session);
             throw $failure;
         } finally {
-            $held->end();
+            $transactionSession->end();
         }
     }
 
-    private static function take(SessionLender $lender, ?Cancellation $cancellation): Session
+    private static function acquire(SessionLender $lender, ?Cancellation $cancellation): Session
     {
-        $session = $lender->take($cancellation);
+        $session = $lender->acquire($cancellation);
         if ($session->isOpen() && $session->inFlight() === 0 && $session->transactionStatus() !== 'I') {
-            $lender->give($session);
+            $lender->release($session);
             throw new \LogicException(
-                'A statement has begun a transaction on this connection, which this one would end. '
-                    . 'End it first, or use transaction() for both',
+                'A statement has begun a transaction on this connection, so transaction() can not begin another. '
+                    . 'End that transaction first, or use transaction() for it, too',
             );
         }
 
         return $session;
     }
 
-    private static function finishFailed(ConnectionSession $held): void
+    private static function finishFailed(ConnectionSession $transactionSession): void
     {
         try {
-            $held->finish();
+            $transactionSession->finish();
         } catch (\LogicException) {
-            // The function has failed, so a COPY that is still open is no second error.
+            // The function has failed already, so a COPY that is still open is not reported.
             return;
         }
     }
@@ -226,21 +232,23 @@ final class TransactionRun
     }
 
     /**
-     * Gives a session back. If its transaction is still open, the loop was left or the fiber is being destroyed. Then
-     * nothing may suspend here, so another fiber ends the transaction first.
+     * Releases the session of a transaction, after ending the transaction if it is still open.
+     *
+     * The transaction is still open when the caller has ended the loop over a stream, or when the fiber is being
+     * destroyed. Nothing may suspend then, so another fiber ends the transaction and releases the session.
      *
      * @param string $end COMMIT or ROLLBACK
      */
-    private static function giveBack(SessionLender $lender, Session $session, string $end): void
+    private static function release(SessionLender $lender, Session $session, string $end): void
     {
         if (
-            !$session->hasBegun()
+            $session->discardUnsentBegin()
             || $session->inFlight() === 0 && $session->transactionStatus() === 'I'
             || !$session->isOpen()
         ) {
-            $lender->give($session);
+            $lender->release($session);
         } else {
-            $lender->handOver($session);
+            $lender->detachFromFiber($session);
             async(self::endInBackground(...), $lender, $session, $end)->ignore();
         }
     }
@@ -249,7 +257,7 @@ final class TransactionRun
     {
         try {
             try {
-                $session->settle(new TimeoutCancellation(self::FETCH_TIMEOUT));
+                $session->settle(new TimeoutCancellation(self::DISCARD_ROWS_TIMEOUT));
             } catch (CancelledException) {
                 $session->stop();
                 $session->settle();
@@ -262,13 +270,13 @@ final class TransactionRun
         } catch (\Throwable) {
             $session->close();
         }
-        $lender->give($session);
+        $lender->release($session);
     }
 
-    /** Commits. A cancellation does not stop the server. It limits the wait for the answer. */
+    /** Commits. A cancellation does not stop the COMMIT on the server, but limits the wait for its answer. */
     private static function commit(Session $session, SessionLender $lender, ?Cancellation $cancellation): void
     {
-        if (!$session->hasBegun() && $session->isOpen()) {
+        if ($session->discardUnsentBegin() && $session->isOpen()) {
             return;
         }
         if ($session->transactionStatus() === 'E') {
@@ -288,15 +296,15 @@ final class TransactionRun
         }
     }
 
-    /** Rolls back. If that fails, the connection is closed, which ends the transaction too. */
+    /** Rolls back. If that fails, the connection is closed, which also ends the transaction. */
     private static function rollBack(Session $session): void
     {
         try {
             $session->settle();
-            if ($session->hasBegun() && $session->isOpen() && $session->transactionStatus() !== 'I') {
+            if (!$session->discardUnsentBegin() && $session->isOpen() && $session->transactionStatus() !== 'I') {
                 $session->query('ROLLBACK', [], new TimeoutCancellation(self::ROLLBACK_TIMEOUT));
                 if ($session->transactionStatus() !== 'I') {
-                    // A server that reports a transaction after ROLLBACK does not support transactions.
+                    // A transaction that is still open after ROLLBACK can not be ended in another way.
                     $session->close();
                 }
             }

@@ -10,7 +10,7 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\Fibers;
 
-/** Fibers that wait for the same thing, in the order of their arrival. */
+/** A queue of callers that are suspended until they are woken, in order of arrival. */
 final class WaitingCallers
 {
     /** @var array<int, Suspension<null>> */
@@ -19,11 +19,12 @@ final class WaitingCallers
     private int $last = 0;
 
     /**
-     * Suspends until it is the caller's turn.
+     * Suspends until the caller is woken.
      *
-     * @param \Closure(): void $decline called when the caller was interrupted by an exception out of the loop
+     * @param \Closure(): void $passWakeOn called when the caller was woken, but an exception from the event loop
+     *     interrupts it; wakes another caller, if that is necessary
      */
-    public function wait(?Cancellation $cancellation, \Closure $decline): void
+    public function wait(?Cancellation $cancellation, \Closure $passWakeOn): void
     {
         $id = ++$this->last;
         $suspension = $this->waiting[$id] = EventLoop::getSuspension();
@@ -39,7 +40,7 @@ final class WaitingCallers
             if (isset($this->waiting[$id])) {
                 unset($this->waiting[$id]);
             } elseif (!$interruption instanceof CancelledException) {
-                $decline();
+                $passWakeOn();
             }
 
             throw $interruption;
@@ -50,7 +51,7 @@ final class WaitingCallers
         }
     }
 
-    /** @return bool false when no fiber waits */
+    /** @return bool false when no caller is waiting */
     public function wakeFirst(): bool
     {
         $id = array_key_first($this->waiting);

@@ -16,14 +16,14 @@ final class ClusterException extends \RuntimeException implements SpindleExcepti
         parent::__construct($output === '' ? $message : "{$message}:\n{$output}", previous: $previous);
     }
 
-    /** @param list<string> $places directories that were searched */
-    public static function notFound(?int $version, array $places): self
+    /** @param list<string> $directories directories that were searched */
+    public static function notFound(?int $version, array $directories): self
     {
         $wanted = $version === null ? 'PostgreSQL' : "PostgreSQL {$version}";
         $package = $version === null ? 'postgresql' : "postgresql-{$version}";
 
         return new self("No {$wanted} server is installed: initdb and postgres are in none of "
-            . implode(', ', $places)
+            . implode(', ', $directories)
             . ". On Debian, install the package {$package}. "
             . 'Or give their directory: TemporaryClusterOptions(binaries: ...)');
     }

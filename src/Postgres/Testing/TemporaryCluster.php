@@ -80,7 +80,7 @@ final class TemporaryCluster
         TestServerSettings::check($settings, self::RESERVED_SETTINGS, 'cluster', 'postgresql.conf');
 
         return ClusterException::during(
-            static fn(): self => self::make($settings, $options ?? new TemporaryClusterOptions()),
+            static fn(): self => self::create($settings, $options ?? new TemporaryClusterOptions()),
         );
     }
 
@@ -173,14 +173,14 @@ final class TemporaryCluster
      * @throws ClusterException
      * @throws ServerException
      */
-    private static function make(array $settings, TemporaryClusterOptions $options): self
+    private static function create(array $settings, TemporaryClusterOptions $options): self
     {
         $binaries = Binaries::find($options->version, $options->binaries);
         $user = ServerUser::find();
         $directory = new PrivateDirectory('postgres');
         $guardian = new GuardianProcess(ClusterLeftovers::class, $directory->path);
         try {
-            $password = (new DataDirectory($directory, $user))->make($binaries, $settings, $options);
+            $password = (new DataDirectory($directory, $user))->create($binaries, $settings, $options);
             [$server, $port] = FreePort::take(
                 static fn(int $port): array
                     => [self::startServer($directory->path, $port, $user, $binaries, $options->timeout), $port],

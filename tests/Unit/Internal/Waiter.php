@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Internal;
 
-use Spindle\Postgres\Internal\OneWaiter;
+use Spindle\Postgres\Internal\SuspendsOneCaller;
 
 final class Waiter
 {
-    use OneWaiter;
+    use SuspendsOneCaller;
 }

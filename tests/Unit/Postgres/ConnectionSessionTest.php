@@ -30,9 +30,9 @@ final class ConnectionSessionTest extends TestCase
         ini_set('error_log', $file);
         try {
             $nested = async(static function () use ($held, $session): void {
-                $held->take(null);
+                $held->acquire(null);
                 delay(15);
-                $held->give($session);
+                $held->release($session);
             });
             delay(0);
             $waiting = async(static fn(): int => $held->query('SELECT 1', [], null)->affected);

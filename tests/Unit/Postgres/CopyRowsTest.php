@@ -152,7 +152,7 @@ final class CopyRowsTest extends TestCase
                 iterator_to_array($rows);
                 self::fail('Not refused: ' . json_encode($input));
             } catch (\LogicException $thrown) {
-                self::assertStringContainsString('must be all strings or all arrays', $thrown->getMessage());
+                self::assertStringContainsString('must be either all strings or all arrays', $thrown->getMessage());
             }
         }
     }

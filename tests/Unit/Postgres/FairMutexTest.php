@@ -16,44 +16,44 @@ final class FairMutexTest extends TestCase
 {
     public function testItIsTakenInTheOrderOfComing(): void
     {
-        $turn = new FairMutex('It is taken');
-        $turn->acquire();
+        $mutex = new FairMutex('It is taken');
+        $mutex->acquire();
         $order = [];
         $futures = [];
         foreach (range(1, 10) as $i) {
-            $futures[] = Async::run(static function () use ($turn, $i, &$order): void {
-                $turn->acquire();
+            $futures[] = Async::run(static function () use ($mutex, $i, &$order): void {
+                $mutex->acquire();
                 $order[] = $i;
                 delay(0);
-                $turn->release();
+                $mutex->release();
             });
         }
         delay(0);
-        $turn->release();
-        self::assertTrue($turn->isLocked, 'it goes from one to the next');
+        $mutex->release();
+        self::assertTrue($mutex->isLocked, 'it goes from one to the next');
         foreach ($futures as $future) {
             $future->await();
         }
 
         self::assertSame(range(1, 10), $order);
-        self::assertFalse($turn->isLocked);
+        self::assertFalse($mutex->isLocked);
     }
 
     public function testANewcomerWaitsWhileTheMutexIsPassedOn(): void
     {
-        $turn = new FairMutex('It is taken');
-        $turn->acquire();
+        $mutex = new FairMutex('It is taken');
+        $mutex->acquire();
         $order = [];
-        $first = Async::run(static function () use ($turn, &$order): void {
-            $turn->acquire();
+        $first = Async::run(static function () use ($mutex, &$order): void {
+            $mutex->acquire();
             $order[] = 'who waited';
-            $turn->release();
+            $mutex->release();
         });
         delay(0);
-        $turn->release();
-        $turn->acquire();
+        $mutex->release();
+        $mutex->acquire();
         $order[] = 'who came later';
-        $turn->release();
+        $mutex->release();
         $first->await();
 
         self::assertSame(['who waited', 'who came later'], $order);
@@ -61,69 +61,69 @@ final class FairMutexTest extends TestCase
 
     public function testAFiberThatWaitsForItselfFails(): void
     {
-        $turn = new FairMutex('The connection is busy');
+        $mutex = new FairMutex('The connection is busy');
         $places = [
             static fn(\Closure $work): mixed => $work(),
             self::inAFiber(...),
         ];
         foreach ($places as $where) {
-            $where(static function () use ($turn): void {
-                $turn->acquire();
+            $where(static function () use ($mutex): void {
+                $mutex->acquire();
                 try {
-                    $turn->acquire();
+                    $mutex->acquire();
                     self::fail('It waits');
                 } catch (\LogicException $thrown) {
                     self::assertSame('The connection is busy: this fiber would wait for itself', $thrown->getMessage());
                 }
-                $turn->release();
+                $mutex->release();
             });
         }
-        self::assertFalse($turn->isLocked);
+        self::assertFalse($mutex->isLocked);
     }
 
     public function testAFiberThatHandedItOverMayWaitForIt(): void
     {
-        $turn = new FairMutex('It is taken');
-        $turn->acquire();
-        $turn->handOver();
-        $other = Async::run(static fn() => $turn->release());
-        $turn->acquire();
-        $turn->release();
+        $mutex = new FairMutex('It is taken');
+        $mutex->acquire();
+        $mutex->forgetHolder();
+        $other = Async::run(static fn() => $mutex->release());
+        $mutex->acquire();
+        $mutex->release();
         $other->await();
 
-        self::assertFalse($turn->isLocked);
+        self::assertFalse($mutex->isLocked);
     }
 
     public function testACancelledWaiterLosesNoOtherTurn(): void
     {
-        $turn = new FairMutex('It is taken');
-        $turn->acquire();
+        $mutex = new FairMutex('It is taken');
+        $mutex->acquire();
         $source = new DeferredCancellation();
-        $cancelled = Async::run(static fn() => $turn->acquire($source->getCancellation()));
-        $next = Async::run(static fn() => $turn->acquire());
+        $cancelled = Async::run(static fn() => $mutex->acquire($source->getCancellation()));
+        $next = Async::run(static fn() => $mutex->acquire());
         delay(0);
         $source->cancel();
         $this->expectException(CancelledException::class);
         try {
             $cancelled->await();
         } finally {
-            $turn->release();
+            $mutex->release();
             $next->await();
-            $turn->release();
-            self::assertFalse($turn->isLocked);
+            $mutex->release();
+            self::assertFalse($mutex->isLocked);
         }
     }
 
     public function testACallThatIsCancelledBeforehandTakesNoConnection(): void
     {
-        $turn = new FairMutex('It is taken');
+        $mutex = new FairMutex('It is taken');
         $source = new DeferredCancellation();
         $source->cancel();
         try {
-            $turn->acquire($source->getCancellation());
+            $mutex->acquire($source->getCancellation());
             self::fail('It is taken');
         } catch (CancelledException) {
-            self::assertFalse($turn->isLocked);
+            self::assertFalse($mutex->isLocked);
         }
     }
 

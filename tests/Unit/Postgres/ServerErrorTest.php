@@ -127,7 +127,7 @@ final class ServerErrorTest extends TestCase
     public function testValuesAreHiddenInTheMessage(string $message, array $values, string $shown): void
     {
         self::assertSame($shown, (new ServerError(['M' => $message], $values))->message());
-        self::assertSame($shown, (new ServerError(['M' => $message]))->hiding($values)->message());
+        self::assertSame($shown, (new ServerError(['M' => $message]))->hidingValues($values)->message());
     }
 
     public function testALongFieldIsCutAndShowsNoValue(): void
@@ -138,7 +138,7 @@ final class ServerErrorTest extends TestCase
         self::assertSame(1, preg_match('//u', (string) $error->field('D')));
         self::assertSame(
             'Bad: $2',
-            $error->hiding(QuotedValues::of(
+            $error->hidingValues(QuotedValues::of(
                 new Types(),
                 [25, 25],
                 ['other', $secret],
@@ -147,7 +147,9 @@ final class ServerErrorTest extends TestCase
         );
         self::assertSame(
             'Bad: $1',
-            $error->hiding(QuotedValues::of(new Types(), [1009], [[$secret]], (string) $error->field('M')))->message(),
+            $error->hidingValues(
+                QuotedValues::of(new Types(), [1009], [[$secret]], (string) $error->field('M')),
+            )->message(),
         );
 
         self::assertSame(

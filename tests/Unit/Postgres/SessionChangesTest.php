@@ -99,7 +99,7 @@ final class SessionChangesTest extends TestCase
     #[DataProvider('meanings')]
     public function testWhatMayChangeTheMeaningOfOtherStatementsIsKnown(string $sql, bool $does): void
     {
-        self::assertSame($does, SessionChanges::changesMeaning($sql));
+        self::assertSame($does, SessionChanges::mayChangeMeaning($sql));
     }
 
     public function testALongStatementsMeaningIsLookedAtInReasonableTime(): void
@@ -112,7 +112,7 @@ final class SessionChangesTest extends TestCase
             'SET ' . str_repeat('a.', 500_000),
             str_repeat("set_config('a.b', ", 100_000),
         ] as $sql) {
-            SessionChanges::changesMeaning($sql);
+            SessionChanges::mayChangeMeaning($sql);
         }
 
         self::assertLessThan(5.0, (hrtime(true) - $begun) / 1e9);
@@ -175,26 +175,26 @@ final class SessionChangesTest extends TestCase
     {
         $changes = new SessionChanges([]);
         self::assertFalse($changes->hasChanges());
-        $changes->note('SET a = 1');
-        self::assertSame([true, false], [$changes->hasChanges(), $changes->concernPrepared()]);
-        $changes->note('PREPARE a AS SELECT 1');
-        self::assertSame([true, true], [$changes->hasChanges(), $changes->concernPrepared()]);
-        $changes->note('SET a = 1');
-        self::assertTrue($changes->concernPrepared(), 'still');
-        $changes->forget();
-        self::assertSame([false, false], [$changes->hasChanges(), $changes->concernPrepared()]);
-        $changes->note();
-        self::assertSame([true, false], [$changes->hasChanges(), $changes->concernPrepared()]);
+        $changes->record('SET a = 1');
+        self::assertSame([true, false], [$changes->hasChanges(), $changes->mayHaveChangedPrepared()]);
+        $changes->record('PREPARE a AS SELECT 1');
+        self::assertSame([true, true], [$changes->hasChanges(), $changes->mayHaveChangedPrepared()]);
+        $changes->record('SET a = 1');
+        self::assertTrue($changes->mayHaveChangedPrepared(), 'still');
+        $changes->clear();
+        self::assertSame([false, false], [$changes->hasChanges(), $changes->mayHaveChangedPrepared()]);
+        $changes->record();
+        self::assertSame([true, false], [$changes->hasChanges(), $changes->mayHaveChangedPrepared()]);
     }
 
     public function testTheUndoSetsTheSessionUpAgainAndSparesPreparedStatements(): void
     {
         $changes = new SessionChanges(["SELECT set_config('a', 'b', false)"]);
-        $changes->note('SET a = 1');
+        $changes->record('SET a = 1');
         self::assertStringContainsString('RESET ALL', $changes->undo());
         self::assertStringEndsWith("; SELECT set_config('a', 'b', false)", $changes->undo());
         self::assertDoesNotMatchRegularExpression('/DEALLOCATE|DISCARD ALL|DISCARD PLANS/', $changes->undo());
-        $changes->note('DEALLOCATE ALL');
+        $changes->record('DEALLOCATE ALL');
         self::assertStringContainsString('DEALLOCATE ALL', $changes->undo());
     }
 }

@@ -9,7 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Native\BusyTime;
 use Spindle\Postgres\Internal\Native\ServerTime;
-use Spindle\Postgres\Internal\Pool\Counts;
+use Spindle\Postgres\Internal\Pool\PoolCounters;
 use Spindle\Postgres\Internal\Pool\ShortStatements;
 use Spindle\Postgres\Internal\Pool\TransientFailures;
 use Spindle\Postgres\Internal\SqlText;
@@ -23,7 +23,7 @@ final class ShortStatementsTest extends TestCase
         self::assertNull($statements->find('SELECT 1'));
         $statements->learn('SELECT 1', ServerTime::SHORT_NANOSECONDS);
 
-        self::assertTrue($statements->find('SELECT 1')?->shares);
+        self::assertTrue($statements->find('SELECT 1')?->mayShare);
         self::assertNull($statements->find('SELECT 2'));
     }
 
@@ -44,11 +44,11 @@ final class ShortStatementsTest extends TestCase
         $statements->learn('SELECT 1', 0);
         $statements->learn('SELECT 1', 50_000_000);
         for ($i = 0; $i < 50; ++$i) {
-            self::assertFalse($statements->find('SELECT 1')?->shares, "after {$i} short executions");
+            self::assertFalse($statements->find('SELECT 1')?->mayShare, "after {$i} short executions");
             $statements->learn('SELECT 1', -1);
             $statements->learn('SELECT 1', 0);
         }
-        self::assertTrue($statements->find('SELECT 1')?->shares);
+        self::assertTrue($statements->find('SELECT 1')?->mayShare);
     }
 
     public function testOneThatIsSlowForOnceSharesOnAndOneThatIsSlowAgainDoesNot(): void
@@ -56,15 +56,15 @@ final class ShortStatementsTest extends TestCase
         $statements = new ShortStatements();
         $statements->learn('SELECT 1', 0);
         $statements->learn('SELECT 1', 4 * ServerTime::SHORT_NANOSECONDS);
-        self::assertTrue($statements->find('SELECT 1')?->shares);
+        self::assertTrue($statements->find('SELECT 1')?->mayShare);
         for ($i = 0; $i < 12; ++$i) {
             $statements->learn('SELECT 1', 4 * ServerTime::SHORT_NANOSECONDS);
         }
-        self::assertFalse($statements->find('SELECT 1')?->shares);
+        self::assertFalse($statements->find('SELECT 1')?->mayShare);
         for ($i = 0; $i < 4; ++$i) {
             $statements->learn('SELECT 1', 0);
         }
-        self::assertTrue($statements->find('SELECT 1')?->shares);
+        self::assertTrue($statements->find('SELECT 1')?->mayShare);
     }
 
     public function testAnUnknownDurationChangesNothing(): void
@@ -137,7 +137,7 @@ final class ShortStatementsTest extends TestCase
         for ($i = 0; $i < 100; ++$i) {
             $statements->learn($sql, 0);
         }
-        self::assertSame([$isPlain, $shares], [$statements->find($sql)?->isPlain, $statements->find($sql)?->shares]);
+        self::assertSame([$isPlain, $shares], [$statements->find($sql)?->isPlain, $statements->find($sql)?->mayShare]);
     }
 
     public function testWhatIsRememberedIsBounded(): void
@@ -148,7 +148,7 @@ final class ShortStatementsTest extends TestCase
             $statements->learn("SELECT {$i}", 0);
         }
         self::assertLessThan(2 << 20, memory_get_usage() - $before);
-        self::assertTrue($statements->find('SELECT 99999')?->shares);
+        self::assertTrue($statements->find('SELECT 99999')?->mayShare);
     }
 
     public function testAStatementIsTimedWithoutTheRoundTrip(): void
@@ -202,16 +202,16 @@ final class ShortStatementsTest extends TestCase
 
     public function testTimesOfWaitingAreCountedByTheirBounds(): void
     {
-        $counts = new Counts();
+        $counts = new PoolCounters();
         foreach ([0.0, 0.001, 0.0011, 0.3, 5.0, 5.1, 1e9] as $seconds) {
-            $counts->waited($seconds);
+            $counts->countWait($seconds);
         }
 
         self::assertSame(
             [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0],
-            array_map(floatval(...), \array_slice(array_keys($counts->waited), 0, -1)),
+            array_map(floatval(...), \array_slice(array_keys($counts->waitHistogram), 0, -1)),
         );
-        self::assertSame([2, 1, 0, 0, 0, 1, 0, 1, 2], array_values($counts->waited));
+        self::assertSame([2, 1, 0, 0, 0, 1, 0, 1, 2], array_values($counts->waitHistogram));
     }
 
     public function testOnlyFailuresThatPassByThemselvesAreWaitedFor(): void
@@ -225,10 +225,10 @@ final class ShortStatementsTest extends TestCase
         ] as $state => $passes) {
             self::assertSame(
                 $passes,
-                TransientFailures::of(ConnectionFailedException::everywhere(['a reason'], (string) $state)),
+                TransientFailures::includes(ConnectionFailedException::everywhere(['a reason'], (string) $state)),
             );
         }
-        self::assertTrue(TransientFailures::of(ConnectionFailedException::everywhere(['refused'])));
-        self::assertFalse(TransientFailures::of(new \RuntimeException()));
+        self::assertTrue(TransientFailures::includes(ConnectionFailedException::everywhere(['refused'])));
+        self::assertFalse(TransientFailures::includes(new \RuntimeException()));
     }
 }

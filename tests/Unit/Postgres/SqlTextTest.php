@@ -39,7 +39,7 @@ final class SqlTextTest extends TestCase
     #[DataProvider('several')]
     public function testTheSecondStatementIsFoundWithItsPosition(string $sql, string $second): void
     {
-        self::assertSame([$second, (int) mb_strrpos($sql, $second) + 1], SqlText::second($sql));
+        self::assertSame([$second, (int) mb_strrpos($sql, $second) + 1], SqlText::secondStatement($sql));
     }
 
     /** @return iterable<string, array{string}> */
@@ -67,7 +67,7 @@ final class SqlTextTest extends TestCase
     #[DataProvider('one')]
     public function testOneStatementHasNoSecond(string $sql): void
     {
-        self::assertNull(SqlText::second($sql));
+        self::assertNull(SqlText::secondStatement($sql));
     }
 
     public function testACopyIsKnownWhateverIsBetweenItsWords(): void
@@ -132,17 +132,17 @@ final class SqlTextTest extends TestCase
 
     public function testThePositionCountsCharacters(): void
     {
-        self::assertSame(['SELECT 2', 14], SqlText::second("SELECT 'ä😀'; SELECT 2"));
+        self::assertSame(['SELECT 2', 14], SqlText::secondStatement("SELECT 'ä😀'; SELECT 2"));
     }
 
     public function testALongStatementIsNamedByItsBeginning(): void
     {
         self::assertSame(
             ['SELECT ' . str_repeat('x', 53) . '…', 11],
-            SqlText::second('SELECT 1; SELECT ' . str_repeat('x', 100)),
+            SqlText::secondStatement('SELECT 1; SELECT ' . str_repeat('x', 100)),
         );
         foreach (['', 'x', 'xx', 'xxx'] as $before) {
-            $second = (string) (SqlText::second("SELECT 1; {$before}" . str_repeat('😀', 100))[0] ?? null);
+            $second = (string) (SqlText::secondStatement("SELECT 1; {$before}" . str_repeat('😀', 100))[0] ?? null);
             self::assertMatchesRegularExpression("/^{$before}😀{10,20}…$/u", $second);
         }
     }
@@ -151,12 +151,12 @@ final class SqlTextTest extends TestCase
     {
         $long = str_repeat("'a;b' \"c;d\" \$\$;\$\$ /* ; */ -- ;\n", 50_000);
 
-        self::assertNull(SqlText::second("SELECT {$long}"));
-        self::assertSame('SELECT 2', SqlText::second("SELECT {$long}; SELECT 2")[0] ?? null);
+        self::assertNull(SqlText::secondStatement("SELECT {$long}"));
+        self::assertSame('SELECT 2', SqlText::secondStatement("SELECT {$long}; SELECT 2")[0] ?? null);
         self::assertSame(
             'SELECT 2',
-            SqlText::second("SELECT '" . str_repeat("x''", 100_000) . "'; SELECT 2")[0] ?? null,
+            SqlText::secondStatement("SELECT '" . str_repeat("x''", 100_000) . "'; SELECT 2")[0] ?? null,
         );
-        self::assertNull(SqlText::second('SELECT ' . str_repeat('/*', 200) . ';' . str_repeat('*/', 200)));
+        self::assertNull(SqlText::secondStatement('SELECT ' . str_repeat('/*', 200) . ';' . str_repeat('*/', 200)));
     }
 }

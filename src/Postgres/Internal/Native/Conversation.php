@@ -220,7 +220,7 @@ final class Conversation
             throw ProtocolException::unexpected('C', $payload === '' ? 'without a tag' : 'twice');
         }
         $exchange->tag = substr($payload, 0, -1);
-        $exchange->transactionEnds?->see($exchange->tag);
+        $exchange->endDetector?->recordTag($exchange->tag);
         if ($exchange->begins) {
             $exchange->begins = $exchange->bound = false;
         } else {

@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Native;
 
 use Spindle\Postgres\Internal\Columns;
-use Spindle\Postgres\Internal\OneWaiter;
 use Spindle\Postgres\Internal\Rows;
 use Spindle\Postgres\Internal\ServerError;
-use Spindle\Postgres\Internal\TransactionEnds;
+use Spindle\Postgres\Internal\SuspendsOneCaller;
+use Spindle\Postgres\Internal\TransactionEndDetector;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
@@ -16,7 +16,7 @@ use Spindle\Postgres\ResultTooLargeException;
 /** Messages that were sent up to one Sync, and their outcome. Rows stay in the messages in which they came. */
 final class Exchange implements Rows
 {
-    use OneWaiter;
+    use SuspendsOneCaller;
 
     /** @var list<string> whole messages with rows, padded: {@see MessageReader::rowMessages()} */
     public array $chunks = [];
@@ -69,12 +69,12 @@ final class Exchange implements Rows
     public string $status = '';
 
     /** Nanoseconds that the server took; negative when unknown. */
-    public int $took = -1;
+    public int $nanoseconds = -1;
 
     /** Nanoseconds of work that count for its connection in a pool; negative when they do not count (any more). */
     public int $cost = -1;
 
-    /** Whether {@see $took} is needed. */
+    /** Whether {@see $nanoseconds} is needed. */
     public bool $isTimed = true;
 
     /** Columns of the statement, if they were known when it was sent. */
@@ -110,7 +110,7 @@ final class Exchange implements Rows
     public bool $isStoppedByMistake = false;
 
     /** Records the tags of a script's commands. */
-    public ?TransactionEnds $transactionEnds = null;
+    public ?TransactionEndDetector $endDetector = null;
 
     /** Generation of {@see PreparedStatements} in which the exchange was sent. */
     public ?int $generation = null;

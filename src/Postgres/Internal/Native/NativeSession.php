@@ -12,7 +12,7 @@ use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\Internal\StatementLog;
-use Spindle\Postgres\Internal\TransactionEnds;
+use Spindle\Postgres\Internal\TransactionEndDetector;
 use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
@@ -31,12 +31,12 @@ final class NativeSession implements Session
     /** How often a statement is sent again because the prepared one was out of date. */
     private const MAX_RETRIES = 3;
 
-    /** Whether execution times are measured for {@see took()}, which takes some time itself. */
+    /** Whether execution times are measured for {@see lastQueryNanoseconds()}, which takes some time itself. */
     public bool $isTimed = false;
 
     private int $portals = 0;
 
-    private int $took = 0;
+    private int $lastQueryNanoseconds = 0;
 
     private string $tag = '';
 
@@ -132,7 +132,7 @@ final class NativeSession implements Session
         if ($exchange->failure !== null) {
             throw $exchange->failure;
         }
-        $this->took = $exchange->took;
+        $this->lastQueryNanoseconds = $exchange->nanoseconds;
         $this->tag = $exchange->tag;
         if ($exchange->error !== null || $exchange->copy !== '') {
             $this->ensureAgain($sql, [], $parameters, $exchange, 1);
@@ -185,7 +185,7 @@ final class NativeSession implements Session
             $statement = $this->statements->find($sql) ?? $this->prepare($sql, $cancellation);
             $this->log->log('Streaming', $sql);
             if ($statement->changesSession && SessionChanges::mayChangeSession($sql)) {
-                $this->changes->note($sql);
+                $this->changes->record($sql);
             }
             $exchange = $portal->exchange();
             $exchange->onSent = $this->onSent($sql, $statement->changesSession);
@@ -228,25 +228,28 @@ final class NativeSession implements Session
         SqlText::checkCopy($sql, 'TO STDOUT');
         $cancellation?->throwIfRequested();
         if (SessionChanges::mayChangeSession($sql)) {
-            $this->changes->note($sql);
+            $this->changes->record($sql);
         }
         $this->log->log('Copying', $sql);
         $this->sendBegin($cancellation);
         try {
             yield from (new Copies($this->pipeline))->out($sql, $cancellation);
         } finally {
-            if (SessionChanges::changesMeaning($sql)) {
+            if (SessionChanges::mayChangeMeaning($sql)) {
                 $this->endGeneration();
             }
         }
     }
 
-    public function script(string $sql, ?Cancellation $cancellation = null, ?TransactionEnds $ends = null): void
-    {
+    public function script(
+        string $sql,
+        ?Cancellation $cancellation = null,
+        ?TransactionEndDetector $endDetector = null,
+    ): void {
         SqlText::check($sql);
         $cancellation?->throwIfRequested();
-        $this->changes->note($sql);
-        $this->runScript($sql, true, $cancellation, $ends);
+        $this->changes->record($sql);
+        $this->runScript($sql, true, $cancellation, $endDetector);
     }
 
     /** Sends a pending BEGIN with a Sync. Without the Sync, the server would skip the next query if BEGIN fails. */
@@ -265,14 +268,14 @@ final class NativeSession implements Session
         string $sql,
         bool $meansElse,
         ?Cancellation $cancellation,
-        ?TransactionEnds $ends = null,
+        ?TransactionEndDetector $endDetector = null,
     ): void {
         $this->log->log('Executing a script', $sql);
         $startedAt = hrtime(true);
         $this->sendBegin($cancellation);
         $exchange = new Exchange(extended: false);
         $exchange->mustNotRepeat = true;
-        $exchange->transactionEnds = $ends;
+        $exchange->endDetector = $endDetector;
         if ($meansElse) {
             $exchange->onSent = $this->startGeneration(...);
         }
@@ -298,7 +301,7 @@ final class NativeSession implements Session
         if ($exchange->error !== null) {
             throw QueryException::of($exchange->error, $sql);
         }
-        if (SessionChanges::concernsPrepared($sql)) {
+        if (SessionChanges::mayChangePrepared($sql)) {
             $this->statements->forgetAll();
         }
     }
@@ -349,12 +352,12 @@ final class NativeSession implements Session
             . FrontendMessages::EXECUTE;
     }
 
-    public function hasBegun(): bool
+    public function discardUnsentBegin(): bool
     {
-        $hasBegun = $this->pipeline->begin === '';
+        $isUnsent = $this->pipeline->begin !== '';
         $this->pipeline->begin = '';
 
-        return $hasBegun;
+        return $isUnsent;
     }
 
     public function commandTag(): string
@@ -362,9 +365,9 @@ final class NativeSession implements Session
         return $this->tag;
     }
 
-    public function took(): int
+    public function lastQueryNanoseconds(): int
     {
-        return $this->took;
+        return $this->lastQueryNanoseconds;
     }
 
     public function ping(?Cancellation $cancellation = null): void
@@ -382,7 +385,7 @@ final class NativeSession implements Session
 
     public function noteChange(): void
     {
-        $this->changes->note();
+        $this->changes->record();
     }
 
     public function reset(): void
@@ -392,11 +395,11 @@ final class NativeSession implements Session
             $this->query('ROLLBACK');
         }
         if ($this->changes->hasChanges()) {
-            $this->runScript($this->changes->undo(), $this->changes->concernMeaning(), null);
-            if ($this->changes->concernPrepared()) {
+            $this->runScript($this->changes->undo(), $this->changes->mayHaveChangedMeaning(), null);
+            if ($this->changes->mayHaveChangedPrepared()) {
                 $this->statements->forgetAll();
             }
-            $this->changes->forget();
+            $this->changes->clear();
         }
     }
 
@@ -468,7 +471,7 @@ final class NativeSession implements Session
                 $statement = $this->prepare($sql, $cancellation);
             }
             if (($statement === null || $statement->changesSession) && SessionChanges::mayChangeSession($sql)) {
-                $this->changes->note($sql);
+                $this->changes->record($sql);
             }
             if ($statement === null) {
                 $name = $this->statements->name($sql);
@@ -484,8 +487,8 @@ final class NativeSession implements Session
                     continue;
                 }
             }
-            $this->took = $exchange->took;
-            $exchange->took = hrtime(true) - $startedAt; // a log needs the time that the caller waited
+            $this->lastQueryNanoseconds = $exchange->nanoseconds;
+            $exchange->nanoseconds = hrtime(true) - $startedAt; // a log needs the time that the caller waited
             $this->tag = $exchange->tag;
             if ($exchange->tag === 'ROLLBACK') {
                 // A COMMIT that the server turned into a rollback has this tag too.
@@ -496,7 +499,7 @@ final class NativeSession implements Session
                 $this->statements->forgetAll();
             }
             if ($exchange->error === null && $exchange->copy === '') {
-                $this->log->logOutcome("Done: {$exchange->tag}, {$exchange->rows} rows", $sql, $exchange->took);
+                $this->log->logOutcome("Done: {$exchange->tag}, {$exchange->rows} rows", $sql, $exchange->nanoseconds);
 
                 return self::rows($exchange, $statement?->columns);
             }
@@ -603,7 +606,7 @@ final class NativeSession implements Session
      */
     private function onSent(string $sql, bool $mayChange): ?\Closure
     {
-        if ($mayChange && SessionChanges::changesMeaning($sql)) {
+        if ($mayChange && SessionChanges::mayChangeMeaning($sql)) {
             return $this->startGeneration(...);
         }
 
@@ -730,7 +733,7 @@ final class NativeSession implements Session
         if ($exchange->parameters !== null && \count($exchange->parameters) !== \count($parameters)) {
             throw InvalidParameterException::count(\count($parameters), \count($exchange->parameters));
         }
-        $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->took);
+        $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->nanoseconds);
         $types = $exchange->parameters ?? $types;
         $isStale = $this->forgetStale($sql, $exchange, $attempt) && $attempt <= self::MAX_RETRIES;
         // No limit applies if a cancel request for another statement, or one of postpone(), stopped this statement.
@@ -747,7 +750,7 @@ final class NativeSession implements Session
         if ($exchange->error === null || $exchange->bound || !$exchange->error->isStale()) {
             return false;
         }
-        $isOfAnother = $exchange->error->concernsName();
+        $isOfAnother = $exchange->error->concernsStatementName();
         $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);
         if ($attempt > 1 && $isOfAnother) {
             $this->statements->disable();
@@ -768,14 +771,14 @@ final class NativeSession implements Session
         #[\SensitiveParameter]
         array $parameters,
     ): QueryException|MultipleStatementsException {
-        $error = $error->hiding(QuotedValues::of(
+        $error = $error->hidingValues(QuotedValues::of(
             $this->preparation->types,
             $types,
             $parameters,
             $error->field('M') ?? '',
         ));
         $second = $error->sqlState() === '42601' && str_contains((string) $error->field('R'), 'exec_parse_message')
-            ? SqlText::second($sql)
+            ? SqlText::secondStatement($sql)
             : null;
 
         return $second === null ? QueryException::of($error, $sql) : MultipleStatementsException::in(...$second);

@@ -614,14 +614,14 @@ final class Pipeline
     {
         $took = $this->serverTime->answered($head, $count, $this->lastActivity);
         if ($count === 1) {
-            $answered[0]->took = $took;
+            $answered[0]->nanoseconds = $took;
 
             return;
         }
         $isSlow = $took > ServerTime::SHORT_NANOSECONDS;
         foreach ($answered as $index => $exchange) {
             // When several were slow together, all of the time counts for the first one: the others waited for it.
-            $exchange->took = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);
+            $exchange->nanoseconds = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);
         }
     }
 

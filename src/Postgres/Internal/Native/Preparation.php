@@ -95,7 +95,7 @@ final readonly class Preparation
             $parameters,
             $columns,
             $this->types,
-            SessionChanges::mayChangeSession($sql) || SessionChanges::changesMeaning($sql),
+            SessionChanges::mayChangeSession($sql) || SessionChanges::mayChangeMeaning($sql),
             !SqlText::isRepeatable($sql),
         );
         if (!$isKept) {
@@ -114,7 +114,7 @@ final readonly class Preparation
      */
     private function loadTypes(array $oids, #[\SensitiveParameter] Exchange $of, ?Cancellation $cancellation): bool
     {
-        $unknown = $this->types->unknown($oids);
+        $unknown = $this->types->notLoaded($oids);
         if ($unknown === []) {
             return true;
         }
@@ -122,7 +122,7 @@ final readonly class Preparation
             return false;
         }
         for ($attempt = 1;; ++$attempt) {
-            $exchange = $this->executeTexts('', Types::QUERY, ['{' . implode(',', $unknown) . '}'], $cancellation);
+            $exchange = $this->executeTexts('', Types::LOAD_QUERY, ['{' . implode(',', $unknown) . '}'], $cancellation);
             if ($exchange->error === null) {
                 break;
             }
@@ -130,7 +130,7 @@ final readonly class Preparation
                 return false;
             }
             if ($exchange->status !== 'I' || !$exchange->isStoppedByMistake || $attempt === self::MAX_ATTEMPTS) {
-                throw QueryException::of($exchange->error, Types::QUERY);
+                throw QueryException::of($exchange->error, Types::LOAD_QUERY);
             }
         }
         $names = $exchange->description[0]

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pgsql;
 
 use PgSql\Result;
-use Spindle\Postgres\Internal\OneWaiter;
 use Spindle\Postgres\Internal\ServerError;
-use Spindle\Postgres\Internal\TransactionEnds;
+use Spindle\Postgres\Internal\SuspendsOneCaller;
+use Spindle\Postgres\Internal\TransactionEndDetector;
 
 /** A request that was sent at once, and its outcome. */
 final class Call
 {
-    use OneWaiter;
+    use SuspendsOneCaller;
 
     /** Result of the last completed statement. */
     public ?Result $result = null;
@@ -35,7 +35,7 @@ final class Call
     public bool $interrupted = false;
 
     /** Records the tags of a script's commands. */
-    public ?TransactionEnds $transactionEnds = null;
+    public ?TransactionEndDetector $endDetector = null;
 
     public bool $done = false;
 
@@ -43,7 +43,7 @@ final class Call
     public int $since = 0;
 
     /** Nanoseconds until the request was done. */
-    public int $took = 0;
+    public int $nanoseconds = 0;
 
     /** Whether the caller left, so that the server should stop the request. */
     public bool $cancelled = false;

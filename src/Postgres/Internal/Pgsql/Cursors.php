@@ -115,7 +115,7 @@ final class Cursors
             );
         }
         $columns = $this->preparation->columns($call->result, $cancellation);
-        $rows = new ResultRows($call->result, $this->limits, $call->took, isWhole: false);
+        $rows = new ResultRows($call->result, $this->limits, $call->nanoseconds, isWhole: false);
         if ($rows->count < $count) {
             $this->handle->command("CLOSE {$name}", $cancellation);
             unset($this->types[$name]);
@@ -124,7 +124,7 @@ final class Cursors
         $next = (int) min(
             self::MAX_ROWS,
             self::FETCH_BYTES / $rows->averageSize(),
-            self::FETCH_NANOSECONDS * $count / max(1, $call->took),
+            self::FETCH_NANOSECONDS * $count / max(1, $call->nanoseconds),
         );
 
         return [new Result($columns, $rows, $rows->count, $rows->count), max(1, $next)];

@@ -141,7 +141,7 @@ final class Incoming
                 break;
             default:
                 $call->result = $call->cancelled ? null : $result;
-                $call->transactionEnds?->see(pg_result_status($result, \PGSQL_STATUS_STRING));
+                $call->endDetector?->recordTag(pg_result_status($result, \PGSQL_STATUS_STRING));
         }
     }
 

@@ -211,7 +211,7 @@ final class PgsqlConnector
         $answers = PgsqlSetup::of($connection, $setup->statements(), $deadline);
         $setup->check($answers);
 
-        return [$setup, $setup->isPooled($answers), $this->types->of($setup->serverStartTime($answers))];
+        return [$setup, $setup->isPooled($answers), $this->types->forServer($setup->serverStartTime($answers))];
     }
 
     private function failure(string $text): AttemptFailedException

@@ -70,7 +70,7 @@ final class PgsqlErrors
         ServerError $error,
     ): QueryException|MultipleStatementsException {
         $second = $error->sqlState() === '42601' && str_contains((string) $error->field('R'), 'exec_parse_message')
-            ? SqlText::second($sql)
+            ? SqlText::secondStatement($sql)
             : null;
 
         return $second === null ? QueryException::of($error, $sql) : MultipleStatementsException::in(...$second);

@@ -11,7 +11,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
-use Spindle\Postgres\Internal\TransactionEnds;
+use Spindle\Postgres\Internal\TransactionEndDetector;
 use Spindle\Postgres\Internal\WaitingCallers;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
@@ -151,7 +151,7 @@ final class PgsqlHandle
      *
      * @param \Closure(Connection): (bool|int) $send one of pg_send_*()
      * @param \Closure(Call): void|null $onLateOutcome called when the server has completed a request that was cancelled
-     * @param TransactionEnds|null $ends records the commands of a script
+     * @param TransactionEndDetector|null $endDetector records the commands of a script
      *
      * @throws ConnectionClosedException|ConnectionLostException
      */
@@ -160,7 +160,7 @@ final class PgsqlHandle
         #[\SensitiveParameter]
         \Closure $send,
         ?\Closure $onLateOutcome = null,
-        ?TransactionEnds $ends = null,
+        ?TransactionEndDetector $endDetector = null,
     ): Call {
         if ($this->endReason !== null) {
             throw $this->endReason instanceof ConnectionLostException
@@ -174,7 +174,7 @@ final class PgsqlHandle
         }
         $call = $this->call = new Call();
         $call->onLateOutcome = $onLateOutcome;
-        $call->transactionEnds = $ends;
+        $call->endDetector = $endDetector;
         $this->startExpecting($call);
         if ($sent === 0) {
             $this->write();
@@ -556,7 +556,7 @@ final class PgsqlHandle
         if ($call->cancelled && $call->onLateOutcome !== null) {
             ($call->onLateOutcome)($call);
         }
-        $call->took = hrtime(true) - $call->since;
+        $call->nanoseconds = hrtime(true) - $call->since;
         $this->cancelTimers();
         $this->incoming->forgetNotices();
         if (!$this->cancelling) {

@@ -166,8 +166,8 @@ final class PgsqlPreparation
             );
         }
         $error = $call->error ?? throw Libpq::noResult();
-        $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $call->took);
-        $isOfAnother = $error->concernsName();
+        $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $call->nanoseconds);
+        $isOfAnother = $error->concernsStatementName();
         $isStale = $error->isStale()
             && (
                 $isOfAnother ? $this->statements->areNamedIn($error->field('M') ?? '') : SqlText::isRepeatable($sql)
@@ -231,7 +231,7 @@ final class PgsqlPreparation
 
     private static function changes(string $sql): bool
     {
-        return SessionChanges::mayChangeSession($sql) || SessionChanges::changesMeaning($sql);
+        return SessionChanges::mayChangeSession($sql) || SessionChanges::mayChangeMeaning($sql);
     }
 
     private function add(string $sql, PgsqlStatement $statement): PgsqlStatement
@@ -334,10 +334,10 @@ final class PgsqlPreparation
     /** @param list<int> $oids */
     private function learnTypes(array $oids, ?Cancellation $cancellation): void
     {
-        $unknown = $this->types->unknown($oids);
+        $unknown = $this->types->notLoaded($oids);
         if ($unknown !== [] && $this->handle->status !== 'E') {
             $this->types->load($this->handle->fetchRows(
-                Types::QUERY,
+                Types::LOAD_QUERY,
                 ['{' . implode(',', $unknown) . '}'],
                 $cancellation,
             ));
@@ -360,7 +360,7 @@ final class PgsqlPreparation
     ): QueryException|MultipleStatementsException {
         return PgsqlErrors::exception(
             $sql,
-            $error->hiding(QuotedValues::of($this->types, $types, $parameters, $error->field('M') ?? '')),
+            $error->hidingValues(QuotedValues::of($this->types, $types, $parameters, $error->field('M') ?? '')),
         );
     }
 }

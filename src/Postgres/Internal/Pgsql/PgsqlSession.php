@@ -15,7 +15,7 @@ use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\Internal\StatementLog;
-use Spindle\Postgres\Internal\TransactionEnds;
+use Spindle\Postgres\Internal\TransactionEndDetector;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
 use Spindle\Postgres\UnsupportedException;
@@ -34,7 +34,7 @@ final class PgsqlSession implements Session
     /** Calls of methods that have not returned. */
     private int $calls = 0;
 
-    private int $took = 0;
+    private int $lastQueryNanoseconds = 0;
 
     private string $tag = '';
 
@@ -75,9 +75,9 @@ final class PgsqlSession implements Session
         }
         $this->log->log('Streaming', $sql);
         if (SessionChanges::mayChangeSession($sql)) {
-            $this->changes->note($sql);
+            $this->changes->record($sql);
         }
-        $meansElse = SessionChanges::changesMeaning($sql);
+        $meansElse = SessionChanges::mayChangeMeaning($sql);
         $cursor = $this->alone($cancellation, fn(): string => $this->cursors->open($sql, $parameters, $cancellation));
         $count = Cursors::FIRST_ROWS;
         $index = 0;
@@ -133,15 +133,18 @@ final class PgsqlSession implements Session
         throw UnsupportedException::with('copyTo()', 'PHP has no function that reads the data of a COPY row by row');
     }
 
-    public function script(string $sql, ?Cancellation $cancellation = null, ?TransactionEnds $ends = null): void
-    {
+    public function script(
+        string $sql,
+        ?Cancellation $cancellation = null,
+        ?TransactionEndDetector $endDetector = null,
+    ): void {
         SqlText::check($sql);
-        $this->changes->note($sql);
-        $this->alone($cancellation, function () use ($sql, $cancellation, $ends): void {
+        $this->changes->record($sql);
+        $this->alone($cancellation, function () use ($sql, $cancellation, $endDetector): void {
             $this->preparation->startGeneration();
-            $this->scriptAlone($sql, $cancellation, $ends);
+            $this->scriptAlone($sql, $cancellation, $endDetector);
         });
-        if (SessionChanges::concernsPrepared($sql)) {
+        if (SessionChanges::mayChangePrepared($sql)) {
             $this->preparation->forgetAll();
         }
     }
@@ -167,9 +170,9 @@ final class PgsqlSession implements Session
         $this->alone($cancellation, fn() => $this->scriptAlone($sql, $cancellation));
     }
 
-    public function hasBegun(): bool
+    public function discardUnsentBegin(): bool
     {
-        return true;
+        return false;
     }
 
     public function commandTag(): string
@@ -177,9 +180,9 @@ final class PgsqlSession implements Session
         return $this->tag;
     }
 
-    public function took(): int
+    public function lastQueryNanoseconds(): int
     {
-        return $this->took;
+        return $this->lastQueryNanoseconds;
     }
 
     public function ping(?Cancellation $cancellation = null): void
@@ -194,7 +197,7 @@ final class PgsqlSession implements Session
 
     public function noteChange(): void
     {
-        $this->changes->note();
+        $this->changes->record();
     }
 
     public function reset(): void
@@ -204,14 +207,14 @@ final class PgsqlSession implements Session
             $this->query('ROLLBACK');
         }
         if ($this->changes->hasChanges()) {
-            if ($this->changes->concernMeaning()) {
+            if ($this->changes->mayHaveChangedMeaning()) {
                 $this->preparation->startGeneration();
             }
             $this->alone(null, fn() => $this->scriptAlone($this->changes->undo(), null));
-            if ($this->changes->concernPrepared()) {
+            if ($this->changes->mayHaveChangedPrepared()) {
                 $this->preparation->forgetAll();
             }
-            $this->changes->forget();
+            $this->changes->clear();
         }
     }
 
@@ -321,7 +324,7 @@ final class PgsqlSession implements Session
             }
             $statement = $this->preparation->statement($sql, $parameters, $cancellation);
             $call = $this->execute($sql, $statement, $parameters, $cancellation);
-            $this->took = $call->took;
+            $this->lastQueryNanoseconds = $call->nanoseconds;
             if ($this->preparation->unsettled) {
                 $this->preparation->settle(
                     $call->result === null ? '' : pg_result_status($call->result, \PGSQL_STATUS_STRING),
@@ -345,9 +348,9 @@ final class PgsqlSession implements Session
         $name = $statement->name;
         $this->log->log("Executing {$name}", $sql);
         if ($statement->changesSession && SessionChanges::mayChangeSession($sql)) {
-            $this->changes->note($sql);
+            $this->changes->record($sql);
         }
-        if ($statement->changesSession && SessionChanges::changesMeaning($sql)) {
+        if ($statement->changesSession && SessionChanges::mayChangeMeaning($sql)) {
             $this->preparation->startGeneration();
         }
         $values = $statement->encode($parameters, $this->preparation->types);
@@ -366,28 +369,31 @@ final class PgsqlSession implements Session
         $columns = $statement->columns;
         if ($columns === null && pg_result_status($result) === \PGSQL_TUPLES_OK) {
             $columns = $this->preparation->columnsOfWhatIsDone($result, $cancellation);
-            $statement->columns = $columns->types->unknown($columns->oids) === [] ? $columns : null;
+            $statement->columns = $columns->types->notLoaded($columns->oids) === [] ? $columns : null;
         }
-        $rows = new ResultRows($result, $this->limits, $this->took, isWhole: true);
+        $rows = new ResultRows($result, $this->limits, $this->lastQueryNanoseconds, isWhole: true);
         $this->tag = pg_result_status($result, \PGSQL_STATUS_STRING);
         if (\in_array($this->tag, ['DEALLOCATE', 'DEALLOCATE ALL', 'DISCARD ALL'], true)) {
             $this->preparation->forgetAll();
         }
         if ($this->log->isEnabled) {
-            $this->log->logOutcome("Done: {$this->tag}, {$rows->count} rows", $sql, $this->took);
+            $this->log->logOutcome("Done: {$this->tag}, {$rows->count} rows", $sql, $this->lastQueryNanoseconds);
         }
 
         return new Result($columns, $rows, $rows->count, $rows->count > 0 ? $rows->count : Call::affectedBy($result));
     }
 
-    private function scriptAlone(string $sql, ?Cancellation $cancellation, ?TransactionEnds $ends = null): void
-    {
+    private function scriptAlone(
+        string $sql,
+        ?Cancellation $cancellation,
+        ?TransactionEndDetector $endDetector = null,
+    ): void {
         $this->log->log('Executing a script', $sql);
         $startedAt = hrtime(true);
         $call = $this->handle->call(
             $cancellation,
             static fn(Connection $connection): bool|int => pg_send_query($connection, $sql),
-            ends: $ends,
+            endDetector: $endDetector,
         );
         $isCopy = false;
         while (!$call->done) {

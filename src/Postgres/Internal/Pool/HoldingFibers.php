@@ -7,15 +7,15 @@ namespace Spindle\Postgres\Internal\Pool;
 /**
  * Fibers that hold a connection of the pool.
  *
- * A statement that such a fiber sends through the pool must not follow another on a session. The statement ahead may
- * wait for a lock that this fiber's own transaction holds, and then neither would ever end.
+ * A statement that such a fiber sends through the pool itself must not share a session. An earlier statement of that
+ * session may wait for a lock that the fiber's own transaction holds. Then both statements would wait for ever.
  */
 final class HoldingFibers
 {
-    /** Connections that are held. */
-    public int $count = 0;
+    /** Number of connections that are held. */
+    public int $connectionCount = 0;
 
-    private int $main = 0;
+    private int $mainConnectionCount = 0;
 
     /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, int> */
     private \WeakMap $fibers;
@@ -26,17 +26,17 @@ final class HoldingFibers
     }
 
     /**
-     * Counts one more connection for the current fiber.
+     * Records that the current fiber holds one more connection.
      *
      * @return \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the fiber, for {@see remove()}; null for {main}
      */
     public function add(): ?\WeakReference
     {
-        ++$this->count;
+        ++$this->connectionCount;
         /** @var \Fiber<mixed, mixed, mixed, mixed>|null $fiber */
         $fiber = \Fiber::getCurrent();
         if ($fiber === null) {
-            ++$this->main;
+            ++$this->mainConnectionCount;
 
             return null;
         }
@@ -48,9 +48,9 @@ final class HoldingFibers
     /** @param \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null $holder */
     public function remove(?\WeakReference $holder): void
     {
-        --$this->count;
+        --$this->connectionCount;
         if ($holder === null) {
-            --$this->main;
+            --$this->mainConnectionCount;
 
             return;
         }
@@ -66,10 +66,11 @@ final class HoldingFibers
         }
     }
 
-    public function holds(): bool
+    /** Whether the current fiber holds a connection; outside of fibers, whether {main} does. */
+    public function includesCurrent(): bool
     {
         $fiber = \Fiber::getCurrent();
 
-        return $fiber === null ? $this->main > 0 : isset($this->fibers[$fiber]);
+        return $fiber === null ? $this->mainConnectionCount > 0 : isset($this->fibers[$fiber]);
     }
 }

@@ -9,35 +9,41 @@ use Spindle\Postgres\Internal\Native\ServerTime;
 /** A statement that a pool has run before: whether it may share a session, and how long the server needs for it. */
 final class KnownStatement
 {
-    /** Nanoseconds from which a single execution shows that the statement may be slow. */
+    /** Nanoseconds from which an execution is slow. After a slow execution, the statement may not share a session. */
     private const SLOW_NANOSECONDS = 50_000_000;
 
-    /** Executions in a row that must then be shorter before the statement may share again. */
+    /** Consecutive executions that must be faster after a slow one before the statement may share a session again. */
     private const PROBATION_EXECUTIONS = 50;
 
-    /** Smallest cost, in nanoseconds: no statement is free. */
+    /** Minimum cost in nanoseconds. */
     private const MIN_COST_NANOSECONDS = 2_000;
 
-    /** Whether it may share a session: follow other statements, and be followed by others. */
-    public bool $shares = false;
+    /** Whether the statement may be sent on a session before earlier and later statements are answered. */
+    public bool $mayShare = false;
 
-    /** Nanoseconds that the server usually needs, nearer to the shortest time seen than to the longest. */
+    /** Moving average of the server's time in nanoseconds, which follows shorter times faster than longer ones. */
     public int $cost;
 
+    /** Number of executions that must still be fast after a slow one. */
     private int $probation = 0;
 
     /**
-     * @param bool $isPlain whether it does not change the session or its transaction, and an error undoes all of it
-     * @param bool $reads   whether it only reads, and waits for no row lock
+     * @param bool $isPlain whether the statement changes neither the session nor its transaction, and an error undoes
+     *     all that the statement did
+     * @param bool $isShareableRead whether the statement only reads and waits for no row lock
      */
-    public function __construct(public readonly bool $isPlain, public readonly bool $reads, int $nanoseconds)
+    public function __construct(public readonly bool $isPlain, public readonly bool $isShareableRead, int $nanoseconds)
     {
         // The first execution is slower: the server parses, plans and reads data that is not in memory yet.
         $this->cost = max(self::MIN_COST_NANOSECONDS, min($nanoseconds, ServerTime::SHORT_NANOSECONDS));
         $this->learn($nanoseconds < self::SLOW_NANOSECONDS ? $this->cost : $nanoseconds);
     }
 
-    /** @param int $nanoseconds that the server took; negative when unknown */
+    /**
+     * Records how long the server took for an execution.
+     *
+     * @param int $nanoseconds negative when unknown
+     */
     public function learn(int $nanoseconds): void
     {
         if ($nanoseconds < 0) {
@@ -49,12 +55,13 @@ final class KnownStatement
         } elseif ($this->probation > 0) {
             --$this->probation;
         }
-        // A busy machine makes times longer, and nothing makes them shorter.
+        // Load on the machine makes times longer, but nothing makes them shorter. So short times weigh more.
         $difference = $nanoseconds - $this->cost;
         $this->cost = max(
             self::MIN_COST_NANOSECONDS,
             $this->cost + ($difference < 0 ? $difference >> 1 : $difference >> 5),
         );
-        $this->shares = $this->reads && $this->probation === 0 && $this->cost <= ServerTime::SHORT_NANOSECONDS;
+        $isShort = $this->probation === 0 && $this->cost <= ServerTime::SHORT_NANOSECONDS;
+        $this->mayShare = $this->isShareableRead && $isShort;
     }
 }

@@ -10,62 +10,64 @@ use Spindle\Postgres\Internal\Session;
 /** A session of a pool, with its borrowers and its load. */
 final class PooledSession
 {
-    /** Maximum of queries that share a session. */
+    /** Maximum number of queries that share a session. */
     public const MAX_SHARING = 1_024;
 
-    /** Maximum of queries that share a session while other sessions are available. */
+    /** Maximum number of queries that share a session while another session could be used. */
     private const MAX_AVOIDABLE_SHARING = 64;
 
-    /** Nanoseconds that a query may wait for those ahead of it on a session, while it could have another session. */
-    private const SHORT_WAIT_NANOSECONDS = 1_000_000;
+    /** Maximum nanoseconds that a query may wait for earlier queries of its session while another could be used. */
+    private const MAX_AVOIDABLE_WAIT_NANOSECONDS = 1_000_000;
 
-    /** Nanoseconds between two checks of a session. */
+    /** Nanoseconds between two checks for stalled queries ({@see checkStall()}). */
     public const CHECK_NANOSECONDS = 10_000_000;
 
-    /** Checks in a row without a byte from the server, after which no further query joins the session. */
+    /** Consecutive checks without a byte from the server after which no further query may share the session. */
     private const MAX_IDLE_CHECKS = 2;
 
-    /** Checks without a byte after which the query ahead is first postponed, and how often that number may double. */
+    /** Consecutive checks without a byte after which the running query is postponed for the first time. */
     private const POSTPONE_AFTER_CHECKS = 20;
-    private const MAX_DOUBLINGS = 16;
 
-    /** Current borrowers: one that has the session alone, or the queries that share it. */
+    /** How often {@see POSTPONE_AFTER_CHECKS} may double. */
+    private const MAX_POSTPONE_DOUBLINGS = 16;
+
+    /** Number of current borrowers: 1 for an exclusive session, else the number of queries that share it. */
     public int $borrowers = 0;
 
-    /** Nanoseconds that the server usually needs for these queries. */
+    /** Nanoseconds that the server usually needs for the queries of all current borrowers. */
     public int $load = 0;
 
-    /** Whether the session is exclusive: one borrower has it alone, or it is being reset or tested. */
+    /** Whether no further query may use the session: one borrower has it, it is pinged, or it must be reset. */
     public bool $isExclusive = false;
 
     /** Whether the session must be reset when the queries that share it are done. */
     public bool $needsReset = false;
 
     /**
-     * Whether no further query may share it, because a borrower will get it alone. Only {@see PooledSessions} writes
-     * it.
+     * Whether no further query may share the session, because a waiting borrower needs it exclusively. Only
+     * {@see PooledSessions} writes this property.
      */
-    public bool $reserved = false;
+    public bool $isReserved = false;
 
-    /** Checks in a row without a byte from the server while several queries shared the session. */
+    /** Consecutive checks without a byte from the server while several queries shared the session. */
     public int $idleChecks = 0;
 
     /** Number of queries that were postponed since the session was last free. */
-    private int $postponed = 0;
+    private int $postponedCount = 0;
 
-    /** Time of the last byte as of the last check: hrtime. */
+    /** When the server had sent its last byte as of the last check, by hrtime(). */
     private int $lastSeen = 0;
 
-    /** The same session, if queries can be sent on it without waiting for answers. */
+    /** The same session if it supports pipelining; null otherwise. */
     public readonly ?NativeSession $native;
 
-    /** Checks in which nothing can arrive because the round trip takes that long. */
+    /** Number of checks during one round trip, in which no answer can arrive. */
     private int $roundTripChecks = 0;
 
-    /** Maximum of {@see $load} while other sessions are available. */
-    private int $maxLoad = self::SHORT_WAIT_NANOSECONDS;
+    /** Maximum of {@see $load} up to which a further query may share the session while another could be used. */
+    private int $maxLoad = self::MAX_AVOIDABLE_WAIT_NANOSECONDS;
 
-    /** @param int $expiresAt when the session is to be replaced: hrtime */
+    /** @param int $expiresAt when the session is to be replaced, by hrtime() */
     public function __construct(public readonly Session $session, public readonly int $expiresAt)
     {
         $this->native = $session instanceof NativeSession ? $session : null;
@@ -74,19 +76,19 @@ final class PooledSession
     public function isShareable(): bool
     {
         return !$this->isExclusive
-            && !$this->reserved
+            && !$this->isReserved
             && $this->borrowers < self::MAX_SHARING
             && $this->idleChecks < self::MAX_IDLE_CHECKS + $this->roundTripChecks;
     }
 
     /**
-     * Whether one more query may share the session, and is answered soon.
+     * Whether one more query may use the session and would be answered soon.
      *
      * @param int $cost nanoseconds that the query usually takes
      */
     public function answersSoon(int $cost): bool
     {
-        return !$this->isExclusive && !$this->reserved && ($this->borrowers === 0
+        return !$this->isExclusive && !$this->isReserved && ($this->borrowers === 0
             || $this->borrowers < self::MAX_AVOIDABLE_SHARING
             && $this->load + $cost <= $this->maxLoad
             && $this->idleChecks < self::MAX_IDLE_CHECKS + $this->roundTripChecks);
@@ -100,7 +102,7 @@ final class PooledSession
     public function lend(bool $exclusive, int $cost): void
     {
         if ($this->borrowers === 0) {
-            $this->idleChecks = $this->postponed = 0;
+            $this->idleChecks = $this->postponedCount = 0;
         }
         ++$this->borrowers;
         $this->load += $cost;
@@ -116,7 +118,7 @@ final class PooledSession
         }
     }
 
-    /** Ends sharing: no further query joins, and the session is reset when the current ones are done. */
+    /** Ends sharing: no further query may use the session, and it is reset when its current queries are done. */
     public function markForReset(): void
     {
         $this->isExclusive = $this->needsReset = true;
@@ -125,24 +127,24 @@ final class PooledSession
     /**
      * Checks whether the server sent anything since the last check, while several queries share the session.
      *
-     * @return bool whether the query ahead is to be postponed. Once each of the queries has been, the time until the
-     *              next one is doubled: all of them may be slow.
+     * @return bool whether the pool must postpone the query that the server is running. Once each of the queries has
+     *     been postponed, the time until the next postponement doubles, because all of the queries may be slow.
      */
     public function checkStall(): bool
     {
         $lastSeen = $this->session->lastActivity();
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
-        // With a round trip longer than that, a query may have others ahead of it at no extra cost.
+        // A wait of up to one round trip is acceptable, because it at most doubles the time of the query.
         $roundTrip = $this->native?->roundTrip() ?? 0;
-        $this->maxLoad = max(self::SHORT_WAIT_NANOSECONDS, $roundTrip);
+        $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);
         $checksUntilPostponed = (self::POSTPONE_AFTER_CHECKS + $this->roundTripChecks) << min(
-            intdiv($this->postponed, max(1, $this->borrowers)),
-            self::MAX_DOUBLINGS,
+            intdiv($this->postponedCount, max(1, $this->borrowers)),
+            self::MAX_POSTPONE_DOUBLINGS,
         );
         $mustPostpone = $this->idleChecks > 0 && $this->idleChecks % $checksUntilPostponed === 0;
-        $this->postponed += $mustPostpone ? 1 : 0;
+        $this->postponedCount += $mustPostpone ? 1 : 0;
 
         return $mustPostpone;
     }

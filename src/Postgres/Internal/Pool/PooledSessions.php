@@ -4,18 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
-/** Open sessions of a pool, and the choice among them. */
+/** The open sessions of a pool. Chooses the session for the next borrower. */
 final class PooledSessions
 {
     /** @var list<PooledSession> */
     public array $all = [];
 
-    public int $reserved = 0;
+    /** Number of sessions that are reserved ({@see PooledSession::$isReserved}). */
+    public int $reservedCount = 0;
 
-    /** Session that was chosen for a query last. */
-    private ?PooledSession $last = null;
+    /** The session that {@see findShareable()} returned last. */
+    private ?PooledSession $lastShared = null;
 
-    public function free(): ?PooledSession
+    public function findFree(): ?PooledSession
     {
         foreach ($this->all as $pooled) {
             if ($pooled->isFree()) {
@@ -27,23 +28,25 @@ final class PooledSessions
     }
 
     /**
-     * Returns a session on which a query is answered soon; if there is none, the one with the least load.
+     * Returns a session on which a query is answered soon. If there is none, returns the shareable session with the
+     * least load; null when no session can be shared.
      *
-     * Queries that share a session share its round trips, and the server wakes fewer processes. For short statements
-     * these are most of the cost. So a session that is shared already comes before one that is free.
+     * Queries that share a session share its round trips, and the server wakes fewer processes. Round trips and
+     * wake-ups are most of the cost of a short statement. So a session that is already shared is preferred to a free
+     * session.
      *
      * @param int $cost nanoseconds that the query usually takes
      */
-    public function shareable(int $cost): ?PooledSession
+    public function findShareable(int $cost): ?PooledSession
     {
-        if ($this->last !== null && $this->last->borrowers > 0 && $this->last->answersSoon($cost)) {
-            return $this->last;
+        if ($this->lastShared !== null && $this->lastShared->borrowers > 0 && $this->lastShared->answersSoon($cost)) {
+            return $this->lastShared;
         }
         $free = $best = null;
         foreach ($this->all as $pooled) {
             if ($pooled->answersSoon($cost)) {
                 if ($pooled->borrowers > 0) {
-                    return $this->last = $pooled;
+                    return $this->lastShared = $pooled;
                 }
                 $free ??= $pooled;
             } elseif ($pooled->isShareable() && ($best === null || $pooled->load < $best->load)) {
@@ -51,28 +54,28 @@ final class PooledSessions
             }
         }
 
-        return $this->last = $free ?? $best;
+        return $this->lastShared = $free ?? $best;
     }
 
-    /** Ends sharing of a session, so that one borrower can have it alone when its queries are done. */
+    /** Lets no further query share a session, so that a waiting borrower can get it exclusively. */
     public function reserve(PooledSession $pooled): void
     {
-        $pooled->reserved = true;
-        ++$this->reserved;
+        $pooled->isReserved = true;
+        ++$this->reservedCount;
     }
 
     public function unreserve(PooledSession $pooled): void
     {
-        if ($pooled->reserved) {
-            $pooled->reserved = false;
-            --$this->reserved;
+        if ($pooled->isReserved) {
+            $pooled->isReserved = false;
+            --$this->reservedCount;
         }
     }
 
-    public function anyReserved(): ?PooledSession
+    public function findReserved(): ?PooledSession
     {
         foreach ($this->all as $pooled) {
-            if ($pooled->reserved) {
+            if ($pooled->isReserved) {
                 return $pooled;
             }
         }
@@ -88,7 +91,7 @@ final class PooledSessions
             array_splice($this->all, $index, 1);
         }
         $this->unreserve($pooled);
-        $this->last = $this->last === $pooled ? null : $this->last;
+        $this->lastShared = $this->lastShared === $pooled ? null : $this->lastShared;
         $pooled->session->close();
     }
 }

@@ -12,16 +12,16 @@ use Spindle\Postgres\Internal\SessionFactory;
 
 use function Amp\async;
 
-/** Opens sessions for a pool, several at a time. After a failure it pauses before the next attempt. */
+/** Opens sessions for a pool, several concurrently. After a failure, it waits before the next attempt. */
 final class SessionOpener
 {
-    /** Maximum of sessions opened at once: many TLS handshakes in one turn of the loop would delay everything else. */
+    /** Maximum number of concurrent attempts. More TLS handshakes at once would delay other fibers noticeably. */
     private const MAX_CONCURRENT_OPENS = 8;
 
-    /** Seconds of the pause after a failure. */
+    /** Seconds to wait after a failed attempt. */
     private const RETRY_PAUSE_SECONDS = 0.2;
 
-    public int $opening = 0;
+    public int $openingCount = 0;
 
     /** Failure of the last attempt; null when it succeeded. */
     public ?\Throwable $failure = null;
@@ -33,9 +33,9 @@ final class SessionOpener
     private bool $closed = false;
 
     /**
-     * @param \Closure(Session): void    $onOpened
+     * @param \Closure(Session): void $onOpened
      * @param \Closure(\Throwable): void $onFailed
-     * @param \Closure(): void           $onPauseOver  called after a pause, when sessions may be opened again
+     * @param \Closure(): void $onPauseOver called when sessions may be opened again after a failure
      */
     public function __construct(
         private readonly SessionFactory $sessionFactory,
@@ -46,7 +46,9 @@ final class SessionOpener
         $this->closing = new DeferredCancellation();
     }
 
-    /** Starts opening up to `$wanted` sessions, within the maximum that may be under way. */
+    /**
+     * Starts to open up to `$wanted` sessions, within the maximum of concurrent attempts. Does nothing during a pause.
+     */
     public function start(int $wanted): void
     {
         if ($this->closed || $this->pauseTimer !== null) {
@@ -54,13 +56,13 @@ final class SessionOpener
         }
         // After a failure, a single attempt shows whether the server accepts connections again.
         $limit = $this->failure === null ? self::MAX_CONCURRENT_OPENS : 1;
-        for ($wanted = min($wanted, $limit - $this->opening); $wanted > 0; --$wanted) {
-            ++$this->opening;
+        for ($wanted = min($wanted, $limit - $this->openingCount); $wanted > 0; --$wanted) {
+            ++$this->openingCount;
             async($this->open(...))->ignore();
         }
     }
 
-    /** Sets whether a fiber is waiting for a session. If so, the event loop keeps running until the pause is over. */
+    /** Sets whether the event loop must keep running until the pause is over, because a fiber waits for a session. */
     public function keepLoopRunning(bool $on): void
     {
         if ($this->pauseTimer !== null) {
@@ -81,9 +83,9 @@ final class SessionOpener
     {
         try {
             $session = $this->sessionFactory->open($this->closing->getCancellation());
-            --$this->opening;
+            --$this->openingCount;
         } catch (\Throwable $failure) {
-            --$this->opening;
+            --$this->openingCount;
             if (!$this->closed) {
                 $this->failure = $failure;
                 $this->pauseTimer ??= WeakTimer::after(

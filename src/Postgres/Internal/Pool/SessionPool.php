@@ -21,26 +21,28 @@ use function Amp\async;
 /**
  * The sessions of a pool, and the fibers that wait for them.
  *
- * A session is lent to one borrower alone, or shared by queries that are known to be short ({@see ShortStatements}).
- * Waiting fibers are in the {@see WaitQueue}. For each borrower that waits for a session alone, a shared session is
- * reserved. No further query is sent on it, so it is free as soon as its queries are done.
+ * A session is lent exclusively to one borrower, or shared by queries that are known to be short
+ * ({@see ShortStatements}). Waiting fibers are in the {@see WaitQueue}. For each borrower that waits for an exclusive
+ * session, the pool reserves a shared session. No further query is sent on a reserved session, so the session is free
+ * as soon as its current queries are done.
  *
- * A query of {@see Queries} uses a session from when it is sent until its answer is read. Then the next waiting query
- * is sent at once: before the fiber of the first query runs, and without waking its own fiber.
+ * A query of {@see QueryRunner} uses a session from the moment when the query is sent until its answer is read. As soon
+ * as the answer is read, the pool sends the next waiting query on that session. At that time, neither the fiber of the
+ * answered query nor the fiber of the waiting query has been resumed.
  */
 final class SessionPool implements SessionLender
 {
-    /** Seconds within which a connection that was idle must answer a ping. */
+    /** Maximum seconds until a session that was idle must answer a ping. After that, the session is closed. */
     private const PING_TIMEOUT = 1.0;
 
-    /** Seconds that the server has to undo changes of a session. After that, the session is closed. */
+    /** Maximum seconds until the server must have undone the changes of a session. After that, it is closed. */
     private const RESET_TIMEOUT = 5.0;
 
     /** @var array<int, array{PooledSession, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> by session id */
     private array $lent = [];
 
-    /** Number of sessions that were idle and are being tested for queries that share. */
-    private int $testing = 0;
+    /** Number of sessions that were idle and are pinged now, so that shared queries can use them. */
+    private int $testedForSharing = 0;
 
     private bool $closed = false;
 
@@ -51,7 +53,7 @@ final class SessionPool implements SessionLender
 
     private readonly int $process;
 
-    public readonly Counts $counts;
+    public readonly PoolCounters $counts;
 
     private readonly PooledSessions $sessions;
 
@@ -73,10 +75,10 @@ final class SessionPool implements SessionLender
             $sessionFactory,
             static fn(Session $session) => $weak->get()?->onOpened($session),
             static fn(\Throwable $failure) => $weak->get()?->onOpenFailed($failure),
-            static fn() => $weak->get()?->openAgain(),
+            static fn() => $weak->get()?->retryOpening(),
         );
         $this->process = (int) getmypid();
-        $this->counts = new Counts();
+        $this->counts = new PoolCounters();
         $this->sessions = new PooledSessions();
         $this->holders = new HoldingFibers();
         $this->queue = new WaitQueue(
@@ -87,9 +89,9 @@ final class SessionPool implements SessionLender
         );
     }
 
-    public function take(?Cancellation $cancellation): Session
+    public function acquire(?Cancellation $cancellation): Session
     {
-        $pooled = $this->obtain(true, 0, $cancellation);
+        $pooled = $this->acquirePooled(true, 0, $cancellation);
         $this->lent[spl_object_id($pooled->session)] = [$pooled, $this->holders->add()];
         if ($pooled->native !== null) {
             $pooled->native->isTimed = false;
@@ -98,9 +100,9 @@ final class SessionPool implements SessionLender
         return $pooled->session;
     }
 
-    public function handOver(Session $session): void {}
+    public function detachFromFiber(Session $session): void {}
 
-    public function give(Session $session): void
+    public function release(Session $session): void
     {
         [$pooled, $holder] = $this->lent[spl_object_id($session)];
         unset($this->lent[spl_object_id($session)]);
@@ -108,7 +110,7 @@ final class SessionPool implements SessionLender
         if ($pooled->native !== null) {
             $pooled->native->isTimed = true;
         }
-        $this->giveBack($pooled);
+        $this->takeBackExclusive($pooled);
     }
 
     public function warn(string $warning): void
@@ -124,7 +126,7 @@ final class SessionPool implements SessionLender
         return [
             'inUse' => \count($this->sessions->all) - $idle,
             'idle' => $idle,
-            'opening' => $this->opener->opening,
+            'opening' => $this->opener->openingCount,
             'waiting' => $this->queue->count(),
         ];
     }
@@ -134,7 +136,7 @@ final class SessionPool implements SessionLender
         return $this->closed;
     }
 
-    /** Stops lending, fails waiters and closes free sessions. The others are closed when they are given back. */
+    /** Stops lending, fails waiters and closes free sessions. Sessions in use are closed when they are released. */
     public function close(): void
     {
         $this->closed = true;
@@ -142,7 +144,7 @@ final class SessionPool implements SessionLender
         if ($this->sweepTimer !== null) {
             EventLoop::cancel($this->sweepTimer);
         }
-        $this->queue->refuse(ConnectionClosedException::pool());
+        $this->queue->failAll(ConnectionClosedException::pool());
         foreach ($this->sessions->all as $pooled) {
             if ($pooled->isFree()) {
                 $this->sessions->drop($pooled);
@@ -150,7 +152,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** Closes the pool and all sessions, also those in use. */
+    /** Closes the pool and all sessions, including sessions in use. */
     public function kill(): void
     {
         $this->close();
@@ -160,41 +162,45 @@ final class SessionPool implements SessionLender
         }
     }
 
-    public function isOurs(): bool
+    public function belongsToThisProcess(): bool
     {
         return $this->process === getmypid();
     }
 
-    public function ensureOurs(): void
+    public function ensureSameProcess(): void
     {
-        if (!$this->isOurs()) {
+        if (!$this->belongsToThisProcess()) {
             throw new \LogicException(
                 'A pool of PostgreSQL connections can not be used in a fork of the process that created it. '
-                    . 'Create another one',
+                    . 'Create another pool in the fork',
             );
         }
     }
 
-    /** Returns a session that is available at once, or null. The session is not lent yet. */
-    public function available(bool $exclusive, int $cost): ?PooledSession
+    /**
+     * Returns a session that can be lent at once; null when there is none. Does not lend the session.
+     *
+     * @param int $cost nanoseconds that the query usually takes on the server
+     */
+    public function findAvailable(bool $exclusive, int $cost): ?PooledSession
     {
         if ($this->closed) {
             return null;
         }
         if ($exclusive) {
-            return $this->queue->exclusive->count > 0 ? null : $this->sessions->free();
+            return $this->queue->exclusive->count > 0 ? null : $this->sessions->findFree();
         }
         if ($this->queue->sharing->count > 0) {
             return null;
         }
-        $pooled = $this->sessions->shareable($cost);
+        $pooled = $this->sessions->findShareable($cost);
         while (
             $pooled !== null
             && $pooled->borrowers > 0
-            && $this->sessions->reserved < $this->queue->exclusive->count
+            && $this->sessions->reservedCount < $this->queue->exclusive->count
         ) {
             $this->sessions->reserve($pooled);
-            $pooled = $this->sessions->shareable($cost);
+            $pooled = $this->sessions->findShareable($cost);
         }
         if ($pooled !== null && $pooled->borrowers > 0) {
             if ($this->stallTimer === null) {
@@ -202,37 +208,41 @@ final class SessionPool implements SessionLender
             }
             if (
                 \count($this->sessions->all) < $this->maxConnections
-                && $this->opener->opening === 0
+                && $this->opener->openingCount === 0
                 && !$pooled->answersSoon($cost)
             ) {
-                $this->grow();
+                $this->openMore();
             }
         }
 
         return $pooled;
     }
 
-    /** Waits for an open session and lends it. A session that was idle for long is tested first. */
-    public function obtain(bool $exclusive, int $cost, ?Cancellation $cancellation): PooledSession
+    /**
+     * Waits for an open session and lends it. If the session was idle for long, the pool pings it first.
+     *
+     * @param int $cost nanoseconds that the query usually takes on the server
+     */
+    public function acquirePooled(bool $exclusive, int $cost, ?Cancellation $cancellation): PooledSession
     {
         $since = hrtime(true);
         for (;;) {
             $this->ensureUsable();
             $left = $this->options->acquireTimeout - (hrtime(true) - $since) / 1e9;
-            $pooled = $left > 0 ? $this->available($exclusive, $cost) : null;
+            $pooled = $left > 0 ? $this->findAvailable($exclusive, $cost) : null;
             if ($pooled === null) {
                 $pooled = $this->await(new WaitingFiber(new Exchange(), $exclusive, $cost, $since), $cancellation);
                 if ($pooled->session->isOpen()) {
                     return $pooled;
                 }
-                // The session has ended since it was lent.
-                $this->release($pooled, $cost);
+                // The session was closed after it had been lent to this fiber.
+                $this->takeBack($pooled, $cost);
             } elseif (!$this->isStale($pooled) || $this->answersPing($pooled, $exclusive, $left, $cancellation)) {
                 $pooled->lend($exclusive, $cost);
                 ++$this->counts->acquired;
                 if (!$exclusive && $this->queue->sharing->count > 0) {
-                    // Queries that can share may have arrived during the test.
-                    $this->serve($pooled);
+                    // Further queries that can share the session may have arrived during the ping.
+                    $this->lendToWaiters($pooled);
                 }
 
                 return $pooled;
@@ -240,26 +250,35 @@ final class SessionPool implements SessionLender
         }
     }
 
+    /**
+     * Adds a waiter to the queue, and opens a session if the pool is not full.
+     *
+     * @throws PoolTimeoutException when the queue is full
+     */
     public function enqueue(WaitingFiber $waiter): void
     {
         $this->ensureUsable();
         $waiting = $this->queue->count();
         $open = \count($this->sessions->all);
-        // Waiters do not count if a session can be opened for them, or if they can share one that is being tested.
-        $willShare = $waiter->isExclusive ? 0 : $this->testing * PooledSession::MAX_SHARING;
+        // A waiter does not count if a session can be opened for it, or if it can share a session that is pinged now.
+        $willShare = $waiter->isExclusive ? 0 : $this->testedForSharing * PooledSession::MAX_SHARING;
         if ($waiting - ($this->maxConnections - $open) - $willShare >= $this->options->maxWaiting) {
             throw PoolTimeoutException::full($waiting);
         }
         $this->queue->add($waiter);
         if ($open < $this->maxConnections) {
-            $this->grow();
+            $this->openMore();
         }
         if ($waiting === 0) {
             $this->opener->keepLoopRunning(true);
         }
     }
 
-    /** Releases what a fiber was waiting for, because the fiber will not return. */
+    /**
+     * Cleans up after a fiber that was interrupted or destroyed while it waited for a session or for an answer.
+     *
+     * Removes the fiber from the queue, or releases the session that was lent to it.
+     */
     public function abandon(Exchange $exchange, ?WaitingFiber $waiter, ?PooledSession $pooled): void
     {
         $pooled ??= $waiter?->pooled;
@@ -268,45 +287,50 @@ final class SessionPool implements SessionLender
                 $this->endUnneededReservations();
             }
         } elseif ($waiter !== null && !$waiter->isSent) {
-            $this->release($pooled, $waiter->cost);
+            $this->takeBack($pooled, $waiter->cost);
         } else {
             $pooled->native?->abandon($exchange);
-            $this->releaseFailed($pooled, $exchange);
+            $this->takeBackFailed($pooled, $exchange);
         }
     }
 
     /**
-     * Releases the session of a query that failed or was abandoned, unless it was released already.
+     * Takes back the session of a query that failed or was abandoned, unless the session was already taken back.
      *
-     * @throws \LogicException in a fork. Each query fails there, and a check before each query would cost too much
+     * @throws \LogicException in a fork, where every query fails; a check before each query would cost too much
      */
-    public function releaseFailed(PooledSession $pooled, Exchange $exchange): void
+    public function takeBackFailed(PooledSession $pooled, Exchange $exchange): void
     {
         if ($exchange->cost >= 0) {
             $cost = $exchange->cost;
             $exchange->cost = -1;
-            $this->release($pooled, $cost);
+            $this->takeBack($pooled, $cost);
         }
-        $this->ensureOurs();
+        $this->ensureSameProcess();
     }
 
-    /** Takes a session back from a borrower, and resets it if it can not be used as it is. */
-    public function release(PooledSession $pooled, int $cost): void
+    /**
+     * Takes a session back after a statement that does not change session state.
+     *
+     * When the session has no borrower left, the pool resets it if a transaction is open, and closes it if the server
+     * became read-only although {@see PostgresOptions::$targetSession} requires a writable one.
+     */
+    public function takeBack(PooledSession $pooled, int $cost): void
     {
         $pooled->takeBack($cost);
         if ($pooled->session->transactionStatus() !== 'I' || !$this->sessionFactory->suits($pooled->session)) {
-            // Others must not use a transaction that a statement began, or a server that became read-only.
+            // Other borrowers must not get a session with an open transaction, or with a read-only server.
             $pooled->markForReset();
         }
         if ($pooled->borrowers === 0 && ($pooled->needsReset || $pooled->session->inFlight() > 0)) {
             $this->resetInBackground($pooled);
         } else {
-            $this->freed($pooled);
+            $this->makeAvailable($pooled);
         }
     }
 
-    /** Takes a session back from a borrower that had it alone and may have changed it. */
-    public function giveBack(PooledSession $pooled): void
+    /** Takes a session back from a borrower that had it exclusively and may have changed session state. */
+    public function takeBackExclusive(PooledSession $pooled): void
     {
         $session = $pooled->session;
         $pooled->takeBack(0);
@@ -316,13 +340,14 @@ final class SessionPool implements SessionLender
         ) {
             $this->resetInBackground($pooled);
         } else {
-            $this->freed($pooled);
+            $this->makeAvailable($pooled);
         }
     }
 
+    /** Whether the session has been idle so long that the pool must ping it before use. */
     public function isStale(PooledSession $pooled): bool
     {
-        return $pooled->borrowers === 0 && $this->sinceIdle($pooled) >= $this->options->validateAfter;
+        return $pooled->borrowers === 0 && $this->idleSeconds($pooled) >= $this->options->validateAfter;
     }
 
     private function ensureUsable(): void
@@ -330,7 +355,7 @@ final class SessionPool implements SessionLender
         if ($this->closed) {
             throw ConnectionClosedException::pool();
         }
-        $this->ensureOurs();
+        $this->ensureSameProcess();
     }
 
     private function await(WaitingFiber $waiter, ?Cancellation $cancellation): PooledSession
@@ -350,15 +375,15 @@ final class SessionPool implements SessionLender
         return $waiter->pooled ?? throw new \LogicException('A fiber that waits for a session was woken without one');
     }
 
-    /** Ends reservations that no waiter needs any more, after a waiter has left. */
+    /** Ends reservations for waiters that are no longer in the queue. */
     private function endUnneededReservations(): void
     {
         while (
-            $this->sessions->reserved > $this->queue->exclusive->count
-            && ($pooled = $this->sessions->anyReserved()) !== null
+            $this->sessions->reservedCount > $this->queue->exclusive->count
+            && ($pooled = $this->sessions->findReserved()) !== null
         ) {
             $this->sessions->unreserve($pooled);
-            $this->serve($pooled);
+            $this->lendToWaiters($pooled);
         }
         if (!$this->queue->keepsLoopRunning) {
             $this->opener->keepLoopRunning(false);
@@ -370,18 +395,18 @@ final class SessionPool implements SessionLender
         return PoolTimeoutException::after(
             $this->options->acquireTimeout,
             \count($this->sessions->all),
-            $this->opener->opening,
+            $this->opener->openingCount,
             $this->queue->count(),
             $this->opener->failure,
         );
     }
 
     /**
-     * Releases the session of queries that were answered, before their fibers run.
+     * Takes the session back from answered queries. Called before their fibers are resumed.
      *
      * @param list<Exchange> $exchanges
      */
-    private function answered(PooledSession $pooled, array $exchanges): void
+    private function onAnswered(PooledSession $pooled, array $exchanges): void
     {
         $released = false;
         foreach ($exchanges as $exchange) {
@@ -402,12 +427,12 @@ final class SessionPool implements SessionLender
         $pooled->idleChecks = 0;
         if ($pooled->borrowers > 0) {
             if ($this->queue->sharing->count > 0) {
-                $this->serve($pooled);
+                $this->lendToWaiters($pooled);
             }
         } elseif ($pooled->needsReset) {
             $this->resetInBackground($pooled);
         } else {
-            $this->freed($pooled);
+            $this->makeAvailable($pooled);
         }
     }
 
@@ -419,8 +444,9 @@ final class SessionPool implements SessionLender
             $isShared = false;
             foreach ($self->sessions->all as $pooled) {
                 $isShared = $isShared || $pooled->borrowers > 1;
-                if ($pooled->checkStall() && $self->isOurs()) {
-                    // The query may wait for a statement behind it. So it is stopped, and runs again as the last one.
+                if ($pooled->checkStall() && $self->belongsToThisProcess()) {
+                    // The running query may wait for a lock that a later query of the same connection would release.
+                    // So the pool cancels the running query and repeats it after the others.
                     $pooled->markForReset();
                     $pooled->native?->postpone();
                 }
@@ -431,8 +457,8 @@ final class SessionPool implements SessionLender
         });
     }
 
-    /** Drops a session that is closed or outdated, and lends any other to waiters. */
-    private function freed(PooledSession $pooled): void
+    /** Lends a session to waiters. Closes it instead if it is too old, not suitable, or the pool is closed. */
+    private function makeAvailable(PooledSession $pooled): void
     {
         $isFree = !$pooled->isExclusive && $pooled->borrowers === 0;
         if (
@@ -445,52 +471,53 @@ final class SessionPool implements SessionLender
             )
         ) {
             $this->sessions->drop($pooled);
-            $this->growForWaiting();
+            $this->openForWaiters();
 
             return;
         }
         if ($this->queue->exclusive->count > 0 || $this->queue->sharing->count > 0) {
-            $this->serve($pooled);
+            $this->lendToWaiters($pooled);
         }
         if ($this->sweepTimer === null && $isFree && $pooled->isFree()) {
             $this->scheduleSweep();
         }
     }
 
-    private function serve(PooledSession $pooled): void
+    /** Lends a session to as many waiters as it can serve now. */
+    private function lendToWaiters(PooledSession $pooled): void
     {
-        if ($pooled->reserved && $pooled->borrowers === 0) {
+        if ($pooled->isReserved && $pooled->borrowers === 0) {
             $this->sessions->unreserve($pooled);
         }
         while (!$pooled->isExclusive && ($waiter = $this->queue->next($pooled)) !== null) {
-            $this->lendTo($waiter, $pooled);
+            $this->lendToWaiter($waiter, $pooled);
         }
         if ($pooled->borrowers > 0 && !$pooled->isExclusive) {
-            if (!$pooled->reserved && $this->sessions->reserved < $this->queue->exclusive->count) {
+            if (!$pooled->isReserved && $this->sessions->reservedCount < $this->queue->exclusive->count) {
                 $this->sessions->reserve($pooled);
             }
             if ($this->stallTimer === null && $pooled->borrowers > 1) {
                 $this->scheduleStallCheck();
             }
         }
-        if ($this->sessions->reserved > $this->queue->exclusive->count) {
+        if ($this->sessions->reservedCount > $this->queue->exclusive->count) {
             $this->endUnneededReservations();
         }
     }
 
-    /** Lends the session to a waiter: sends its statement if that can be sent at once, else wakes its fiber. */
-    private function lendTo(WaitingFiber $waiter, PooledSession $pooled): void
+    /** Lends a session to a waiter. Sends the waiter's statement if that is possible at once; else wakes its fiber. */
+    private function lendToWaiter(WaitingFiber $waiter, PooledSession $pooled): void
     {
         $this->queue->remove($waiter);
         $waiter->pooled = $pooled;
         $pooled->lend($waiter->isExclusive, $waiter->cost);
         ++$this->counts->acquired;
-        $this->counts->waited((hrtime(true) - $waiter->since) / 1e9);
+        $this->counts->countWait((hrtime(true) - $waiter->since) / 1e9);
         if ($waiter->sql !== null) {
             try {
                 $waiter->isSent = $pooled->native?->send($waiter->exchange, $waiter->sql, $waiter->parameters) ?? false;
             } catch (\Throwable) {
-                // The values can not be encoded. The fiber tries again and gets the exception.
+                // A value could not be encoded. The fiber encodes the values again, and gets the exception itself.
                 $waiter->isSent = false;
             }
         }
@@ -504,12 +531,16 @@ final class SessionPool implements SessionLender
         }
     }
 
-    private function sinceIdle(PooledSession $pooled): float
+    private function idleSeconds(PooledSession $pooled): float
     {
         return (hrtime(true) - $pooled->session->lastActivity()) / 1e9;
     }
 
-    /** Whether an idle session answers a ping. If not, it is dropped. A cancellation does not stop the ping. */
+    /**
+     * Pings an idle session, and returns whether it answers. Closes the session if it does not answer in time.
+     *
+     * A cancellation ends the wait, but not the ping.
+     */
     private function answersPing(
         PooledSession $pooled,
         bool $exclusive,
@@ -519,29 +550,29 @@ final class SessionPool implements SessionLender
         $pooled->isExclusive = true;
         $this->sessions->unreserve($pooled);
         $shared = $exclusive ? 0 : 1;
-        $this->testing += $shared;
-        $trial = async(function () use ($pooled, $shared, $seconds): void {
-            $late = EventLoop::delay(min($seconds, self::PING_TIMEOUT), fn() => $this->sessions->drop($pooled));
+        $this->testedForSharing += $shared;
+        $ping = async(function () use ($pooled, $shared, $seconds): void {
+            $timeoutTimer = EventLoop::delay(min($seconds, self::PING_TIMEOUT), fn() => $this->sessions->drop($pooled));
             try {
                 $pooled->session->ping();
             } catch (\Throwable) {
                 $this->sessions->drop($pooled);
             }
-            EventLoop::cancel($late);
-            $this->testing -= $shared;
+            EventLoop::cancel($timeoutTimer);
+            $this->testedForSharing -= $shared;
         });
         try {
-            $trial->await($cancellation);
+            $ping->await($cancellation);
         } catch (\Throwable $interruption) {
-            $trial->finally(function () use ($pooled): void {
+            $ping->finally(function () use ($pooled): void {
                 $pooled->isExclusive = false;
-                $this->freed($pooled);
+                $this->makeAvailable($pooled);
             })->ignore();
             throw $interruption;
         }
         $pooled->isExclusive = false;
         if (!$pooled->session->isOpen()) {
-            $this->growForWaiting();
+            $this->openForWaiters();
 
             return false;
         }
@@ -549,27 +580,27 @@ final class SessionPool implements SessionLender
         return true;
     }
 
-    /** Resets a session that was given back, before others get it. */
+    /** Resets a released session in another fiber, and makes it available after that. */
     private function resetInBackground(PooledSession $pooled): void
     {
         $pooled->isExclusive = true;
         $this->sessions->unreserve($pooled);
         async(function () use ($pooled): void {
             $isLeftOpen = false;
-            $limit = '';
+            $resetTimer = '';
             try {
                 $pooled->session->settle();
                 $isLeftOpen = $pooled->session->isOpen() && $pooled->session->transactionStatus() !== 'I';
-                $limit = EventLoop::delay(self::RESET_TIMEOUT, $pooled->session->close(...));
+                $resetTimer = EventLoop::delay(self::RESET_TIMEOUT, $pooled->session->close(...));
                 $pooled->session->reset();
             } catch (\Throwable) {
                 $pooled->session->close();
             }
-            EventLoop::cancel($limit);
+            EventLoop::cancel($resetTimer);
             $pooled->isExclusive = $pooled->needsReset = false;
-            $this->freed($pooled);
+            $this->makeAvailable($pooled);
             if ($isLeftOpen) {
-                // The warning comes last, since its callback may need a connection too.
+                // The warning comes last, because its callback may need a connection of this pool.
                 ($this->warn)(
                     'A transaction was left open on a connection that was released to the pool. It was rolled back',
                 );
@@ -577,34 +608,38 @@ final class SessionPool implements SessionLender
         })->ignore();
     }
 
-    /** Tries again after a pause. A permanent failure is repeated only for a waiter: logins may lock the account. */
-    private function openAgain(): void
+    /**
+     * Opens sessions again after the pause that follows a failure.
+     *
+     * After a permanent failure, it does so only for waiters, because repeated failed logins may lock the account.
+     */
+    private function retryOpening(): void
     {
         if (
             $this->queue->count() > 0
             || $this->opener->failure === null
-            || TransientFailures::of($this->opener->failure)
+            || TransientFailures::includes($this->opener->failure)
         ) {
-            $this->growForWaiting();
+            $this->openForWaiters();
         }
     }
 
-    private function growForWaiting(): void
+    private function openForWaiters(): void
     {
         if ($this->queue->count() > 0 || \count($this->sessions->all) < $this->options->minConnections) {
-            $this->grow();
+            $this->openMore();
         }
     }
 
-    private function grow(): void
+    private function openMore(): void
     {
-        if (!$this->isOurs()) {
+        if (!$this->belongsToThisProcess()) {
             return;
         }
-        $opening = $this->opener->opening;
+        $opening = $this->opener->openingCount;
         $open = \count($this->sessions->all) + $opening;
-        // Queries that can share wait for the sessions that are being tested, which takes little time.
-        $waiting = $this->testing > 0 ? $this->queue->exclusive->count : $this->queue->count();
+        // While sessions are pinged, shared queries need no further session: a ping takes little time.
+        $waiting = $this->testedForSharing > 0 ? $this->queue->exclusive->count : $this->queue->count();
         $wanted = max(
             $waiting - $opening,
             $this->options->minConnections - $open,
@@ -627,24 +662,24 @@ final class SessionPool implements SessionLender
         });
         if ($pooled->native !== null) {
             $pooled->native->isTimed = true;
-            $pooled->native->onAnswered(static fn(array $exchanges) => $weak->get()?->answered($pooled, $exchanges));
+            $pooled->native->onAnswered(static fn(array $exchanges) => $weak->get()?->onAnswered($pooled, $exchanges));
         }
-        $this->freed($pooled);
-        $this->growForWaiting();
+        $this->makeAvailable($pooled);
+        $this->openForWaiters();
     }
 
-    /** Fails all waiters if no session is left and the failure is permanent, or no server was ever reached. */
+    /** Fails all waiters if no session is left, and the failure is permanent or no server was ever reached. */
     private function onOpenFailed(\Throwable $failure): void
     {
         $this->opener->keepLoopRunning($this->queue->count() > 0);
-        if ($this->sessions->all !== [] || $this->opener->opening > 0) {
+        if ($this->sessions->all !== [] || $this->opener->openingCount > 0) {
             return;
         }
         $isNoServer = $this->counts->opened === 0
             && $failure instanceof ConnectionFailedException
             && $failure->sqlState === null;
-        if ($isNoServer || !TransientFailures::of($failure)) {
-            $this->queue->refuse($failure);
+        if ($isNoServer || !TransientFailures::includes($failure)) {
+            $this->queue->failAll($failure);
         }
     }
 
@@ -652,10 +687,10 @@ final class SessionPool implements SessionLender
     {
         ++$this->counts->lost;
         $this->sessions->drop($pooled);
-        $this->growForWaiting();
+        $this->openForWaiters();
     }
 
-    /** Schedules the next pass that closes free sessions which are idle for too long or too old. */
+    /** Schedules the next check for free sessions that have been idle or open for too long, which it closes. */
     private function scheduleSweep(): void
     {
         if (
@@ -675,14 +710,14 @@ final class SessionPool implements SessionLender
                         $pooled->isFree()
                         && (
                             hrtime(true) > $pooled->expiresAt
-                            || $self->sinceIdle($pooled) >= $self->options->idleTimeout
+                            || $self->idleSeconds($pooled) >= $self->options->idleTimeout
                             && \count($self->sessions->all) > $self->options->minConnections
                         )
                     ) {
                         $self->sessions->drop($pooled);
                     }
                 }
-                $self->growForWaiting();
+                $self->openForWaiters();
                 if ($self->sessions->all !== []) {
                     $self->scheduleSweep();
                 }

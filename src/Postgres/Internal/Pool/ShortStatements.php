@@ -8,14 +8,14 @@ use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
 
 /**
- * Statements that a pool has run, by their text. Those that only read and are short may share a session.
+ * Statements that a pool has run, by their text. Short statements that only read may share a session.
  *
- * A statement that may wait for a row lock never shares, however short it is. The statements behind it would wait too,
- * and the owner of the lock may be waiting for one of them.
+ * A statement that may wait for a row lock never shares a session, however short it is. Later statements of the session
+ * would wait too, and the owner of the lock may be waiting for one of them.
  */
 final class ShortStatements
 {
-    /** Maximum of remembered statements, and of their bytes. */
+    /** Maximum number of statements in memory, and of their bytes. When one is exceeded, all are forgotten. */
     private const MAX_STATEMENTS = 4_096;
     private const MAX_BYTES = 0x40_0000;
 
@@ -25,7 +25,7 @@ final class ShortStatements
         . SqlText::BLANK
         . '|\()*+(?:SELECT|VALUES|TABLE|WITH)\b~i';
 
-    /** Words of statements that write or lock. A false match only makes the pool more careful than necessary. */
+    /** Keywords of statements that write or lock. A false match is harmless: the statement does not share a session. */
     private const WRITE_PATTERN = '~\b(?:INSERT|UPDATE|DELETE|MERGE|INTO'
         . '|FOR\b.{0,40}\bSHARE|\w*advisory\w*lock\w*)\b~is';
 
@@ -39,7 +39,11 @@ final class ShortStatements
         return $this->known[$sql] ?? null;
     }
 
-    /** @param int $nanoseconds time that the server took; negative when unknown */
+    /**
+     * Records how long the server took for a statement.
+     *
+     * @param int $nanoseconds negative when unknown
+     */
     public function learn(string $sql, int $nanoseconds): void
     {
         if (isset($this->known[$sql])) {
@@ -59,10 +63,10 @@ final class ShortStatements
         $isPlain = SqlText::isRepeatable($sql)
             && !SessionChanges::mayChangeSession($sql)
             && !SessionChanges::controlsTransaction($sql);
-        $this->known[$sql] = new KnownStatement($isPlain, $isPlain && self::reads($sql), $nanoseconds);
+        $this->known[$sql] = new KnownStatement($isPlain, $isPlain && self::isShareableRead($sql), $nanoseconds);
     }
 
-    private static function reads(string $sql): bool
+    private static function isShareableRead(string $sql): bool
     {
         return preg_match(self::READ_PATTERN, $sql) === 1 && preg_match(self::WRITE_PATTERN, $sql) === 0;
     }

@@ -10,36 +10,36 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Fibers that wait for a session of a pool, in order of arrival. There is one exception: queries that can share a
- * session in use may overtake borrowers that need a session alone.
+ * Fibers that wait for a session of a pool, first come first served, with one exception: queries that can share a
+ * session in use may overtake borrowers that need an exclusive session.
  */
 final class WaitQueue
 {
-    /** @var array<int, self> queues with waiters, kept alive here because nothing else may reference them */
+    /** @var array<int, self> queues with waiters. Without this reference, a queue and its fibers could be destroyed */
     private static array $keptAlive = [];
 
-    /** Waiters that need a session alone, and waiters that can share one. Only this class adds and removes. */
+    /** Waiters that need an exclusive session, and waiters that can share one. Only this class adds and removes. */
     public readonly WaitingFibers $exclusive;
     public readonly WaitingFibers $sharing;
 
     private int $lastSequence = 0;
 
-    /** Timer that ends waits that take too long. One is enough, since waiters are in order. */
+    /** Timer for the waiter that times out next. One timer is enough, because waiters time out in order of arrival. */
     private ?string $timer = null;
 
     /** Whether there are waiters, so that the event loop must keep running. Only this class writes it. */
     public bool $keepsLoopRunning = false;
 
     /**
-     * @param float                  $timeout longest wait, in seconds
-     * @param \Closure(): \Throwable $onTimeout    returns the exception for a waiter that waited longer
-     * @param \Closure(): void       $onLeft    called when a waiter left without a session
+     * @param float $timeout maximum seconds of a wait
+     * @param \Closure(): \Throwable $onTimeout returns the exception for a waiter that has waited longer
+     * @param \Closure(): void $onWaiterFailed called after a waiter was removed without getting a session
      */
     public function __construct(
-        private readonly Counts $counts,
+        private readonly PoolCounters $counts,
         private readonly float $timeout,
         private readonly \Closure $onTimeout,
-        private readonly \Closure $onLeft,
+        private readonly \Closure $onWaiterFailed,
     ) {
         $this->exclusive = new WaitingFibers();
         $this->sharing = new WaitingFibers();
@@ -64,18 +64,22 @@ final class WaitQueue
         if (!$this->keepsLoopRunning) {
             $this->keepsLoopRunning = true;
             self::$keptAlive[spl_object_id($this)] = $this;
-            $this->timer === null ? $this->watch($this->timeout) : EventLoop::reference($this->timer);
+            $this->timer === null ? $this->startTimer($this->timeout) : EventLoop::reference($this->timer);
         }
     }
 
-    /** Suspends until a session was lent to the waiter, which counts it then, or its statement was answered. */
+    /**
+     * Suspends until the pool has lent a session to the waiter, or its statement was answered.
+     *
+     * @throws \Throwable failure of the waiter, such as a timeout or a cancellation
+     */
     public function wait(WaitingFiber $waiter, ?Cancellation $cancellation): void
     {
         $subscription = $cancellation?->subscribe(function (CancelledException $reason) use ($waiter): void {
             if ($this->remove($waiter)) {
                 $waiter->failure = $reason;
                 EventLoop::queue($waiter->exchange->wake(...));
-                ($this->onLeft)();
+                ($this->onWaiterFailed)();
             }
         });
         try {
@@ -97,13 +101,17 @@ final class WaitQueue
             return false;
         }
         if ($this->exclusive->count + $this->sharing->count === 0) {
-            $this->release();
+            $this->letLoopEnd();
         }
 
         return true;
     }
 
-    /** Returns the next waiter for a session. One in use goes to waiters that share, a free one to the first of all. */
+    /**
+     * Returns the waiter that gets the session next; null when there is none. Does not remove the waiter.
+     *
+     * A session in use is only for waiters that can share it. A free session is for the waiter that came first.
+     */
     public function next(PooledSession $pooled): ?WaitingFiber
     {
         $sharing = $this->sharing->first();
@@ -118,14 +126,14 @@ final class WaitQueue
     }
 
     /** Fails all waiters. */
-    public function refuse(\Throwable $reason): void
+    public function failAll(\Throwable $reason): void
     {
         foreach ([$this->exclusive, $this->sharing] as $waiters) {
             while (($waiter = $waiters->first()) !== null) {
                 $this->fail($waiter, $reason);
             }
         }
-        ($this->onLeft)();
+        ($this->onWaiterFailed)();
     }
 
     private function fail(WaitingFiber $waiter, \Throwable $reason): void
@@ -135,8 +143,8 @@ final class WaitQueue
         EventLoop::queue($waiter->exchange->wake(...));
     }
 
-    /** Lets the event loop end although the timer is running. */
-    private function release(): void
+    /** Lets the event loop return although the timer is running. */
+    private function letLoopEnd(): void
     {
         $this->keepsLoopRunning = false;
         unset(self::$keptAlive[spl_object_id($this)]);
@@ -145,7 +153,7 @@ final class WaitQueue
         }
     }
 
-    private function watch(float $seconds): void
+    private function startTimer(float $seconds): void
     {
         if ($this->timeout < 1e9) {
             $this->timer = WeakTimer::after($seconds, $this, static fn(self $self) => $self->expire());
@@ -164,12 +172,12 @@ final class WaitQueue
             while (($waiter = $waiters->first()) !== null && $waiter->since <= $since) {
                 ++$this->counts->timedOut;
                 $this->fail($waiter, ($this->onTimeout)());
-                ($this->onLeft)();
+                ($this->onWaiterFailed)();
             }
             $next = min($next ?? \PHP_INT_MAX, $waiter->since ?? \PHP_INT_MAX);
         }
         if ($next !== \PHP_INT_MAX) {
-            $this->watch(($next - $since) / 1e9);
+            $this->startTimer(($next - $since) / 1e9);
         }
     }
 }

@@ -6,15 +6,16 @@ namespace Spindle\Postgres\Internal\Pool;
 
 use Spindle\Postgres\Internal\Native\Exchange;
 
-/** A fiber that waits for a session, with its statement if that can be sent on its behalf. */
+/** A fiber that waits for a session. If the pool can send the fiber's statement for it, this holds the statement. */
 final class WaitingFiber
 {
-    /** Position among the {@see WaitingFibers}. */
+    /** Key of this waiter in {@see WaitingFibers}. */
     public int $index = 0;
 
     /** Order of arrival among all waiters of the queue. */
     public int $sequence = 0;
 
+    /** The session that was lent to the waiter; null while it waits. */
     public ?PooledSession $pooled = null;
 
     /** Whether the statement was sent on the session. */
@@ -24,11 +25,11 @@ final class WaitingFiber
     public ?\Throwable $failure = null;
 
     /**
-     * @param Exchange    $exchange   wakes the fiber: with the answer if the statement is sent, else with the session
-     * @param bool        $isExclusive      whether the waiter needs a session alone
-     * @param int         $cost       nanoseconds that the statement usually takes
-     * @param int         $since      time of arrival: hrtime
-     * @param string|null $sql        statement to send on its behalf, if any
+     * @param Exchange $exchange resumes the fiber when the statement was answered or a session was lent
+     * @param bool $isExclusive whether the waiter needs an exclusive session
+     * @param int $cost nanoseconds that the statement usually takes on the server
+     * @param int $since time of arrival, by hrtime()
+     * @param string|null $sql statement that the pool may send for the fiber; null when the fiber must send it
      * @param list<mixed> $parameters
      */
     public function __construct(
@@ -41,7 +42,7 @@ final class WaitingFiber
         public readonly array $parameters = [],
     ) {}
 
-    /** @return array<string, mixed> without values of parameters */
+    /** @return array<string, mixed> the statement without its parameters */
     public function __debugInfo(): array
     {
         return ['sql' => $this->sql];

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
-/** Waiters of one kind, in order of arrival. Each operation takes constant time. */
+/** A queue of waiters, in order of arrival. Each operation takes constant amortized time. */
 final class WaitingFibers
 {
     public int $count = 0;
 
-    /** @var array<int, WaitingFiber> by place */
+    /** @var array<int, WaitingFiber> by {@see WaitingFiber::$index} */
     private array $waiters = [];
 
     private int $head = 0;

@@ -7,14 +7,16 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Arrays of any dimension, as lists of lists. Lower bounds are dropped. JSON, multiranges and domains over arrays can
- * be lists themselves. Arrays of such elements are sent in one dimension only.
+ * Arrays with up to six dimensions, as lists of lists. Lower bounds are dropped.
+ *
+ * Values of JSON, multiranges and domains over arrays can themselves be lists. Arrays of such elements are encoded with
+ * one dimension only.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */
-final readonly class ArrayType implements TakesLists
+final readonly class ArrayType implements ListValuedType
 {
-    /** The server's limit of dimensions. */
+    /** Maximum number of dimensions, which the server limits. */
     private const MAX_DIMENSIONS = 6;
 
     /** @param non-empty-string $delimiter delimiter of the element's type: a comma, or a semicolon for the type box */
@@ -51,7 +53,7 @@ final readonly class ArrayType implements TakesLists
             throw self::malformed();
         }
         $length = strcspn($text, '{}"\\', $at + 1);
-        if (($text[$at + 1 + $length] ?? '') === '}') { // no quotes, no other dimension: true of most arrays
+        if (($text[$at + 1 + $length] ?? '') === '}') { // neither quotes nor further dimensions, as in most arrays
             $list = $length === 0 ? [] : $this->plain(explode($this->delimiter, substr($text, $at + 1, $length)));
             $at += $length + 2;
 
@@ -117,16 +119,16 @@ final readonly class ArrayType implements TakesLists
     }
 
     /**
-     * Counts dimensions by the first elements.
+     * Returns the number of dimensions, which the first element of each dimension shows.
      *
      * @param array<mixed> $value
      */
     private function dimensions(#[\SensitiveParameter] array $value): int
     {
         $dimensions = 1;
-        while (!$this->element instanceof TakesLists && \is_array($value = reset($value))) {
+        while (!$this->element instanceof ListValuedType && \is_array($value = reset($value))) {
             if (++$dimensions > self::MAX_DIMENSIONS) {
-                throw UnencodableException::of($value, 'an array has at most six dimensions');
+                throw UnencodableException::of($value, 'an array can have at most six dimensions');
             }
         }
 
@@ -148,7 +150,7 @@ final readonly class ArrayType implements TakesLists
             if ($dimensions > 1) {
                 $texts[] = \is_array($element)
                     ? $this->write($element, $dimensions - 1)
-                    : throw UnencodableException::of($element, 'its siblings are lists');
+                    : throw UnencodableException::of($element, 'other elements of its array are lists');
             } else {
                 $texts[] = $this->element($element);
             }

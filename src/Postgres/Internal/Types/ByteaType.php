@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Types;
 
 use Spindle\Postgres\ProtocolException;
 
-/** Bytes, sent in hexadecimal. Results may have the older "escape" format, depending on bytea_output. */
+/** Bytes, encoded in hexadecimal. The server may send the older "escape" format, depending on bytea_output. */
 final readonly class ByteaType implements Type
 {
     public function decode(#[\SensitiveParameter] string $text): string
@@ -14,7 +14,7 @@ final readonly class ByteaType implements Type
         if (!str_starts_with($text, '\x')) {
             return stripcslashes($text);
         }
-        // hex2bin() warns of invalid input. The check before takes half as long as hex2bin() itself.
+        // hex2bin() raises a warning for invalid input, so the input is checked first.
         $bytes = \strlen($text) % 2 === 0 && preg_match('/[^0-9a-f]/i', $text, offset: 2) === 0
             ? hex2bin(substr($text, 2))
             : false;

@@ -9,9 +9,11 @@ use Spindle\Postgres\ProtocolException;
 /**
  * date, timestamp and timestamptz in the format of DateStyle ISO. PostgreSQL's 1 BC is PHP's year 0.
  *
- * A date and a timestamp have no time zone. Results have them in UTC, parameters are sent in local time.
+ * date and timestamp have no time zone. They are decoded as UTC. For a parameter, the local date and time of the value
+ * are sent.
  *
- * A timestamptz is an instant. A result has the session's offset, to the second, though PHP prints no seconds.
+ * timestamptz is an instant. It is decoded with the offset of the session's time zone. The offset may have seconds,
+ * which PHP keeps but does not print.
  */
 final readonly class DateTimeType implements Type
 {
@@ -21,10 +23,10 @@ final readonly class DateTimeType implements Type
     private \DateTimeZone $utc;
 
     /**
-     * @param string $usual pattern of texts that PHP's own parser understands as PostgreSQL means them
+     * @param string $commonPattern pattern of the texts that PHP's own parser reads correctly
      * @param string $format format for DateTimeInterface::format()
      */
-    private function __construct(private string $name, private string $usual, private string $format)
+    private function __construct(private string $name, private string $commonPattern, private string $format)
     {
         $this->utc = new \DateTimeZone('UTC');
     }
@@ -51,13 +53,13 @@ final readonly class DateTimeType implements Type
     public function decode(#[\SensitiveParameter] string $text): \DateTimeImmutable|float
     {
         try {
-            return preg_match($this->usual, $text) === 1
+            return preg_match($this->commonPattern, $text) === 1
                 ? new \DateTimeImmutable($text, $this->utc)
-                : $this->unusual($text);
+                : $this->decodeUncommon($text);
         } catch (ProtocolException $exception) {
             throw $exception;
         } catch (\Exception) {
-            throw ProtocolException::value($this->name); // PHP's message contains the text
+            throw ProtocolException::value($this->name); // the message of PHP's exception would contain the text
         }
     }
 
@@ -67,7 +69,7 @@ final readonly class DateTimeType implements Type
             return Scalar::text($value);
         }
         if ($this->name === 'timestamptz' && $value->getOffset() % 60 !== 0) {
-            // PHP prints no seconds of an offset
+            // PHP prints an offset without its seconds.
             $value = \DateTimeImmutable::createFromInterface($value)->setTimezone($this->utc);
         }
         $text = $value->format($this->format);
@@ -75,7 +77,7 @@ final readonly class DateTimeType implements Type
         return strncmp($text, '0001', 4) < 0 ? self::beforeChrist($value, $text) : $text;
     }
 
-    private function unusual(#[\SensitiveParameter] string $text): \DateTimeImmutable|float
+    private function decodeUncommon(#[\SensitiveParameter] string $text): \DateTimeImmutable|float
     {
         if (preg_match(self::ISO_PATTERN, $text, $parts, \PREG_UNMATCHED_AS_NULL) !== 1) {
             return Scalar::infinity($text)

@@ -7,8 +7,10 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Intervals. Months, days and time have separate signs, so the properties of the DateInterval do too, and it is never
- * inverted. Reads the IntervalStyles "postgres" and "iso_8601". Writes the latter, which the server always accepts.
+ * Intervals. Months, days and time have separate signs in PostgreSQL. So the properties of a decoded DateInterval may
+ * be negative, and its property invert is always 0.
+ *
+ * Decodes the IntervalStyles "postgres" and "iso_8601". Encodes as "iso_8601", which the server always accepts.
  */
 final readonly class IntervalType implements Type
 {
@@ -18,7 +20,7 @@ final readonly class IntervalType implements Type
     private const ISO_8601_PATTERN = '/^P(?=.)(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?'
         . '(?:T(?=.)(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d{1,6}))?S)?)?$/D';
 
-    /** The most seconds of an interval, whose time is a 64-bit number of microseconds. */
+    /** Maximum seconds of an interval. The server stores its time as microseconds in 64 bits. */
     private const MAX_SECONDS = 9_200_000_000_000;
 
     public function decode(#[\SensitiveParameter] string $text): \DateInterval|float
@@ -36,7 +38,7 @@ final readonly class IntervalType implements Type
         [$interval->y, $interval->m, $interval->d] = [(int) $years, (int) $months, (int) $days];
         [$interval->h, $interval->i, $interval->s] = [(int) $hours, (int) $minutes, (int) ($sign . $seconds)];
         if ($fraction !== null) {
-            // PHP truncates a float to whole microseconds, so a tenth is added.
+            // PHP truncates the float to whole microseconds. A tenth of one is added, so that no microsecond is lost.
             $interval->f = ($sign === '-' ? -1 : 1) * ((int) str_pad($fraction, 6, '0') + 0.1) / 1e6;
         }
 
@@ -70,7 +72,7 @@ final readonly class IntervalType implements Type
         );
     }
 
-    /** Whether createFromDateString() created an interval such as "next weekday", whose meaning no property shows. */
+    /** Whether createFromDateString() created an interval such as "next weekday", which its properties do not show. */
     private static function isRelative(#[\SensitiveParameter] \DateInterval $value): bool
     {
         if ((get_object_vars($value)['from_string'] ?? false) !== true) {

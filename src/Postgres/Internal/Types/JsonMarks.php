@@ -6,28 +6,37 @@ namespace Spindle\Postgres\Internal\Types;
 
 use Spindle\Postgres\JsonNumber;
 
-/** Passes numbers that no PHP type can hold through PHP's JSON functions, as strings with a random prefix. */
+/**
+ * Passes numbers that neither int nor float can represent through PHP's JSON functions.
+ *
+ * The functions get such a number as a string with a random prefix, the mark.
+ */
 final class JsonMarks
 {
-    private static string $mark = '';
+    /** The mark; '' until the first use. */
+    private static string $prefix = '';
 
-    /** Whether JSON is encoded by {@see encode()} now. */
+    /** Whether {@see encode()} is running. */
     private static bool $encoding = false;
 
-    /** @param string $token a quoted string, which stays unchanged, or a number */
-    public static function mark(#[\SensitiveParameter] string $token): string
+    /**
+     * Turns a number into a marked string if PHP would not read and write it unchanged. Returns other tokens unchanged.
+     *
+     * @param string $token string with its quotes, or number
+     */
+    public static function markIfInexact(#[\SensitiveParameter] string $token): string
     {
-        return $token[0] === '"' || self::isExact($token) ? $token : '"' . self::get() . "{$token}\"";
+        return $token[0] === '"' || self::isExact($token) ? $token : '"' . self::prefix() . "{$token}\"";
     }
 
-    /** Returns what json_encode() gets for a number's text. */
-    public static function marked(string $number): string
+    /** Returns the value that json_encode() must get for a number: a marked string within {@see encode()}. */
+    public static function jsonText(string $number): string
     {
-        return self::$encoding ? self::get() . $number : $number;
+        return self::$encoding ? self::prefix() . $number : $number;
     }
 
     /**
-     * Encodes JSON, with numbers in place of the marked strings.
+     * Encodes JSON, and replaces the marked strings in it by numbers.
      *
      * @param \Closure(): (string|false) $encode
      */
@@ -41,30 +50,32 @@ final class JsonMarks
             self::$encoding = $before;
         }
 
-        return $json === false || self::$mark === ''
+        return $json === false || self::$prefix === ''
             ? $json
-            : preg_replace('~"' . self::$mark . '([^"]*+)"~', '$1', $json) ?? $json;
+            : preg_replace('~"' . self::$prefix . '([^"]*+)"~', '$1', $json) ?? $json;
     }
 
-    /** Replaces marked strings in a decoded value by numbers. */
-    public static function numbers(#[\SensitiveParameter] mixed $value): mixed
+    /** Replaces the marked strings in a decoded value by {@see JsonNumber} objects. */
+    public static function unmark(#[\SensitiveParameter] mixed $value): mixed
     {
         if (\is_string($value)) {
-            return str_starts_with($value, self::get()) ? new JsonNumber(substr($value, \strlen(self::get()))) : $value;
+            $prefix = self::prefix();
+
+            return str_starts_with($value, $prefix) ? new JsonNumber(substr($value, \strlen($prefix))) : $value;
         }
         if (\is_array($value)) {
-            return array_map(self::numbers(...), $value);
+            return array_map(self::unmark(...), $value);
         }
         if ($value instanceof \stdClass) {
             foreach (get_object_vars($value) as $name => $one) {
-                $value->{$name} = self::numbers($one);
+                $value->{$name} = self::unmark($one);
             }
         }
 
         return $value;
     }
 
-    /** Whether PHP writes a number in the same way as it reads it. */
+    /** Whether PHP's JSON functions read and write the number without a change. */
     private static function isExact(string $number): bool
     {
         return preg_match('/^(?:0|-?[1-9]\d{0,17})$/D', $number) === 1
@@ -81,8 +92,8 @@ final class JsonMarks
         return strpbrk($text, '.eE') === false ? "{$text}.0" : $text;
     }
 
-    private static function get(): string
+    private static function prefix(): string
     {
-        return self::$mark === '' ? self::$mark = 'number ' . bin2hex(random_bytes(12)) . ': ' : self::$mark;
+        return self::$prefix === '' ? self::$prefix = 'number ' . bin2hex(random_bytes(12)) . ': ' : self::$prefix;
     }
 }

@@ -8,13 +8,15 @@ use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Encodes arrays and objects as JSON. With {@see JsonMode::Arrays} a string is JSON already, and so is the text of a
- * Stringable that is not JsonSerializable. Objects are decoded as arrays, and whole numbers beyond 64 bits as strings.
- * With {@see JsonMode::Lossless} every value is encoded.
+ * json and jsonb.
+ *
+ * With {@see JsonMode::Arrays}, arrays and objects are encoded as JSON. A string must be JSON already, and so must the
+ * text of a Stringable that is not JsonSerializable. JSON objects are decoded as arrays, and whole numbers beyond 64
+ * bits as strings. With {@see JsonMode::Lossless}, every value is encoded as JSON.
  */
-final readonly class JsonType implements TakesLists
+final readonly class JsonType implements ListValuedType
 {
-    /** Depth limit; PHP's parser fails below 5000. */
+    /** Maximum depth of arrays and objects. PHP's parser can not read 5000 levels, whatever its limit is. */
     private const MAX_DEPTH = 4096;
 
     private const ENCODE_FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
@@ -30,7 +32,7 @@ final readonly class JsonType implements TakesLists
         $marked = $isLossless
             ? preg_replace_callback(
                 self::TOKEN_PATTERN,
-                static fn(array $token): string => JsonMarks::mark($token[0]),
+                static fn(array $token): string => JsonMarks::markIfInexact($token[0]),
                 $text,
             )
             : $text;
@@ -39,7 +41,7 @@ final readonly class JsonType implements TakesLists
             throw ProtocolException::value('json', json_last_error_msg());
         }
 
-        return $marked === $text ? $value : JsonMarks::numbers($value);
+        return $marked === $text ? $value : JsonMarks::unmark($value);
     }
 
     public function encode(#[\SensitiveParameter] mixed $value): string

@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Range;
 
-/** Lists of ranges. */
-final readonly class MultirangeType implements TakesLists
+/** Multiranges, as lists of ranges. */
+final readonly class MultirangeType implements ListValuedType
 {
     public function __construct(private RangeType $range) {}
 

@@ -9,22 +9,23 @@ use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Range;
 
-/** Finds the parameter values, or parts of them, that a server's message quotes. There may be millions of others. */
+/** Finds the parameter values, or parts of them, that an error message of the server contains. */
 final class QuotedValues
 {
-    /** The longest text in bytes that is decoded to find its parts. */
+    /** Maximum bytes of a text that is decoded to find its parts. */
     private const MAX_DECODED_BYTES = 0x10_0000;
 
-    /** Bytes that identify the beginning of a value at the end of a truncated message. */
+    /** Bytes of the beginning of a value that are searched for at the end of a truncated message. */
     private const PREFIX_BYTES = 64;
 
     private function __construct(private readonly Types $types, private readonly string $message) {}
 
     /**
-     * @param list<int> $oids types of the parameters, as far as they are known
+     * @param list<int> $oids types of the parameters, as far as known
      * @param array<mixed> $values
      *
-     * @return list<list<string>> for each value its text, '' if not quoted, and then its quoted parts
+     * @return list<list<string>> for each value: its text, or '' if the message does not contain it; then the parts of
+     *     the value that the message contains
      */
     public static function of(
         Types $types,
@@ -60,18 +61,18 @@ final class QuotedValues
         if ($text === null) {
             return [];
         }
-        $texts = [$this->found($text)];
+        $texts = [$this->quotedPart($text)];
         if (Types::kind($oid) === Types::BYTEA) {
-            return [...$texts, $this->found(Types::hex(substr($text, 0, ServerError::MAX_FIELD_BYTES)))];
+            return [...$texts, $this->quotedPart(Types::hex(substr($text, 0, ServerError::MAX_FIELD_BYTES)))];
         }
         try {
             $read = \strlen($text) > self::MAX_DECODED_BYTES ? null : $this->types->decode($oid, $text);
         } catch (ProtocolException) {
-            $read = null; // only the server can read it
+            $read = null; // the text is in a notation that only the server reads
         }
         foreach ([$read, $value] as $one) {
             foreach (self::parts($one) as $part) {
-                $found = $this->found($part);
+                $found = $this->quotedPart($part);
                 if ($found !== '') {
                     $texts[] = $found;
                 }
@@ -81,15 +82,15 @@ final class QuotedValues
         return $texts;
     }
 
-    /** Returns the part of a text that the message contains: all, or its beginning before a truncation. */
-    private function found(#[\SensitiveParameter] string $text): string
+    /** Returns the text if the message contains it; its beginning if the message was truncated there; otherwise ''. */
+    private function quotedPart(#[\SensitiveParameter] string $text): string
     {
         if (str_contains($this->message, $text)) {
             return $text;
         }
-        $isCut = \strlen($this->message) >= ServerError::MAX_FIELD_BYTES && \strlen($text) > self::PREFIX_BYTES;
+        $isTruncated = \strlen($this->message) >= ServerError::MAX_FIELD_BYTES && \strlen($text) > self::PREFIX_BYTES;
 
-        return $isCut ? (string) strstr($this->message, substr($text, 0, self::PREFIX_BYTES)) : '';
+        return $isTruncated ? (string) strstr($this->message, substr($text, 0, self::PREFIX_BYTES)) : '';
     }
 
     /** @return iterable<string> */
@@ -106,16 +107,16 @@ final class QuotedValues
             \is_string($value) => self::escaped($value),
             \is_int($value), \is_float($value) => [(string) $value],
             $value instanceof \BackedEnum => [(string) $value->value],
-            $value instanceof \DateTimeInterface => self::moments(\DateTimeImmutable::createFromInterface($value)),
+            $value instanceof \DateTimeInterface => self::timeTexts(\DateTimeImmutable::createFromInterface($value)),
             $value instanceof Range => [...self::parts($value->lower), ...self::parts($value->upper)],
             default => [],
         };
     }
 
-    /** @return list<string> the text itself, as an array element, and within JSON */
+    /** @return list<string> the text itself, escaped as an array element, and escaped as in JSON */
     private static function escaped(#[\SensitiveParameter] string $text): array
     {
-        $text = substr($text, 0, ServerError::MAX_FIELD_BYTES + 1); // no message contains more
+        $text = substr($text, 0, ServerError::MAX_FIELD_BYTES + 1); // the kept part of a message is not longer
         $json = json_encode($text, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_IGNORE);
 
         return array_values(array_unique(
@@ -124,7 +125,7 @@ final class QuotedValues
     }
 
     /** @return list<string> */
-    private static function moments(#[\SensitiveParameter] \DateTimeImmutable $time): array
+    private static function timeTexts(#[\SensitiveParameter] \DateTimeImmutable $time): array
     {
         return [
             $time->format('Y-m-d H:i:s'),

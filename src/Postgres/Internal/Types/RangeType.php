@@ -7,7 +7,11 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Range;
 
-/** @see https://www.postgresql.org/docs/current/rangetypes.html#RANGETYPES-IO */
+/**
+ * Ranges, whose bounds have another type.
+ *
+ * @see https://www.postgresql.org/docs/current/rangetypes.html#RANGETYPES-IO
+ */
 final readonly class RangeType implements Type
 {
     private const QUOTED = '"((?:[^"\\\\]++|""|\\\\.)*+)"';

@@ -11,34 +11,38 @@ use Spindle\Postgres\ProtocolException;
 /**
  * Converts values to and from PostgreSQL's text format, by the OIDs of their types.
  *
- * Types that a database defines itself are queried from it once. Values of unknown types are strings.
- *
- * No message or trace of an exception contains a value.
+ * Types that are not built in are loaded from the database once ({@see LOAD_QUERY}). Values of unknown types are
+ * strings. No message or trace of an exception contains a value.
  */
 final class Types
 {
-    /** Kinds of values. All except TEXT (unchanged) and INT may be left to {@see self::decode()}. */
+    /**
+     * Kind of values that are strings in PHP, unchanged.
+     *
+     * The kinds let callers decode frequent types without a call of {@see self::decode()}, which decodes all kinds.
+     */
     public const TEXT = 0;
 
-    /** `(int) $text` */
+    /** Kind of values that are decoded by `(int) $text`. */
     public const INT = 1;
 
-    /** `(float) $text`, except for "NaN", "Infinity" and "-Infinity" */
+    /** Kind of values that are decoded by `(float) $text`, except for "NaN", "Infinity" and "-Infinity". */
     public const FLOAT = 2;
 
-    /** `$text === 't'` */
+    /** Kind of values that are decoded by `$text === 't'`. */
     public const BOOL = 3;
 
     /** Kind of bytea. For a parameter, {@see self::encode()} returns bytes, not text. */
     public const BYTEA = 4;
 
+    /** Kind of values that only {@see self::decode()} decodes. */
     public const OTHER = 5;
 
     /**
-     * Query for {@see self::load()}: describes types and their component types. $1 is an array of OIDs, such as
-     * "{16385,16391}". Before PostgreSQL 14, pg_range had no multiranges.
+     * Query whose result {@see self::load()} needs. It describes types and their component types. $1 is an array of
+     * OIDs, such as "{16385,16391}". Before PostgreSQL 14, pg_range has no column rngmultitypid.
      */
-    public const QUERY = <<<'SQL'
+    public const LOAD_QUERY = <<<'SQL'
         WITH RECURSIVE found (oid, kind, base, name, delimiter) AS (
             SELECT NULL::pg_catalog.oid, NULL::pg_catalog.text, wanted, NULL::pg_catalog.text, NULL::pg_catalog.text
             FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS wanted
@@ -59,46 +63,53 @@ final class Types
         SQL;
 
     /**
-     * @var array<int, array{string|null, int, non-empty-string}> kind, OID of the component type, and delimiter, by OID
+     * @var array<int, array{string|null, int, non-empty-string}> loaded types by OID: "array", "domain", "range" or
+     *     "multirange", or null for others; OID of the component type; delimiter of the type's values in arrays
      */
     private array $loaded = [];
 
-    /** @var array<int, string> */
+    /** @var array<int, string> names of loaded types, by OID */
     private array $names = [];
 
     /** @var array<int, Type> types created so far, by OID */
     private array $types = [];
 
-    /** When the server with these types was started; null while unknown. */
+    /** Start time of the server with these types; null while unknown. */
     private ?string $started = null;
 
-    private ?self $other = null;
+    /** Types of the server that was used last, if it is not the server of these types. */
+    private ?self $otherServer = null;
 
     public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}
 
-    /** Returns the types of the server with this start time, because an OID may mean another type on another server. */
-    public function of(?string $started): self
+    /**
+     * Returns the types of the server with this start time. An OID may mean another type on another server.
+     *
+     * @param string|null $started null when unknown
+     */
+    public function forServer(?string $started): self
     {
         $this->started ??= $started;
         if ($started === null || $this->started === $started) {
             return $this;
         }
-        if ($this->other?->started !== $started) {
-            $this->other = new self($this->json);
-            $this->other->started = $started;
+        if ($this->otherServer?->started !== $started) {
+            $this->otherServer = new self($this->json);
+            $this->otherServer->started = $started;
         }
 
-        return $this->other;
+        return $this->otherServer;
     }
 
+    /** Returns the kind of a type's values. */
     public static function kind(int $oid): int
     {
-        return BuiltIn::SCALARS[$oid][0] ?? self::OTHER;
+        return BuiltInTypes::SCALARS[$oid][0] ?? self::OTHER;
     }
 
     /**
-     * Whether encoding a value depends on its parameter's type. null, integers and floats have the same text for all
-     * types. A boolean does not: a numeric parameter needs 0 or 1, and JSON needs false or true.
+     * Whether the encoding of a value depends on the type of its parameter. null, integers and floats have the same
+     * text for all types. A boolean has not: a numeric parameter needs 0 or 1, and JSON needs false or true.
      */
     public static function needsType(#[\SensitiveParameter] mixed $value): bool
     {
@@ -112,13 +123,13 @@ final class Types
     }
 
     /**
-     * Returns the OIDs to run {@see self::QUERY} with. Its result describes all of them.
+     * Returns the OIDs that are neither built in nor loaded, for {@see self::LOAD_QUERY}.
      *
      * @param list<int> $oids
      *
      * @return list<int>
      */
-    public function unknown(array $oids): array
+    public function notLoaded(array $oids): array
     {
         $unknown = [];
         foreach ($oids as $oid) {
@@ -131,7 +142,9 @@ final class Types
     }
 
     /**
-     * @param list<array<string|null>> $rows result of {@see self::QUERY}
+     * Adds the types that a result of {@see self::LOAD_QUERY} describes.
+     *
+     * @param list<array<string|null>> $rows result of {@see self::LOAD_QUERY}
      *
      * @throws ProtocolException
      */
@@ -139,7 +152,7 @@ final class Types
     {
         foreach ($rows as $row) {
             if (\count($row) !== 5) {
-                throw ProtocolException::malformed('what is known of a type has ' . \count($row) . ' columns');
+                throw ProtocolException::malformed('the description of a type has ' . \count($row) . ' columns');
             }
             [$oid, $kind, $base, $name, $delimiter] = array_values($row);
             $this->loaded[(int) $oid] = [
@@ -149,7 +162,7 @@ final class Types
             ];
             $this->names[(int) $oid] = $name ?? "the type {$oid}";
         }
-        $this->types = []; // cached types may have components that were just learnt
+        $this->types = []; // cached types may have components that were loaded now
     }
 
     /** @throws ProtocolException when the text is not a value of the type */
@@ -159,7 +172,7 @@ final class Types
     }
 
     /**
-     * Encodes a parameter as text. A bytea is returned as bytes; a domain over bytea is not.
+     * Encodes a parameter as text. For bytea, returns bytes; for a domain over bytea, returns text.
      *
      * @param int $position parameter number, from 1
      *
@@ -180,7 +193,7 @@ final class Types
     }
 
     /**
-     * Encodes a line of COPY's text format, with its line end.
+     * Encodes a row in COPY's text format, with its line end.
      *
      * @param list<int> $oids types of the columns
      * @param array<array-key, mixed> $row values in the order of the columns; keys are ignored
@@ -216,10 +229,10 @@ final class Types
 
     private static function isBuiltIn(int $oid): bool
     {
-        return isset(BuiltIn::SCALARS[$oid])
-            || isset(BuiltIn::ARRAYS[$oid])
-            || isset(BuiltIn::RANGES[$oid])
-            || isset(BuiltIn::MULTIRANGES[$oid]);
+        return isset(BuiltInTypes::SCALARS[$oid])
+            || isset(BuiltInTypes::ARRAYS[$oid])
+            || isset(BuiltInTypes::RANGES[$oid])
+            || isset(BuiltInTypes::MULTIRANGES[$oid]);
     }
 
     private function type(int $oid): Type
@@ -227,7 +240,7 @@ final class Types
         if (isset($this->types[$oid])) {
             return $this->types[$oid];
         }
-        $this->types[$oid] = new TextType(); // ends the recursion for a type that claims to consist of itself
+        $this->types[$oid] = new TextType(); // ends the recursion if a type is its own component
         $type = $this->builtIn($oid) ?? $this->create($oid);
         if (self::isBuiltIn($oid) || isset($this->loaded[$oid])) {
             return $this->types[$oid] = $type;
@@ -240,20 +253,20 @@ final class Types
     private function builtIn(int $oid): ?Type
     {
         return match (true) {
-            isset(BuiltIn::SCALARS[$oid]) => $this->scalar($oid),
-            isset(BuiltIn::ARRAYS[$oid]) => new ArrayType(
-                $this->type(BuiltIn::ARRAYS[$oid]),
-                BuiltIn::ARRAYS[$oid] === BuiltIn::BOX ? ';' : ',',
+            isset(BuiltInTypes::SCALARS[$oid]) => $this->scalar($oid),
+            isset(BuiltInTypes::ARRAYS[$oid]) => new ArrayType(
+                $this->type(BuiltInTypes::ARRAYS[$oid]),
+                BuiltInTypes::ARRAYS[$oid] === BuiltInTypes::BOX ? ';' : ',',
             ),
-            isset(BuiltIn::RANGES[$oid]) => new RangeType($this->type(BuiltIn::RANGES[$oid][1])),
-            isset(BuiltIn::MULTIRANGES[$oid]) => $this->multirange(BuiltIn::MULTIRANGES[$oid][1]),
+            isset(BuiltInTypes::RANGES[$oid]) => new RangeType($this->type(BuiltInTypes::RANGES[$oid][1])),
+            isset(BuiltInTypes::MULTIRANGES[$oid]) => $this->multirange(BuiltInTypes::MULTIRANGES[$oid][1]),
             default => null,
         };
     }
 
     private function scalar(int $oid): Type
     {
-        return match (BuiltIn::SCALARS[$oid][0]) {
+        return match (BuiltInTypes::SCALARS[$oid][0]) {
             self::INT => new IntegerType(),
             self::FLOAT => new FloatType(),
             self::BOOL => new BooleanType(),
@@ -293,10 +306,10 @@ final class Types
     private function name(int $oid): string
     {
         return match (true) {
-            isset(BuiltIn::SCALARS[$oid]) => BuiltIn::SCALARS[$oid][1],
-            isset(BuiltIn::ARRAYS[$oid]) => $this->name(BuiltIn::ARRAYS[$oid]) . '[]',
-            default => BuiltIn::RANGES[$oid][0]
-                ?? BuiltIn::MULTIRANGES[$oid][0]
+            isset(BuiltInTypes::SCALARS[$oid]) => BuiltInTypes::SCALARS[$oid][1],
+            isset(BuiltInTypes::ARRAYS[$oid]) => $this->name(BuiltInTypes::ARRAYS[$oid]) . '[]',
+            default => BuiltInTypes::RANGES[$oid][0]
+                ?? BuiltInTypes::MULTIRANGES[$oid][0]
                 ?? $this->names[$oid]
                 ?? "the type {$oid}",
         };

@@ -27,10 +27,10 @@ final class Binaries
      */
     public static function find(?int $version, ?string $directory): string
     {
-        $places = $directory !== null ? [$directory] : self::places();
-        foreach ($places as $place) {
-            if (self::hasServer($place) && ($version === null || $version === self::version($place))) {
-                return $place;
+        $directories = $directory !== null ? [$directory] : self::directories();
+        foreach ($directories as $candidate) {
+            if (self::hasServer($candidate) && ($version === null || $version === self::version($candidate))) {
+                return $candidate;
             }
         }
 
@@ -41,7 +41,7 @@ final class Binaries
     }
 
     /** @return list<string> directories of PATH first, then the newest version first */
-    private static function places(): array
+    private static function directories(): array
     {
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');
         $found = [];

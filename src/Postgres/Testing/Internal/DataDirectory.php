@@ -62,12 +62,12 @@ final class DataDirectory
      * @throws ClusterException
      * @throws ServerException
      */
-    public function make(string $binaries, array $settings, TemporaryClusterOptions $options): string
+    public function create(string $binaries, array $settings, TemporaryClusterOptions $options): string
     {
         $this->directory->make();
-        $this->user->own($this->directory->path);
+        $this->user->makeOwnerOf($this->directory->path);
         $source = self::$source ?? new Initdb();
-        $password = $source->make($this->directory, $this->user, $binaries, $options);
+        $password = $source->create($this->directory, $this->user, $binaries, $options);
         $settings = [...self::SETTINGS, ...$this->tls($options), ...$settings];
         $this->write('data/postgresql.conf', self::configuration($settings), \FILE_APPEND);
         $this->write('data/pg_hba.conf', implode("\n", [...$options->hba, ...self::HBA]) . "\n");
@@ -110,7 +110,7 @@ final class DataDirectory
 
     private function owned(string $path): string
     {
-        $this->user->own($path);
+        $this->user->makeOwnerOf($path);
 
         return $path;
     }

@@ -23,7 +23,7 @@ interface DataSource
      * @throws ClusterException
      * @throws ServerException
      */
-    public function make(
+    public function create(
         PrivateDirectory $directory,
         ServerUser $user,
         string $binaries,

@@ -12,7 +12,7 @@ use Spindle\Postgres\Testing\TemporaryClusterOptions;
 /** Makes new data with PostgreSQL's initdb, and a random password. */
 final class Initdb implements DataSource
 {
-    public function make(
+    public function create(
         PrivateDirectory $directory,
         ServerUser $user,
         string $binaries,
@@ -20,7 +20,7 @@ final class Initdb implements DataSource
     ): string {
         $password = bin2hex(random_bytes(16));
         $file = $directory->write('password', $password);
-        $user->own($file);
+        $user->makeOwnerOf($file);
         [$exitCode, $output] = Program::run($user->command([
             "{$binaries}/initdb", '--pgdata', "{$directory->path}/data", '--pwfile', $file,
             ...self::arguments($options),

@@ -37,7 +37,7 @@ final class ServerUser
     }
 
     /** Hands a file or directory over to this user. */
-    public function own(string $path): void
+    public function makeOwnerOf(string $path): void
     {
         if ($this->ids !== null) {
             chown($path, $this->ids[0]);
@@ -62,7 +62,7 @@ final class ServerUser
                 continue;
             }
             $group = Program::run(['id', '-g', $name])[1];
-            foreach (self::means($name, $user, $group) as $prefix) {
+            foreach (self::switchCommands($name, $user, $group) as $prefix) {
                 [$exitCode, $output] = Program::run([...$prefix, 'true']);
                 if ($exitCode === 0) {
                     return new self($prefix, [(int) $user, (int) $group]);
@@ -75,7 +75,7 @@ final class ServerUser
     }
 
     /** @return list<list<string>> the best first: setpriv becomes the program, the others may stay its parent */
-    private static function means(string $name, string $user, string $group): array
+    private static function switchCommands(string $name, string $user, string $group): array
     {
         return [
             ['setpriv', "--reuid={$user}", "--regid={$group}", '--clear-groups', '--'],

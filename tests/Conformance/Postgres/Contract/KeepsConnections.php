@@ -200,7 +200,7 @@ trait KeepsConnections
                 $stats->lost,
             ],
         );
-        self::assertSame(0, array_sum($stats->waited));
+        self::assertSame(0, array_sum($stats->waitHistogram));
 
         $both = [$pool->acquire(), $pool->acquire()];
         self::thrown(\Spindle\Postgres\PoolTimeoutException::class, static fn() => $pool->acquire());
@@ -216,7 +216,11 @@ trait KeepsConnections
 
         self::assertSame([3, 1, 2, 1], [$stats->acquired, $stats->timedOut, $stats->opened, $stats->lost]);
         self::assertSame([0, 1, 0, 0], [$stats->inUse, $stats->idle, $stats->opening, $stats->waiting]);
-        self::assertSame(3, array_sum($stats->waited), 'two for connections to be opened, one for one to be released');
-        self::assertSame('+Inf', array_key_last($stats->waited));
+        self::assertSame(
+            3,
+            array_sum($stats->waitHistogram),
+            'two waits until a connection was opened, and one until a connection was released',
+        );
+        self::assertSame('+Inf', array_key_last($stats->waitHistogram));
     }
 }

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Unit\Postgres\Types;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Postgres\Internal\Types\BuiltIn;
+use Spindle\Postgres\Internal\Types\BuiltInTypes;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\ProtocolException;
@@ -179,7 +179,9 @@ final class MalformedTest extends TestCase
         $types = self::withTypesOfItsOwn();
         $values = new RandomValues(Scale::seed());
         $oids = [
-            ...array_keys(BuiltIn::SCALARS + BuiltIn::ARRAYS + BuiltIn::RANGES + BuiltIn::MULTIRANGES),
+            ...array_keys(
+                BuiltInTypes::SCALARS + BuiltInTypes::ARRAYS + BuiltInTypes::RANGES + BuiltInTypes::MULTIRANGES,
+            ),
             ...range(20_000, 20_010),
         ];
         $refused = 0;

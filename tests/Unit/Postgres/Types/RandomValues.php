@@ -6,7 +6,7 @@ namespace Spindle\Tests\Unit\Postgres\Types;
 
 use Random\Engine\Mt19937;
 use Random\Randomizer;
-use Spindle\Postgres\Internal\Types\BuiltIn;
+use Spindle\Postgres\Internal\Types\BuiltInTypes;
 use Spindle\Postgres\Range;
 use Spindle\Tests\Postgres\TypeCases;
 
@@ -24,9 +24,9 @@ final class RandomValues
     public function of(int $oid): mixed
     {
         return match (true) {
-            isset(BuiltIn::ARRAYS[$oid]) => $this->array(BuiltIn::ARRAYS[$oid]),
-            isset(BuiltIn::RANGES[$oid]) => $this->range(BuiltIn::RANGES[$oid][1]),
-            isset(BuiltIn::MULTIRANGES[$oid]) => $this->multirange(BuiltIn::MULTIRANGES[$oid][1]),
+            isset(BuiltInTypes::ARRAYS[$oid]) => $this->array(BuiltInTypes::ARRAYS[$oid]),
+            isset(BuiltInTypes::RANGES[$oid]) => $this->range(BuiltInTypes::RANGES[$oid][1]),
+            isset(BuiltInTypes::MULTIRANGES[$oid]) => $this->multirange(BuiltInTypes::MULTIRANGES[$oid][1]),
             default => $this->scalar($oid),
         };
     }
@@ -195,7 +195,7 @@ final class RandomValues
     /** @return list<Range> no empty ranges, because the server drops them */
     private function multirange(int $range): array
     {
-        $bound = BuiltIn::RANGES[$range][1];
+        $bound = BuiltInTypes::RANGES[$range][1];
 
         return array_values(array_filter(
             $this->times(fn(): Range => $this->range($bound)),
@@ -207,7 +207,7 @@ final class RandomValues
     private function array(int $element): array
     {
         $make = fn(): mixed => $this->below(6) === 0 ? null : $this->of($element);
-        if (\in_array($element, [114, 3802], true) || isset(BuiltIn::MULTIRANGES[$element]) || $this->bool()) {
+        if (\in_array($element, [114, 3802], true) || isset(BuiltInTypes::MULTIRANGES[$element]) || $this->bool()) {
             return $this->times($make);
         }
         $columns = 1 + $this->below(3);

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Unit\Postgres\Types;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Postgres\Internal\Types\BuiltIn;
+use Spindle\Postgres\Internal\Types\BuiltInTypes;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Tests\Postgres\TypeCases;
 use Spindle\Tests\Scale;
@@ -46,12 +46,12 @@ final class RoundTripTest extends TestCase
     public static function types(): iterable
     {
         foreach ([16, 17, 20, 25, 701, 3802, 1082, 1114, 1184, 1186, 1700, 603] as $oid) {
-            yield BuiltIn::SCALARS[$oid][1] => [$oid];
+            yield BuiltInTypes::SCALARS[$oid][1] => [$oid];
         }
         foreach ([1000, 1001, 1016, 1009, 1022, 3807, 1182, 1115, 1185, 1187, 1020, 3907, 3909, 6151, 6153] as $oid) {
             yield "an array of {$oid}" => [$oid];
         }
-        foreach (BuiltIn::RANGES + BuiltIn::MULTIRANGES as $oid => [$name]) {
+        foreach (BuiltInTypes::RANGES + BuiltInTypes::MULTIRANGES as $oid => [$name]) {
             yield $name => [$oid];
         }
     }

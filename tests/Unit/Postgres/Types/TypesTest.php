@@ -6,7 +6,7 @@ namespace Spindle\Tests\Unit\Postgres\Types;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Postgres\Internal\Types\BuiltIn;
+use Spindle\Postgres\Internal\Types\BuiltInTypes;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\Range;
@@ -125,7 +125,8 @@ final class TypesTest extends TestCase
     public function testNumbersAreTheSameTextForAllTypes(): void
     {
         $types = new Types();
-        foreach (array_keys(BuiltIn::SCALARS + BuiltIn::ARRAYS + BuiltIn::RANGES + BuiltIn::MULTIRANGES) as $oid) {
+        $builtIn = BuiltInTypes::SCALARS + BuiltInTypes::ARRAYS + BuiltInTypes::RANGES + BuiltInTypes::MULTIRANGES;
+        foreach (array_keys($builtIn) as $oid) {
             self::assertSame(['5', '2.5', '3', '-0', '1000000000000000000', 'Infinity', 'NaN'], array_map(
                 static fn(mixed $value): ?string => $types->encode($oid, $value, 1),
                 [5, 2.5, 3.0, -0.0, 1e18, \INF, \NAN],
@@ -154,7 +155,7 @@ final class TypesTest extends TestCase
 
     public function testWhatIsBuiltInIsKnown(): void
     {
-        self::assertSame([16_385, 20_000], (new Types())->unknown([23, 16_385, 1009, 0, 3904, 4451, 20_000, 16_385]));
+        self::assertSame([16_385, 20_000], (new Types())->notLoaded([23, 16_385, 1009, 0, 3904, 4451, 20_000, 16_385]));
     }
 
     public function testLoadedTypesAreKnown(): void
@@ -164,7 +165,7 @@ final class TypesTest extends TestCase
 
         $types->load([['20001', 'array', '20000', 'percent[]', ','], ['20000', 'domain', '23', 'percent', ',']]);
 
-        self::assertSame([], $types->unknown([20_000, 20_001]));
+        self::assertSame([], $types->notLoaded([20_000, 20_001]));
         self::assertSame([1, null], $types->decode(20_001, '{1,NULL}'));
         self::assertSame('{1,NULL}', $types->encode(20_001, [1, null], 1));
         $this->expectExceptionMessage('can\'t be sent as percent[]');

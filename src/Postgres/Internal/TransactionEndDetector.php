@@ -4,34 +4,40 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/** Tracks by the tags of a script's commands whether one ended a transaction, also when another began at once. */
-final class TransactionEnds
+/**
+ * Detects by the command tags of a script whether it ended the transaction in which it runs.
+ *
+ * The transaction status does not show this when the script begins another transaction afterwards.
+ */
+final class TransactionEndDetector
 {
     private bool $isCommitted = false;
 
     /** Whether the last tag was ROLLBACK. "ROLLBACK TO" a savepoint has the same tag. */
     private bool $isRolledBack = false;
 
-    private bool $beginsAgain = false;
+    /** Whether a transaction was begun directly after a ROLLBACK. */
+    private bool $hasBegunAfterRollback = false;
 
-    /** @param string $tag tag of the next command */
-    public function see(string $tag): void
+    /** @param string $tag command tag of the next completed command of the script */
+    public function recordTag(string $tag): void
     {
         if ($tag === 'COMMIT' || $tag === 'PREPARE TRANSACTION') {
             $this->isCommitted = true;
         } elseif ($tag === 'ROLLBACK') {
             $this->isRolledBack = true;
         } elseif ($tag === 'BEGIN' || $tag === 'START TRANSACTION') {
-            $this->beginsAgain = $this->isRolledBack;
+            $this->hasBegunAfterRollback = $this->isRolledBack;
         }
     }
 
-    public function haveEnded(string $sql): bool
+    /** @param string $sql text of the script */
+    public function hasEnded(string $sql): bool
     {
         return $this->isCommitted
             || $this->isRolledBack
             && (
-                $this->beginsAgain
+                $this->hasBegunAfterRollback
                 || preg_match('~' . SqlText::COMMENT . '\bAND' . SqlText::BLANK . '++CHAIN\b~i', $sql) === 1
             );
     }

@@ -8,15 +8,15 @@ use Amp\Cancellation;
 use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Result;
 
-/** Runs statements that are sent through the pool itself. */
-final readonly class Queries
+/** Runs statements that are sent through the pool itself, rather than through a borrowed connection. */
+final readonly class QueryRunner
 {
-    /** Depth to which arrays of parameters are searched for objects. */
-    private const MAX_DEPTH = 32;
+    /** Maximum depth to which arrays of parameters are searched for objects. */
+    private const MAX_SEARCH_DEPTH = 32;
 
     private ShortStatements $statements;
 
-    /** @param bool $supportsPipelining whether a session accepts queries while earlier ones are not answered */
+    /** @param bool $supportsPipelining whether a session accepts a query before earlier queries are answered */
     public function __construct(private SessionPool $pool, private bool $supportsPipelining)
     {
         $this->statements = new ShortStatements();
@@ -27,40 +27,46 @@ final readonly class Queries
     {
         $statement = $this->statements->find($sql);
         if ($statement === null || !$statement->isPlain) {
-            return $this->borrow($sql, $parameters, $cancellation);
+            return $this->runExclusively($sql, $parameters, $cancellation);
         }
         $holders = $this->pool->holders;
-        $exclusive = !$statement->shares || !$this->supportsPipelining || $holders->count > 0 && $holders->holds();
-        if ($cancellation === null && $this->supportsPipelining && !self::runCode($parameters)) {
+        $exclusive = !$statement->mayShare
+            || !$this->supportsPipelining
+            || $holders->connectionCount > 0 && $holders->includesCurrent();
+        if ($cancellation === null && $this->supportsPipelining && !self::mayCallUserCode($parameters)) {
             return $this->send($statement, $exclusive, $sql, $parameters);
         }
 
         $cost = $statement->cost;
-        $pooled = $this->pool->obtain($exclusive, $cost, $cancellation);
+        $pooled = $this->pool->acquirePooled($exclusive, $cost, $cancellation);
 
-        return $this->finish($pooled, $statement, $cost, $sql, $parameters, $cancellation);
+        return $this->runOn($pooled, $statement, $cost, $sql, $parameters, $cancellation);
     }
 
     /**
-     * Runs a statement on a session of its own, because it is unknown or may change the session.
+     * Runs a statement on an exclusive session, because the statement is unknown or may change the session.
      *
      * @param list<mixed> $parameters
      */
-    private function borrow(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
-    {
-        $pooled = $this->pool->obtain(true, 0, $cancellation);
+    private function runExclusively(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): Result {
+        $pooled = $this->pool->acquirePooled(true, 0, $cancellation);
         try {
             $result = $pooled->session->query($sql, $parameters, $cancellation);
-            $this->statements->learn($sql, $pooled->session->took());
+            $this->statements->learn($sql, $pooled->session->lastQueryNanoseconds());
 
             return $result;
         } finally {
-            $this->pool->giveBack($pooled);
+            $this->pool->takeBackExclusive($pooled);
         }
     }
 
     /**
-     * Sends the statement, now or when a session is available, and suspends until the answer arrives.
+     * Sends the statement as soon as a session is available, and suspends until the answer arrives.
      *
      * @param list<mixed> $parameters
      */
@@ -74,15 +80,17 @@ final readonly class Queries
         $pool = $this->pool;
         $cost = $statement->cost;
         $exchange = new Exchange();
-        // A statement that writes never shares, so its time does not matter.
-        $exchange->isTimed = $statement->reads;
+        // A statement that writes never shares a session, so its time on the server is not needed.
+        $exchange->isTimed = $statement->isShareableRead;
         $waiter = null;
-        $pooled = $pool->available($exclusive, $cost);
+        $pooled = $pool->findAvailable($exclusive, $cost);
         if ($pooled === null) {
             $waiter = new WaitingFiber($exchange, $exclusive, $cost, hrtime(true), $sql, $parameters);
             $pool->enqueue($waiter);
         } elseif ($pool->isStale($pooled) || $pooled->native?->send($exchange, $sql, $parameters) !== true) {
-            return $this->finish($pool->obtain($exclusive, $cost, null), $statement, $cost, $sql, $parameters, null);
+            $pooled = $pool->acquirePooled($exclusive, $cost, null);
+
+            return $this->runOn($pooled, $statement, $cost, $sql, $parameters, null);
         } else {
             $pooled->lend($exclusive, $exchange->cost = $cost);
             ++$pool->counts->acquired;
@@ -92,7 +100,7 @@ final readonly class Queries
             $exchange->wait();
             $isAwake = true;
         } finally {
-            // A fiber that is destroyed gets here too, without an exception.
+            // When the fiber is destroyed, this block runs without an exception.
             if (!$isAwake) {
                 $pool->abandon($exchange, $waiter, $pooled);
             }
@@ -103,11 +111,11 @@ final readonly class Queries
             }
             $pooled = $waiter->pooled;
             if ($pooled !== null && !$waiter->isSent) {
-                return $this->finish($pooled, $statement, $cost, $sql, $parameters, null);
+                return $this->runOn($pooled, $statement, $cost, $sql, $parameters, null);
             }
         }
         if ($exchange->isTimed) {
-            $statement->learn($exchange->took);
+            $statement->learn($exchange->nanoseconds);
         }
         $native = $pooled?->native;
         if ($pooled === null || $native === null) {
@@ -116,20 +124,21 @@ final readonly class Queries
         if ($exchange->cost < 0 && $exchange->error === null && $exchange->failure === null) {
             return $native->result($exchange, $sql, $parameters);
         }
-        // The session still counts the query: it failed or began a transaction. result() may send it again.
+        // The pool has not taken the session back, because the query failed or began a transaction. result() may send
+        // the query again.
         try {
             return $native->result($exchange, $sql, $parameters);
         } finally {
-            $pool->releaseFailed($pooled, $exchange);
+            $pool->takeBackFailed($pooled, $exchange);
         }
     }
 
     /**
-     * Runs the statement on a session that counts it already.
+     * Runs the statement on a session that was already lent for it, and gives the session back to the pool.
      *
      * @param list<mixed> $parameters
      */
-    private function finish(
+    private function runOn(
         PooledSession $pooled,
         KnownStatement $statement,
         int $cost,
@@ -140,31 +149,31 @@ final readonly class Queries
     ): Result {
         try {
             $result = $pooled->session->query($sql, $parameters, $cancellation);
-            $statement->learn($pooled->session->took());
+            $statement->learn($pooled->session->lastQueryNanoseconds());
 
             return $result;
         } catch (\Throwable $failure) {
-            $this->pool->ensureOurs();
+            $this->pool->ensureSameProcess();
             throw $failure;
         } finally {
-            // A fiber that is destroyed gets here too, without an exception.
-            $this->pool->release($pooled, $cost);
+            // When the fiber is destroyed, this block runs without an exception.
+            $this->pool->takeBack($pooled, $cost);
         }
     }
 
     /**
-     * Whether encoding the parameters may call user code, which may suspend. If so, the fiber itself encodes them, on a
-     * session that counts it already.
+     * Whether encoding the parameters may call user code, such as jsonSerialize(). User code may suspend, so only the
+     * fiber of the statement may encode such parameters, after a session was lent for it.
      *
      * @param array<mixed> $parameters
      */
-    private static function runCode(#[\SensitiveParameter] array $parameters, int $depth = 0): bool
+    private static function mayCallUserCode(#[\SensitiveParameter] array $parameters, int $depth = 0): bool
     {
         foreach ($parameters as $value) {
             if (
                 \is_object($value) ? !$value instanceof \DateTimeInterface
                 && !$value instanceof \UnitEnum : \is_array($value)
-                && ($depth > self::MAX_DEPTH || self::runCode($value, $depth + 1))
+                && ($depth > self::MAX_SEARCH_DEPTH || self::mayCallUserCode($value, $depth + 1))
             ) {
                 return true;
             }

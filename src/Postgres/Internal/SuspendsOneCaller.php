@@ -10,21 +10,23 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Suspends one caller at a time. This is a trait because another object per statement would cost time. A fiber waits
- * without a Suspension of the event loop, which would cost as much as all the rest of a short statement.
+ * Suspends one caller at a time: a fiber, or {main}.
+ *
+ * A trait saves the time for another object per statement. A fiber is suspended directly, because creating a Suspension
+ * of the event loop would take as long as the rest of a short statement.
  */
-trait OneWaiter
+trait SuspendsOneCaller
 {
-    /** @var \Fiber<mixed, mixed, mixed, mixed>|null the fiber that waits */
+    /** @var \Fiber<mixed, mixed, mixed, mixed>|null the waiting fiber */
     private ?\Fiber $fiber = null;
 
-    /** @var Suspension<null>|null suspension of {main}, if that waits */
+    /** @var Suspension<null>|null set while {main} is waiting */
     private ?Suspension $main = null;
 
     /**
      * Suspends the caller until {@see wake()} is called.
      *
-     * @throws CannotWaitException
+     * @throws CannotWaitException when the caller can not be suspended, such as in a destructor before PHP 8.4
      */
     public function wait(): void
     {
@@ -34,10 +36,10 @@ trait OneWaiter
         }
         try {
             $this->main === null ? self::suspendFiber() : $this->main->suspend();
-        } catch (\FiberError $blocked) { // also of a fiber without a Suspension
+        } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
         } finally {
-            // Also reached without wake(): after an exception left the loop, or when the fiber is destroyed.
+            // Without wake(), the block runs when an exception leaves the event loop or the fiber is destroyed.
             $this->fiber = $this->main = null;
         }
     }
@@ -51,7 +53,8 @@ trait OneWaiter
 
             return;
         }
-        // Without finally, which would also run when the fiber is destroyed, on the stack of other code.
+        // A finally block would also run when the fiber is destroyed. Other code runs at that time, and its output
+        // buffers must not be replaced.
         try {
             \Fiber::suspend();
         } catch (\Throwable $failure) {
@@ -61,7 +64,12 @@ trait OneWaiter
         OutputBuffers::restore($buffers);
     }
 
-    /** Resumes the waiting caller at once. Not for destructors, in which no fiber can be resumed. */
+    /**
+     * Ends the wait of the caller, if one is waiting.
+     *
+     * A fiber is resumed before this method returns. {main} continues when the current callback of the event loop has
+     * returned. Must not be called in a destructor, because no fiber can be resumed there before PHP 8.4.
+     */
     public function wake(): void
     {
         if ($this->fiber !== null) {

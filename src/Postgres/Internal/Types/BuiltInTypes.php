@@ -5,15 +5,15 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Types;
 
 /**
- * Types whose OIDs are the same in every database, as listed in pg_type. The server is not asked about them.
+ * Types whose OIDs are the same in every database, so that they need not be loaded.
  *
  * @see https://github.com/postgres/postgres/blob/master/src/include/catalog/pg_type.dat
  */
-final class BuiltIn
+final class BuiltInTypes
 {
-    /** How to decode a value, and the type's name, by OID. 0 is an unknown type. */
+    /** Kind of values ({@see Types}) and name of the type, by OID. 0 is an unknown type. */
     public const SCALARS = [
-        0 => [Types::TEXT, 'a type not known'], 16 => [Types::BOOL, 'boolean'], 17 => [Types::BYTEA, 'bytea'],
+        0 => [Types::TEXT, 'an unknown type'], 16 => [Types::BOOL, 'boolean'], 17 => [Types::BYTEA, 'bytea'],
         18 => [Types::TEXT, '"char"'], 19 => [Types::TEXT, 'name'], 20 => [Types::INT, 'bigint'],
         21 => [Types::INT, 'smallint'], 22 => [Types::TEXT, 'int2vector'], 23 => [Types::INT, 'integer'],
         24 => [Types::TEXT, 'regproc'], 25 => [Types::TEXT, 'text'], 26 => [Types::INT, 'oid'],
@@ -68,6 +68,6 @@ final class BuiltIn
         4534 => ['tstzmultirange', 3910], 4535 => ['datemultirange', 3912], 4536 => ['int8multirange', 3926],
     ];
 
-    /** OID of the only type whose arrays are not delimited by a comma. */
+    /** OID of the only type whose arrays have another delimiter than a comma. */
     public const BOX = 603;
 }

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pool;
 
 /** Counters of a pool since it was created. */
-final class Counts
+final class PoolCounters
 {
-    /** Upper bounds of the waiting times, in seconds, and the same as keys. */
+    /** Upper bounds of the histogram's buckets, in seconds, and the same bounds as array keys. */
     private const BOUNDS_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, \INF];
     private const BOUND_KEYS = ['0.001', '0.005', '0.01', '0.05', '0.1', '0.5', '1.0', '5.0', '+Inf'];
 
@@ -19,21 +19,21 @@ final class Counts
 
     public int $lost = 0;
 
-    /** @var array<string, int> by upper bound */
-    public array $waited;
+    /** @var array<string, int> number of successful waits, by the upper bound of the bucket */
+    public array $waitHistogram;
 
     public function __construct()
     {
-        $this->waited = array_fill_keys(self::BOUND_KEYS, 0);
+        $this->waitHistogram = array_fill_keys(self::BOUND_KEYS, 0);
     }
 
     /** Counts a waiter that got its session after `$seconds`. */
-    public function waited(float $seconds): void
+    public function countWait(float $seconds): void
     {
         $index = $seconds <= 0.01 ? ($seconds <= 0.001 ? 0 : ($seconds <= 0.005 ? 1 : 2)) : 3;
         while ($seconds > self::BOUNDS_SECONDS[$index]) {
             ++$index;
         }
-        $this->waited[self::BOUND_KEYS[$index]] = ($this->waited[self::BOUND_KEYS[$index]] ?? 0) + 1;
+        $this->waitHistogram[self::BOUND_KEYS[$index]] = ($this->waitHistogram[self::BOUND_KEYS[$index]] ?? 0) + 1;
     }
 }
