@@ -15,7 +15,7 @@ trait LoadsSource
     protected function loaded(string $name, string $source): mixed
     {
         $file = $this->file($name, $source);
-        LoadedFiles::mark();
+        LoadedFiles::record();
 
         return require $file;
     }

@@ -8,25 +8,32 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\SpindleException;
 
-/** Runs the commands of a pool in another place, as bytes: see {@see CommandPoolOptions::$on}. */
+/**
+ * Runs the commands of a pool in place of launchers, for example on other machines.
+ *
+ * A carrier gets commands and returns outcomes as bytes. It is set with {@see CommandPoolOptions::$carrier}.
+ */
 interface CommandCarrier
 {
-    /** Default and maximum number of a pool's commands that the carrier has at once. */
+    /** Default and maximum number of a pool's commands that the carrier has at once, running or waiting. */
     public const DEFAULT_CONCURRENCY = 256;
     public const MAX_CONCURRENCY = 10_000;
 
     /**
-     * Runs a command, once as far as the carrier can know, and suspends until it has ended.
+     * Runs a command and suspends until it has ended. A carrier that has lost the process that ran the command may run
+     * the command again.
      *
-     * Cancellation: ends the command, then returns its outcome, or throws CancelledException if it was never started.
+     * Cancellation: ends the command and returns its outcome. If the command was never started, throws
+     * CancelledException.
      *
-     * @param string       $command as {@see PortableCommand::encode()} returns it
-     * @param Cancellation $recall  prevents a start; a command that has started goes on
+     * @param string       $command      encoded by {@see PortableCommand::encode()}
+     * @param Cancellation $recall       prevents the start of a waiting command, and has no effect on a running one
+     * @param Cancellation $cancellation ends a running command, and prevents the start of a waiting one
      *
-     * @return string outcome as {@see PortableCommand::outcome()} returns it
+     * @return string outcome, encoded by {@see PortableCommand::outcome()}
      *
-     * @throws CancelledException
-     * @throws SpindleException when the outcome is not known
+     * @throws CancelledException when the command was never started
+     * @throws SpindleException   when the outcome is not known
      */
     public function carry(string $command, Cancellation $recall, Cancellation $cancellation): string;
 }

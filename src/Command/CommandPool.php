@@ -15,24 +15,28 @@ use Spindle\LauncherException;
 use Spindle\Statistics;
 
 /**
- * Runs up to `$concurrency` commands at once, started by small helper processes, the launchers.
+ * Runs up to `$concurrency` commands at once. Small helper processes, the launchers, start them.
  *
- * The launchers are started with the first command. They live until {@see close()}, or until nothing refers to the
- * pool. Then everything that commands have started is ended. Runs in several fibers share the slots.
+ * The first command starts the launchers. The launchers exit on {@see close()}, or when nothing refers to the pool any
+ * more. They first end all processes that commands have started. Runs in several fibers share the concurrency.
  *
- * With {@see CommandPoolOptions::$on} commands run in another place, without launchers here. All methods are the same.
+ * With {@see CommandPoolOptions::$carrier}, a carrier runs the commands instead of launchers, for example on other
+ * machines. All methods have the same meaning.
  */
 final class CommandPool implements Statistics
 {
     private readonly CommandDispatcher $dispatcher;
 
     /**
-     * @param int|null        $concurrency commands that run at once; null for the number of usable CPUs. With a
-     *                                     carrier: commands that it has at once, running or waiting; null for
+     * @param int|null        $concurrency maximum number of commands that run at once; null for the number of usable
+     *                                     CPUs. With a carrier: maximum number of commands that the carrier has at
+     *                                     once, running or waiting; null for
      *                                     {@see CommandCarrier::DEFAULT_CONCURRENCY}
-     * @param int|RetryPolicy $retries     retries of a failed command, with the defaults of RetryPolicy; or a policy
+     * @param int|RetryPolicy $retries     maximum number of retries of a failed command, with the default pauses of
+     *                                     RetryPolicy; or a policy
      *
-     * @throws \ValueError when the concurrency is below 1 or the retries are below 0, or one is above 1,000,000,000
+     * @throws \ValueError when the concurrency is not from 1 to 1,000,000,000, or the retries are not from 0 to
+     *                     1,000,000,000
      */
     public function __construct(
         ?int $concurrency = null,
@@ -42,7 +46,7 @@ final class CommandPool implements Statistics
         $this->dispatcher = new CommandDispatcher(
             self::atLeastOne(
                 $concurrency
-                    ?? ($options->on === null ? (new CpuCount())->usable() : CommandCarrier::DEFAULT_CONCURRENCY),
+                    ?? ($options->carrier === null ? (new CpuCount())->usable() : CommandCarrier::DEFAULT_CONCURRENCY),
             ),
             \is_int($retries) ? new RetryPolicy($retries) : $retries,
             $options,
@@ -58,16 +62,18 @@ final class CommandPool implements Statistics
     private function __clone() {}
 
     /**
-     * Runs the commands and yields the result of each under its key as soon as it is known.
+     * Runs the commands. Yields each result as soon as its command has ended, under the key of the command.
      *
-     * The input is pulled as slots get free, at most {@see CommandPoolOptions::$lookahead} commands ahead of them. It
-     * may be endless, block or suspend. Leaving the loop ends the running commands and starts no others. All commands
-     * start from the environment that this process has when the first result is requested. Each has the working
-     * directory and the umask that this process has when the command is pulled.
+     * The pool reads the input when slots become free, and at most {@see CommandPoolOptions::$lookahead} commands in
+     * advance. The input may be endless, block or suspend. When the caller leaves its loop, running commands are ended,
+     * and no other commands are started.
+     *
+     * All commands get the environment that this process has when the first result is requested. Each command gets the
+     * working directory and the umask that this process has when the pool reads the command from the input.
      *
      * Cancellation: running commands are ended with all their descendants. Output that callbacks and streams have not
-     * received is dropped. Results of running and of waiting commands are yielded as cancelled, then CancelledException
-     * is thrown. The pool stays usable.
+     * received is dropped. Running and waiting commands get cancelled results. When the caller has read these results,
+     * CancelledException is thrown. The pool stays usable.
      *
      * @template TKey
      *
@@ -75,7 +81,8 @@ final class CommandPool implements Statistics
      *
      * @return \Generator<TKey, CommandResult, mixed, RunSummary>
      *
-     * @throws LauncherException when the launcher can't be started, or died; results known by then are yielded first
+     * @throws LauncherException when a launcher can't be started, or when one died with commands of this run. Results
+     *                           that are known by then are yielded first
      * @throws CancelledException
      */
     public function run(iterable $commands, ?Cancellation $cancellation = null): \Generator
@@ -84,7 +91,7 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Like {@see self::run()}, but yields results in the order of the input. Each result waits for those before it.
+     * Runs the commands like {@see self::run()}, but yields the results in the order of the input.
      *
      * @template TKey
      *
@@ -101,12 +108,13 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Runs one command and returns its result. Other fibers run while this one waits.
+     * Runs one command and returns its result. Suspends only the calling fiber.
      *
-     * All attempts have this process's environment, working directory and umask at the time of the call.
+     * All attempts use the environment, working directory and umask that this process has at the time of the call.
      *
-     * Cancellation: the command is ended with all its descendants, or not started, before CancelledException is thrown.
-     * Output that a callback or a stream has not received is dropped. A callback that has suspended is not interrupted.
+     * Cancellation: a running command is ended with all its descendants; a waiting command is not started. Then
+     * CancelledException is thrown. Output that a callback or a stream has not received is dropped. A suspended
+     * callback is not interrupted.
      *
      * @throws LauncherException
      * @throws CancelledException
@@ -128,7 +136,8 @@ final class CommandPool implements Statistics
             $result = $execution->wait();
         } finally {
             if (!$execution->isOver()) {
-                $this->dispatcher->cancel([$pending]); // the fiber can't wait here, or a signal handler has thrown
+                // wait() has thrown without an outcome: PHP can't switch fibers here, or a signal handler has thrown.
+                $this->dispatcher->cancel([$pending]);
             }
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
@@ -139,10 +148,10 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Changes how many commands run at once. Running commands above a lower number finish first.
+     * Changes how many commands run at once. When the number becomes lower, running commands still finish.
      *
-     * @throws \ValueError       when it is below 1 or above 1,000,000,000
-     * @throws LauncherException when the file descriptor limit is too low
+     * @throws \ValueError       when the number is below 1 or above 1,000,000,000
+     * @throws LauncherException when the file descriptor limit is too low for that number
      */
     public function resize(int $concurrency): void
     {
@@ -150,10 +159,10 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Returns how many commands the file descriptor limit allows at once; starts the launchers if necessary. With a
-     * carrier, returns {@see CommandCarrier::MAX_CONCURRENCY}.
+     * Returns the largest concurrency that the file descriptor limit allows. Starts the launchers if necessary, and
+     * suspends until one of them is ready. With a carrier, returns {@see CommandCarrier::MAX_CONCURRENCY}.
      *
-     * @throws LauncherException
+     * @throws LauncherException when a launcher can't be started
      */
     public function capacity(): int
     {
@@ -161,35 +170,41 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Returns the keys of the commands that run now, in the order of the input, as far as known without asking the
-     * launchers. Commands of {@see execute()} have no key and are left out.
+     * Returns the keys of the running commands, in the order of the input. Commands of {@see execute()} have no key and
+     * are left out. The result is an estimate, because the launchers are not asked.
      *
      * @return list<mixed>
      */
-    public function running(): array
+    public function runningKeys(): array
     {
-        return $this->dispatcher->running();
+        return $this->dispatcher->runningKeys();
     }
 
     /**
-     * Ends the inputs of all current runs. Commands that wait for a slot or a retry are cancelled, and running ones
-     * finish. The pool stays usable.
+     * Ends the inputs of all current runs. Their commands that wait for a slot or a retry are cancelled. Running
+     * commands finish, and are not retried. The pool stays usable.
      */
     public function drain(): void
     {
         $this->dispatcher->drain();
     }
 
-    /** Ends all commands of all runs; their results are yielded as cancelled. The pool stays usable. */
+    /**
+     * Ends all running commands and cancels all waiting ones, of all runs and {@see execute()} calls.
+     *
+     * The results of these commands are cancelled. Current runs continue with the rest of their input, unless
+     * {@see drain()} is called before. The pool stays usable.
+     */
     public function kill(): void
     {
         $this->dispatcher->cancelAll();
     }
 
     /**
-     * Ends the launchers and everything that commands have left running. Current runs fail with LauncherException.
+     * Ends the launchers and all processes that commands have started. Current runs fail with LauncherException.
      *
-     * Blocks at most about half a second longer than the commands take to end. With a carrier, suspends instead.
+     * Blocks until the processes have ended. A process that ignores SIGTERM is killed after half a second, or after the
+     * grace of the pool if that is shorter. With a carrier, suspends until the carrier has ended the commands.
      */
     public function close(): void
     {
@@ -198,10 +213,11 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Returns counts of commands.
+     * Returns the current numbers of commands.
      *
-     * - `in_use`: running commands; `max`: their limit; `waiting`: commands that wait for a slot or a retry
-     * - `finished_total`: commands with a result; `failed_total`: failed ones among these; `retried_total`: retries
+     * - `in_use`: running commands; `max`: the concurrency; `waiting`: commands that wait for a slot or a retry
+     * - `finished_total`: commands with a result; `failed_total`: commands with a failed result
+     * - `retried_total`: retries
      */
     public function statistics(): array
     {
@@ -227,7 +243,7 @@ final class CommandPool implements Statistics
      */
     private function results(iterable $commands, bool $inOrder, ?Cancellation $cancellation): \Generator
     {
-        // A generator of the pool itself, so that the pool lives while the caller iterates.
+        // A generator of the pool refers to the pool, so that the pool is not destroyed while the caller iterates.
         return yield from (new Run($this->dispatcher, $commands, $inOrder))->results($cancellation);
     }
 

@@ -8,29 +8,30 @@ use Psr\Log\LoggerInterface;
 use Spindle\Internal\NumberRange;
 use Spindle\LauncherException;
 
-/** Settings of a pool that rarely have to be changed. */
+/** Settings of a command pool that most callers leave unchanged. */
 final class CommandPoolOptions
 {
     /**
      * @param HaltPolicy|null      $halt      condition that ends a run early; null runs everything
      * @param float                $grace     seconds between SIGTERM and SIGKILL for a command that is ended
-     * @param int                  $lookahead commands passed to the launchers, or results waiting in this process, in
-     *                                        addition to the running commands. They keep the pool busy while the
-     *                                        caller's loop body runs. There is no lookahead while commands and their
+     * @param int                  $lookahead maximum number of commands that a run reads from its input in addition to
+     *                                        the running commands: waiting commands, and results that the caller has
+     *                                        not read. They keep the pool busy while the caller's loop body runs. The
+     *                                        lookahead is 0 with a halt policy, and while such commands and their
      *                                        inputs have 16 MiB or more
-     * @param bool                 $redispatch run again the commands that a launcher had started when it died, instead
-     *                                         of failing with {@see LauncherException}. Such a command may run twice.
-     *                                         The command fails after four launchers have died with it
-     * @param StartMethod          $start     way in which launchers start processes
-     * @param string|null          $php       the PHP command-line binary that runs launchers; null finds it
+     * @param bool                 $redispatch whether to run commands again whose launcher died while it ran them. Such
+     *                                         a command may run twice, and fails when four launchers have died with
+     *                                         it. Otherwise these commands fail with {@see LauncherException}
+     * @param StartMethod          $start     how launchers start processes
+     * @param string|null          $php       PHP command-line binary that runs launchers; null finds a binary
      * @param string|null          $temporaryDirectory directory of the unlinked files that keep large output; null for
-     *                                                 the system's own
-     * @param LoggerInterface|null $logger    gets each step at debug level, never output or environment
-     * @param CommandCarrier|null  $on        runs the commands in another place, such as on other machines, with its
-     *                                        own `$grace`, `$start` and `$php`; null for here
+     *                                                 the system's temporary directory
+     * @param LoggerInterface|null $logger    receives each step at debug level, without output and environment
+     * @param CommandCarrier|null  $carrier   runs the commands instead of launchers of this process, for example on
+     *                                        other machines. `$grace`, `$start` and `$php` have no effect then
      * @param float                $delay     minimum seconds from one start to the next, across all runs and attempts
      *
-     * @throws \ValueError when a number is out of its range
+     * @throws \ValueError when a number is negative, or above 1,000,000,000
      */
     public function __construct(
         public readonly ?HaltPolicy $halt = null,
@@ -41,7 +42,7 @@ final class CommandPoolOptions
         public readonly ?string $php = null,
         public readonly ?string $temporaryDirectory = null,
         public readonly ?LoggerInterface $logger = null,
-        public readonly ?CommandCarrier $on = null,
+        public readonly ?CommandCarrier $carrier = null,
         public readonly float $delay = 0.0,
     ) {
         NumberRange::seconds('The grace', $grace);

@@ -5,18 +5,25 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 /**
- * Ends a run before its input ends: after a number, or a share, of failures or successes.
+ * Ends a run before its input ends, after a number or a share of failures or successes.
  *
- * "Soon" lets running commands finish. "Now" cancels them. With a policy, a command leaves the pool only when a slot is
- * free, so that none starts after the decision.
+ * The methods `soonAfter...()` let running commands finish. The methods `nowAfter...()` cancel them. With a policy
+ * there is no lookahead: a command is sent to a launcher only when a slot is free. So no command starts after the run
+ * was halted.
  */
 final class HaltPolicy
 {
-    /** Minimum number of failures or successes before their share counts. */
+    /** Minimum number of failures, or of successes, that a share needs to end the run. */
     private const MIN_EVENTS = 3;
 
+    /**
+     * @param bool       $cancelsRunning whether running commands are cancelled; otherwise they finish
+     * @param bool       $onSuccess      whether successes count; otherwise failures count
+     * @param int|null   $count          number of failures or successes that ends the run; null with a share
+     * @param float|null $share          share of the ended commands that ends the run; null with a count
+     */
     private function __construct(
-        public readonly bool $now,
+        public readonly bool $cancelsRunning,
         public readonly bool $onSuccess,
         public readonly ?int $count,
         public readonly ?float $share,
@@ -73,6 +80,7 @@ final class HaltPolicy
         return new self(true, true, null, $share);
     }
 
+    /** Returns whether the run has to end after these numbers of ended commands. */
     public function isReached(int $succeeded, int $failed): bool
     {
         $events = $this->onSuccess ? $succeeded : $failed;

@@ -37,7 +37,7 @@ final class FrameReader
     /**
      * Adds bytes, and calls the callback for each complete frame, in order.
      *
-     * While a callback is suspended, further bytes are only stored. After a callback has thrown, the next call continues
+     * While a callback is suspended, further bytes are only stored. After a callback has thrown, the next call goes on
      * with the next frame.
      *
      * @throws MalformedFrameException after all valid frames were passed on. The reader can't be used after that

@@ -7,45 +7,45 @@ namespace Spindle\Internal;
 /**
  * Finds out whether a file may have changed since PHP loaded it.
  *
- * PHP reports which files are loaded, but not when. So a file counts as loaded at the earliest possible time: when the
- * process began, or at the last {@see mark()} that did not find it loaded.
+ * PHP reports which files are loaded, but not when it loaded them. So this class uses the earliest possible time: the
+ * last call of {@see record()} that did not find the file loaded, or the start of the process.
  */
 final class LoadedFiles
 {
     /** @var array<string, array{float, string}> earliest time at which each file was loaded, and its identity */
     private static array $known = [];
 
-    /** Time of the last mark. */
-    private static ?float $marked = null;
+    /** Time of the last {@see record()}, in seconds since 1970; null before. */
+    private static ?float $lastRecordAt = null;
 
-    /** Notes which files are loaded now, so that all others count as loaded later. */
-    public static function mark(): void
+    /** Records which files are loaded now. All other files must have been loaded later. */
+    public static function record(): void
     {
         $now = microtime(true);
         foreach (get_included_files() as $file) {
-            self::$known[$file] ??= [self::$marked ?? self::start(), self::identity($file)];
+            self::$known[$file] ??= [self::$lastRecordAt ?? self::startTime(), self::identity($file)];
         }
-        self::$marked = $now;
+        self::$lastRecordAt = $now;
     }
 
-    /** Returns the earliest time at which the file was loaded, in seconds since 1970. */
-    public static function since(string $file): float
+    /** Returns the earliest time at which PHP may have loaded the file, in seconds since 1970. */
+    public static function earliestLoadTime(string $file): float
     {
-        return self::compiledSince($file, self::$known[$file][0] ?? self::$marked ?? self::start());
+        return self::earliestCompileTime($file, self::$known[$file][0] ?? self::$lastRecordAt ?? self::startTime());
     }
 
-    /** Returns when the file changed, if that may have been after it was loaded. */
-    public static function changed(string $file): ?float
+    /** Returns when the file changed last, in seconds since 1970; null if PHP has loaded it since then. */
+    public static function changedAt(string $file): ?float
     {
         clearstatcache();
-        $since = self::since($file);
+        $since = self::earliestLoadTime($file);
         $identity = self::$known[$file][1] ?? null;
         $changed = self::changeTime(self::path($file));
         if ($identity !== null && $identity !== self::identity($file)) {
             return $changed;
         }
         if ((int) $changed === (int) $since) {
-            $changed = self::changedExactly($file) ?? $changed + 1; // PHP's stat() has whole seconds
+            $changed = self::preciseChangeTime($file) ?? $changed + 1; // PHP's stat() has whole seconds
         }
 
         return $changed > 0 && $changed <= $since ? null : $changed; // some stream wrappers have no times
@@ -57,7 +57,7 @@ final class LoadedFiles
         return (float) Warnings::suppressed(static fn(): int|false => @filectime($path));
     }
 
-    /** Returns a string that differs for another file of this name, and after any change; '' when there is no file. */
+    /** Returns inode, size and change time of the file as a string; '' when the file does not exist. */
     public static function identity(string $file): string
     {
         $path = self::path($file);
@@ -66,7 +66,10 @@ final class LoadedFiles
         return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
     }
 
-    /** Returns the archive of a file in a phar, because the file itself has the time from before it was packed. */
+    /**
+     * Returns the path of the archive if the file is in a phar, otherwise the file's path. The times of a file in a
+     * phar are those from before it was packed.
+     */
     private static function path(string $file): string
     {
         $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;
@@ -74,8 +77,8 @@ final class LoadedFiles
         return $isInArchive ? $archive[1] : $file;
     }
 
-    /** Returns the change time with its fraction of a second; null when the system or the file system has none. */
-    private static function changedExactly(string $file): ?float
+    /** Returns the change time with its fraction of a second; null without `stat`, or if the fraction is zero. */
+    private static function preciseChangeTime(string $file): ?float
     {
         if (!\function_exists('proc_open')) {
             return null;
@@ -97,7 +100,8 @@ final class LoadedFiles
         return (float) (new \DateTimeImmutable($time))->format('U.u');
     }
 
-    private static function start(): float
+    /** Returns when this process started, in seconds since 1970; 0.0 when unknown. */
+    private static function startTime(): float
     {
         $now = $_SERVER['REQUEST_TIME_FLOAT'] ?? null;
         $first = \defined(__NAMESPACE__ . '\STARTED') ? \constant(__NAMESPACE__ . '\STARTED') : $now;
@@ -105,8 +109,11 @@ final class LoadedFiles
         return \is_float($first) ? $first : 0.0;
     }
 
-    /** Returns an earlier time if an opcode cache may contain an older version of the file. */
-    private static function compiledSince(string $file, float $loaded): float
+    /**
+     * Returns the earliest time at which the loaded code may have been compiled. With an opcode cache, that may be
+     * earlier than `$loaded`.
+     */
+    private static function earliestCompileTime(string $file, float $loaded): float
     {
         $isCli = \PHP_SAPI === 'cli' || \PHP_SAPI === 'phpdbg';
         $isEnabled = (bool) \ini_get('opcache.enable') && (!$isCli || (bool) \ini_get('opcache.enable_cli'));

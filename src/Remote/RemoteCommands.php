@@ -13,7 +13,7 @@ use Spindle\Remote\Internal\QueueName;
 /**
  * Runs the commands of a {@see \Spindle\Command\CommandPool} on the machines where `spindle work` serves the queue.
  *
- *     $pool = new CommandPool(64, options: new CommandPoolOptions(on: new RemoteCommands($broker, 'thumbnails')));
+ *     $pool = new CommandPool(64, options: new CommandPoolOptions(carrier: new RemoteCommands($broker, 'thumbnails')));
  *
  * Commands run as the agents' user, in the agents' environment and working directory, apart from what a command sets
  * itself. A command whose agent is lost runs again on another agent. The whole command, with its environment and

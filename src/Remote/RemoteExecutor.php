@@ -39,7 +39,7 @@ final class RemoteExecutor implements Executor
         JobRetryPolicy $retries = new JobRetryPolicy(),
         RemoteOptions $options = new RemoteOptions(),
     ) {
-        LoadedFiles::mark();
+        LoadedFiles::record();
         $this->client = new QueueClient(
             $broker,
             QueueName::check($queue),

@@ -34,7 +34,7 @@ final class InlineExecutor implements Executor
     public function __construct(private readonly ?\Closure $onReport = null)
     {
         $this->key = random_bytes(32);
-        LoadedFiles::mark();
+        LoadedFiles::record();
     }
 
     /** @return array<string, mixed> without the key */

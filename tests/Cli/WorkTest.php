@@ -196,7 +196,7 @@ final class WorkTest extends TestCase
         $process = $this->work($lost, ['--queue', $kept, '--workers', '2', '--lease', '6', '--margin', '4']);
         $commands = new CommandPool(
             options: new CommandPoolOptions(
-                on: new RemoteCommands(
+                carrier: new RemoteCommands(
                     new RedisBroker(Redis::shared()->address()),
                     $lost,
                     new Keys([AgentProgram::KEY]),

@@ -54,7 +54,7 @@ final class ForkingProcess
                 foreach ($this->files as $file) {
                     require_once $file;
                 }
-                LoadedFiles::mark();
+                LoadedFiles::record();
                 fwrite($this->socket, 'pid ' . getmypid() . "\n");
                 fclose($this->socket);
 

@@ -61,7 +61,7 @@ final class Runner
         $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(
             lookahead: $options->dependsOnStartTime() ? 0 : 256,
             logger: $logger,
-            on: $options->carrier,
+            carrier: $options->carrier,
             delay: $options->delay,
         ));
         $this->capacity = $this->pool->capacity();
@@ -306,7 +306,7 @@ final class Runner
     /** Handles SIGUSR1. */
     private function listRunning(): void
     {
-        $running = array_filter($this->pool->running(), static fn(mixed $key): bool => $key instanceof InputJob);
+        $running = array_filter($this->pool->runningKeys(), static fn(mixed $key): bool => $key instanceof InputJob);
         $this->console->notice(\sprintf(
             'running jobs: %d, finished: %d',
             \count($running),

@@ -11,27 +11,29 @@ use Spindle\Command\CommandCarrier;
 use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
 
-/** Runs commands through a carrier, one per slot. Other commands wait here, and lanes take turns. */
+/** Passes commands to a carrier, up to the concurrency. Other commands wait here, and slots go to the lanes in turn. */
 final class CarrierBackend implements CommandBackend
 {
     private int $concurrency = 0;
 
     /**
-     * @var array<int, non-empty-array<int, array{PendingCommand, string}>> waiting commands, as bytes, by lane and id
+     * @var array<int, non-empty-array<int, array{PendingCommand, string}>> waiting commands, each with its encoded
+     *                                                                      form, by lane and id
      */
     private array $waiting = [];
 
     /**
      * @var array<int, array{PendingCommand, DeferredCancellation, DeferredCancellation}>
-     *        carried commands, each with the cancellations that recall and end it, by id
+     *        commands that the carrier has, by id, each with two cancellations: recall and end, see
+     *        {@see CommandCarrier::carry()}
      */
     private array $carried = [];
 
-    /** @var array<int, Future<mixed>> calls of the carrier that have not returned, by id */
+    /** @var array<int, Future<mixed>> calls of the carrier that have not returned, by the id of the command */
     private array $calls = [];
 
     /**
-     * @param \Closure(PendingCommand, CommandResult): void $finished
+     * @param \Closure(PendingCommand, CommandResult): void $finished called with the result of a command
      * @param \Closure(PendingCommand, \Throwable): void    $lost     called when there is no outcome
      */
     public function __construct(
@@ -56,13 +58,13 @@ final class CarrierBackend implements CommandBackend
     public function cancel(PendingCommand $pending): void
     {
         [, , $end] = $this->carried[$pending->id] ?? [null, null, null];
-        $end === null ? $this->removeWaiting($pending) : $end->cancel();
+        $end === null ? $this->cancelWaiting($pending) : $end->cancel();
     }
 
     public function withdraw(PendingCommand $pending): void
     {
         [, $recall] = $this->carried[$pending->id] ?? [null, null];
-        $recall === null ? $this->removeWaiting($pending) : $recall->cancel();
+        $recall === null ? $this->cancelWaiting($pending) : $recall->cancel();
     }
 
     public function release(PendingCommand $pending): void
@@ -120,7 +122,7 @@ final class CarrierBackend implements CommandBackend
         }
     }
 
-    /** Fills the slots with waiting commands. */
+    /** Passes waiting commands to the carrier while slots are free. */
     private function fillSlots(): void
     {
         while ($this->waiting !== [] && \count($this->carried) < $this->concurrency) {
@@ -129,7 +131,7 @@ final class CarrierBackend implements CommandBackend
             [$pending, $command] = reset($commands);
             unset($this->waiting[$lane], $commands[$pending->id]);
             if ($commands !== []) {
-                $this->waiting[$lane] = $commands; // now the last lane in turn
+                $this->waiting[$lane] = $commands; // the lane moves to the end
             }
             $this->carryOne($pending, $command);
         }
@@ -142,7 +144,8 @@ final class CarrierBackend implements CommandBackend
         $this->calls[$pending->id] = \Amp\async(function () use ($pending, $command, $recall, $end): void {
             try {
                 $outcome = $this->carrier->carry($command, $recall->getCancellation(), $end->getCancellation());
-                $this->ended($pending, fn() => ($this->finished)($pending, ResultFactory::carried($pending, $outcome)));
+                $finish = fn() => ($this->finished)($pending, ResultFactory::ofOutcome($pending, $outcome));
+                $this->ended($pending, $finish);
             } catch (CancelledException) {
                 $this->ended($pending, fn() => $this->cancelledBeforeStart($pending));
             } catch (\Throwable $failure) {
@@ -151,16 +154,21 @@ final class CarrierBackend implements CommandBackend
         });
     }
 
-    /** @param \Closure(): void $notify */
+    /**
+     * Handles the return of a call of the carrier.
+     *
+     * @param \Closure(): void $notify called unless the pool was closed
+     */
     private function ended(PendingCommand $pending, \Closure $notify): void
     {
         unset($this->calls[$pending->id]);
-        if (isset($this->carried[$pending->id])) { // not after the pool was closed
+        if (isset($this->carried[$pending->id])) {
             $notify();
         }
     }
 
-    private function removeWaiting(PendingCommand $pending): void
+    /** Cancels a command that waits here. */
+    private function cancelWaiting(PendingCommand $pending): void
     {
         if (isset($this->waiting[$pending->lane][$pending->id])) {
             $rest = $this->waiting[$pending->lane];

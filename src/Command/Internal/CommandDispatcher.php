@@ -21,60 +21,62 @@ use Spindle\Internal\Preload;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;
 
-/** Passes the commands of all runs to launchers or a carrier. Decides on outcomes, retries and moved commands. */
+/**
+ * Passes the commands of a pool to its launchers or its carrier, and their outcomes to the owners of the commands.
+ *
+ * Decides whether a command is retried, and what happens to the commands of a launcher that has died.
+ */
 final class CommandDispatcher
 {
-    /** Seconds before a command is tried again after processes or descriptors were exhausted. */
+    /** Pause before another attempt, after a launcher had no descriptors or processes for a command, in seconds. */
     private const EXHAUSTED_PAUSE_SECONDS = 0.05;
 
-    /** Nanoseconds after which such commands fail, if no command runs that could free processes or descriptors. */
+    /** How long such attempts continue while no running command could free descriptors or processes, in nanoseconds. */
     private const EXHAUSTED_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
-    /** A command fails when more than this number of launchers died while they ran it. */
+    /** A command fails when more than this number of launchers have died while they ran it. */
     private const MAX_LAUNCHER_DEATHS = 3;
 
-    /** @var array<int, self> dispatchers with pending commands; suspended fibers may hold the only other reference */
+    /**
+     * @var array<int, self> dispatchers with pending commands, by object id. Only a suspended fiber may refer to such a
+     *                       dispatcher, and PHP could destroy both before the commands have ended
+     */
     private static array $busy = [];
 
     public readonly CaptureStore $store;
 
     private readonly CommandBackend $backend;
 
-    /** The same object as $backend, unless a carrier runs the commands. Then this one starts no launcher. */
+    /** The backend, unless a carrier runs the commands. With a carrier, no launcher is started. */
     private readonly Launchers $launchers;
 
-    private readonly RetryDelays $retryDelays;
+    private readonly DelayedRetries $delayedRetries;
     private readonly StepLog $log;
 
     /** Null when commands may start at any time. */
-    private readonly ?StartDelay $startDelay;
+    private readonly ?DelayedStarts $delayedStarts;
 
-    /**
-     * @var array<int, PendingCommand> ended commands whose output callbacks and streams have not received completely,
-     *                                 by id
-     */
+    /** @var array<int, PendingCommand> ended commands with output that is still being delivered, by id */
     private array $draining = [];
 
     /** @var array<int, true> ids of commands whose owners have not received an outcome */
-    private array $open = [];
+    private array $withoutOutcome = [];
 
-    /**
-     * @var \WeakMap<PendingCommandOwner, array<array-key, string>> owners, with the environment of their commands
-     */
+    /** @var \WeakMap<PendingCommandOwner, array<array-key, string>> environment of the commands, by their owner */
     private \WeakMap $owners;
 
-    /** @var array<array-key, string> environment of this process when the last lane was opened */
+    /** @var array<array-key, string> environment of this process when the newest lane was opened */
     private array $environment = [];
 
-    private int $id = 0;
-    private int $lane = 0;
+    private int $lastId = 0;
+    private int $lastLane = 0;
 
-    /** Results so far, failures among them, and retries. */
-    private int $finished = 0;
-    private int $failed = 0;
-    private int $retried = 0;
+    /** Numbers of results, of failed results, and of retries. */
+    private int $finishedCount = 0;
+    private int $failedCount = 0;
+    private int $retryCount = 0;
 
-    /** Time since which no launcher can start a command and none runs, in nanoseconds of the monotonic clock. */
+    /** When all launchers became exhausted, in nanoseconds of the monotonic clock; null after a command has exited. */
     private int|float|null $exhaustedSince = null;
 
     public function __construct(
@@ -128,8 +130,8 @@ final class CommandDispatcher
                 $weak->get()?->forked($launcher);
             },
         );
-        $this->backend = $options->on === null ? $this->launchers : new CarrierBackend(
-            $options->on,
+        $this->backend = $options->carrier === null ? $this->launchers : new CarrierBackend(
+            $options->carrier,
             static function (PendingCommand $pending, CommandResult $result) use ($weak): void {
                 $weak->get()?->finish($pending, $result);
             },
@@ -137,10 +139,10 @@ final class CommandDispatcher
                 $weak->get()?->lost($pending, $reason);
             },
         );
-        $this->retryDelays = new RetryDelays(static function (PendingCommand $pending) use ($weak): void {
+        $this->delayedRetries = new DelayedRetries(static function (PendingCommand $pending) use ($weak): void {
             $weak->get()?->retry($pending);
         });
-        $this->startDelay = $options->delay <= 0.0 ? null : new StartDelay(
+        $this->delayedStarts = $options->delay <= 0.0 ? null : new DelayedStarts(
             $options->delay,
             static fn(): bool => $weak->get()?->hasSlot() === true,
             static function (PendingCommand $pending) use ($weak): void {
@@ -150,7 +152,9 @@ final class CommandDispatcher
     }
 
     /**
-     * Opens a lane for one run. Launchers take from lanes in turn. The run's commands get the current environment.
+     * Opens a lane for the commands of one owner, such as a run, and returns its number.
+     *
+     * Slots are given to the lanes in turn. All commands of the owner get the environment that this process has now.
      *
      * @throws LauncherException when a launcher can't be started
      */
@@ -158,12 +162,12 @@ final class CommandDispatcher
     {
         $environment = Environment::variables();
         if ($environment !== $this->environment) {
-            $this->environment = $environment; // an unchanged array stays the same one, which compares fast
+            $this->environment = $environment; // not for an equal array: PHP compares an array with itself faster
         }
         $this->owners[$owner] = $this->environment;
         $this->backend->prepare($this->concurrency);
 
-        return ++$this->lane;
+        return ++$this->lastLane;
     }
 
     public function concurrency(): int
@@ -172,7 +176,7 @@ final class CommandDispatcher
     }
 
     /** @return list<mixed> keys of the running commands that belong to runs, in the order of submission */
-    public function running(): array
+    public function runningKeys(): array
     {
         $belongsToRun = static fn(PendingCommand $pending): bool => $pending->owner instanceof Run;
         $running = array_filter($this->backend->running(), $belongsToRun);
@@ -181,7 +185,7 @@ final class CommandDispatcher
         return array_values(array_map(static fn(PendingCommand $pending): mixed => $pending->key, $running));
     }
 
-    /** @return array<string, int> */
+    /** @return array<string, int> numbers that CommandPool::statistics() describes, by name */
     public function statistics(): array
     {
         $running = \count($this->backend->running());
@@ -190,43 +194,45 @@ final class CommandDispatcher
             'in_use' => $running,
             'max' => $this->concurrency,
             'waiting' => \count($this->backend->commands()) - $running + \count($this->delayedCommands()),
-            'finished_total' => $this->finished,
-            'failed_total' => $this->failed,
-            'retried_total' => $this->retried,
+            'finished_total' => $this->finishedCount,
+            'failed_total' => $this->failedCount,
+            'retried_total' => $this->retryCount,
         ];
     }
 
-    /** Takes a command. It is sent by {@see flush()}, or earlier. */
+    /** Accepts a command. {@see flush()} sends the command, if nothing has sent it before. */
     public function submit(int $lane, mixed $key, Command $command, PendingCommandOwner $owner): PendingCommand
     {
-        $id = $this->id = $this->id === 0xFFFFFFFF ? 1 : $this->id + 1;
+        $id = $this->lastId = $this->lastId === 0xFFFFFFFF ? 1 : $this->lastId + 1;
         $pending = new PendingCommand($id, $lane, $key, $command, $owner, $this->store, $this->owners[$owner]);
         $this->start($pending);
-        $this->open[$id] = true;
+        $this->withoutOutcome[$id] = true;
         self::$busy[spl_object_id($this)] = $this;
 
         return $pending;
     }
 
-    /** Bytes that {@see flush()} has not sent, or that launchers have not received. */
+    /** Returns the number of bytes that {@see flush()} has still to send, or that launchers have not read. */
     public function unsentBytes(): int
     {
         return $this->backend->unsentBytes();
     }
 
+    /** Sends accepted commands and requests to the launchers. */
     public function flush(): void
     {
         $this->backend->flush();
     }
 
     /**
-     * Ends the commands or takes them from the queue. Owners get cancelled results. Undelivered output is dropped.
+     * Ends running commands, and removes waiting commands. The owners get cancelled results. Output that was not
+     * delivered is dropped.
      *
      * @param array<int, PendingCommand> $commands
      */
     public function cancel(array $commands): void
     {
-        // The last ones first, so that waiting commands do not start in the slots of those that end.
+        // Starts with the last command, so that no waiting command starts in the slot of a running one that ends.
         foreach (array_reverse($commands) as $pending) {
             if ($pending->cancelled) {
                 continue;
@@ -241,6 +247,7 @@ final class CommandDispatcher
         $this->flush();
     }
 
+    /** Ends the input of all runs. */
     public function drain(): void
     {
         foreach ($this->owners as $owner => $_) {
@@ -248,7 +255,7 @@ final class CommandDispatcher
         }
     }
 
-    /** Takes the command back, or makes a running attempt the last one. {@see flush()} sends the request. */
+    /** Cancels a waiting command, or makes a running attempt the last one. {@see flush()} sends the request. */
     public function withdraw(PendingCommand $pending): void
     {
         $pending->final = true;
@@ -262,30 +269,31 @@ final class CommandDispatcher
     {
         $this->backend->resize($concurrency, $this->concurrency);
         $this->concurrency = $concurrency;
-        $this->startDelay?->schedule();
+        $this->delayedStarts?->schedule();
     }
 
     /**
-     * Returns how many commands the launchers have descriptors for; waits for the launchers to start.
+     * Returns the largest concurrency that the descriptor limit allows. Suspends until a launcher is ready.
      *
-     * @throws LauncherException
+     * @throws LauncherException when a launcher can't be started
      */
     public function capacity(): int
     {
         return $this->backend->capacity($this->concurrency);
     }
 
+    /** Cancels all commands of all owners. */
     public function cancelAll(): void
     {
         $this->cancel($this->allCommands());
     }
 
-    /** Ends all commands and the launchers, and notifies the owners of the commands. */
+    /** Ends all commands and the launchers. The owners of the commands get an exception. */
     public function close(): void
     {
         $commands = $this->allCommands();
-        $this->retryDelays->clear();
-        $this->startDelay?->clear();
+        $this->delayedRetries->clear();
+        $this->delayedStarts?->clear();
         $this->draining = [];
         $this->backend->close();
         $this->failAll($commands, LauncherException::closed(...));
@@ -297,10 +305,14 @@ final class CommandDispatcher
         $this->backend->awaitEnd();
     }
 
-    /** @return bool whether the command was waiting here; it is cancelled then */
+    /**
+     * Cancels a command that waits in this process for its first or next attempt.
+     *
+     * @return bool false when the command does not wait here
+     */
     private function cancelDelayed(PendingCommand $pending): bool
     {
-        if (!$this->retryDelays->remove($pending) && $this->startDelay?->remove($pending) !== true) {
+        if (!$this->delayedRetries->remove($pending) && $this->delayedStarts?->remove($pending) !== true) {
             return false;
         }
         $pending->cancelled = true;
@@ -319,23 +331,24 @@ final class CommandDispatcher
     /** @return array<int, PendingCommand> commands that wait here for their first or next attempt, by id */
     private function delayedCommands(): array
     {
-        return $this->retryDelays->commands() + ($this->startDelay?->commands() ?? []);
+        return $this->delayedRetries->commands() + ($this->delayedStarts?->commands() ?? []);
     }
 
+    /** Returns whether the backend has fewer commands than may run at once. */
     private function hasSlot(): bool
     {
         return \count($this->backend->commands()) < $this->concurrency;
     }
 
-    /** @throws LauncherException when a launcher that is missing can't be started */
+    /** @throws LauncherException when a missing launcher can't be started */
     private function start(PendingCommand $pending): void
     {
-        $this->startDelay === null
+        $this->delayedStarts === null
             ? $this->backend->assign($pending, $this->concurrency)
-            : $this->startDelay->add($pending);
+            : $this->delayedStarts->add($pending);
     }
 
-    /** Starts a command that was waiting here. If no launcher can take it, its owner gets the reason. */
+    /** Starts a command that waited in this process. If no launcher can get it, its owner gets the reason. */
     private function startDelayed(PendingCommand $pending): void
     {
         try {
@@ -346,6 +359,7 @@ final class CommandDispatcher
         }
     }
 
+    /** Handles a frame from a launcher. */
     private function receive(Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length): void
     {
         if ($type === LauncherProtocol::READY) {
@@ -384,6 +398,7 @@ final class CommandDispatcher
         }
     }
 
+    /** Removes a launcher that has reported a failure, and fails its commands. */
     private function launcherFailed(Launcher $launcher, LauncherException $why): void
     {
         $commands = $launcher->commands;
@@ -398,12 +413,12 @@ final class CommandDispatcher
         $this->finish($pending, ResultFactory::ofExit($pending, $bytes, $at, $length));
     }
 
-    /** Handles the end of a command. The result waits until callbacks have received all output. */
+    /** Frees the slot of an ended command. Handles the result when callbacks and streams have received all output. */
     private function finish(PendingCommand $pending, CommandResult $result): void
     {
         $pending->feeder?->stop();
         $this->backend->release($pending);
-        $this->startDelay?->schedule();
+        $this->delayedStarts?->schedule();
         if ($pending->sinks === []) {
             $this->retryOrSettle($pending, $result);
 
@@ -430,51 +445,56 @@ final class CommandDispatcher
         if ($thrown !== null) {
             $this->notifyLost($pending, $thrown);
         } elseif (self::mayRepeat($pending) && $this->retry->shouldRetry($result)) {
-            ++$this->retried;
+            ++$this->retryCount;
             $delay = $this->retry->delayAfter($pending->attempts);
-            $this->retryDelays->add($pending, $delay);
+            $this->delayedRetries->add($pending, $delay);
             $this->log->write('Retry in {delay} s: {result}', ['delay' => $delay, 'result' => $result]);
         } else {
             $this->settle($pending, $result);
         }
     }
 
+    /** Returns whether another attempt is possible. The retry policy is not asked. */
     private static function mayRepeat(PendingCommand $pending): bool
     {
         return !$pending->cancelled && !$pending->final && $pending->isRepeatable();
     }
 
+    /** Passes the final result to the owner. */
     private function settle(PendingCommand $pending, CommandResult $result): void
     {
-        ++$this->finished;
-        $this->failed += (int) !$result->succeeded();
+        ++$this->finishedCount;
+        $this->failedCount += (int) !$result->succeeded();
         $this->store->share($pending->stdout, $pending->stderr);
         $this->outcomeDelivered($pending);
         $pending->owner->finished($pending, $result);
         $this->log->write('Ended: {result}', ['result' => $result]);
     }
 
+    /** Handles the end of a command whose outcome is not known. */
     private function lost(PendingCommand $pending, \Throwable $reason): void
     {
         $this->backend->release($pending);
         $this->notifyLost($pending, $reason);
     }
 
+    /** Passes the reason why there is no outcome to the owner. */
     private function notifyLost(PendingCommand $pending, \Throwable $reason): void
     {
-        $this->startDelay?->schedule();
+        $this->delayedStarts?->schedule();
         $this->outcomeDelivered($pending);
         $pending->owner->lost($pending, $reason);
     }
 
     private function outcomeDelivered(PendingCommand $pending): void
     {
-        unset($this->open[$pending->id]);
-        if ($this->open === []) {
+        unset($this->withoutOutcome[$pending->id]);
+        if ($this->withoutOutcome === []) {
             unset(self::$busy[spl_object_id($this)]);
         }
     }
 
+    /** Handles a command that its launcher returned or could not start. */
     private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
         if ($pending->moving && !$pending->cancelled && !$pending->final && \ord($bytes[$at + 1]) === 0) {
@@ -491,13 +511,13 @@ final class CommandDispatcher
             \ord($bytes[$at]) === LauncherProtocol::EXHAUSTED && self::mayRepeat($pending)
         ) {
             $this->launchers->takeBackExhausted($pending);
-            $this->startDelay?->schedule();
-            // A command of another launcher or another process on this machine may free what is missing.
+            $this->delayedStarts?->schedule();
+            // A command of another launcher, or another process, may free descriptors or processes.
             if (
                 !$this->launchers->areExhausted()
                 || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS
             ) {
-                $this->retryDelays->add($pending, self::EXHAUSTED_PAUSE_SECONDS);
+                $this->delayedRetries->add($pending, self::EXHAUSTED_PAUSE_SECONDS);
 
                 return;
             }
@@ -508,9 +528,14 @@ final class CommandDispatcher
     private function retry(PendingCommand $pending): void
     {
         $pending->resetOutput();
-        $this->startDelay === null ? $this->startDelayed($pending) : $this->startDelay->add($pending);
+        $this->delayedStarts === null ? $this->startDelayed($pending) : $this->delayedStarts->add($pending);
     }
 
+    /**
+     * Fails the commands of a dead launcher, or assigns them to other launchers.
+     *
+     * @param string $how cause of the death, such as an exit code
+     */
     private function launcherDied(Launcher $launcher, string $how): void
     {
         $commands = $launcher->commands;
@@ -539,6 +564,7 @@ final class CommandDispatcher
 
             return;
         }
+        // One of these commands may be the cause of all the deaths.
         $suspects = array_filter(
             $commands,
             static fn(PendingCommand $pending): bool
@@ -555,7 +581,7 @@ final class CommandDispatcher
         $this->flush();
     }
 
-    /** Called in a fork of this process: the outcomes go to the process that submitted the commands. */
+    /** Fails the commands in a fork of this process, because only the original process gets their outcomes. */
     private function forked(Launcher $launcher): void
     {
         $commands = $launcher->commands;
@@ -563,6 +589,7 @@ final class CommandDispatcher
         $this->failAll($commands, LauncherException::forked(...));
     }
 
+    /** Assigns a command of a dead launcher again. If that is not possible, its owner gets the reason. */
     private function redispatch(PendingCommand $pending, string $how): void
     {
         $pending->launcher = null;
@@ -587,8 +614,10 @@ final class CommandDispatcher
     }
 
     /**
-     * @param array<int, PendingCommand>                       $commands
-     * @param \Closure(list<mixed>): LauncherException $reason  makes the exception from one owner's keys
+     * Passes an exception to the owners of the commands.
+     *
+     * @param array<int, PendingCommand>               $commands
+     * @param \Closure(list<mixed>): LauncherException $reason   returns the exception for the keys of one owner
      */
     private function failAll(array $commands, \Closure $reason): void
     {

@@ -9,52 +9,57 @@ use Spindle\Command\Output;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** A pending command through all its attempts, and this process's end of its streams. */
+/** A pending command, with the state of its current attempt and its input and output in this process. */
 final class PendingCommand
 {
-    /** Maximum bytes of input that are sent with the command. */
+    /** Maximum bytes of input that are sent in the frame of the command. Longer input is sent in pieces. */
     private const MAX_INLINE_BYTES = 1 << 16;
 
+    /** Number of attempts that have ended. */
     public int $attempts = 0;
     public Capture $stdout;
     public Capture $stderr;
 
-    /** Why the result is a failure, whatever the exit status is. The command is cancelled because of it. */
+    /** Why output could not be kept or delivered. The command is ended, and its result has this error. */
     public ?string $error = null;
+
+    /** Exception of the input or of a callback for output. The command is ended, and its owner gets the exception. */
     public ?\Throwable $thrown = null;
+
+    /** Whether the result is cancelled. */
     public bool $cancelled = false;
 
-    /** Whether the current attempt is the last one, whatever its outcome is. */
+    /** Whether the current attempt is the last one, even if it fails. */
     public bool $final = false;
 
     /** @var array<int, Sink> targets of streamed output, by frame type */
     public array $sinks = [];
 
-    /** Sends the input, unless it is sent with the command or there is none. */
+    /** Sends the input; null if there is no input, or if it is sent in the frame of the command. */
     public ?InputFeeder $feeder = null;
 
-    /** The launcher that has the command. */
+    /** The launcher that the command is assigned to. */
     public ?Launcher $launcher = null;
 
-    /** Whether it was asked back, to be given to another launcher. */
+    /** Whether the launcher was asked to return the command, for another launcher. */
     public bool $moving = false;
 
-    /** Whether the command runs or is about to, as far as the launcher has reported it. */
+    /** Whether the launcher has reported that it starts the command. Launchers report that only on request. */
     public bool $started = false;
 
-    /** Working directory and umask of this process when the command was submitted, for all attempts. */
+    /** Working directory and umask of this process when the command was submitted. All attempts use them. */
     public readonly string $currentDirectory;
     public readonly int $umask;
 
-    /** Credentials of this process when the command was first given to a launcher; null before. */
+    /** Credentials of this process when the command was first assigned to a launcher; null before. */
     public ?string $credentials = null;
 
-    /** Number of launchers that died while they ran the command, if such commands are given to others. */
+    /** Number of launchers that have died while they ran the command. Counted only with `redispatch`. */
     public int $deaths = 0;
 
     /**
-     * @param int                      $lane        group of commands; the launcher takes from the groups in turn
-     * @param array<array-key, string> $environment variables that the command starts from
+     * @param int                      $lane        group of commands; slots are given to the groups in turn
+     * @param array<array-key, string> $environment environment before the changes of the command
      */
     public function __construct(
         public readonly int $id,
@@ -70,14 +75,14 @@ final class PendingCommand
         $this->resetOutput();
     }
 
-    /** Drops the output of the previous attempt. */
+    /** Drops the captured output of the previous attempt. */
     public function resetOutput(): void
     {
         $this->stdout = new Capture($this->store);
         $this->stderr = new Capture($this->store);
     }
 
-    /** Makes the necessary sinks and feeder; called once for each launcher that gets the command. */
+    /** Creates the sinks and the feeder that the command needs. Called whenever a launcher gets the command. */
     public function connect(): void
     {
         foreach ([
@@ -105,7 +110,9 @@ final class PendingCommand
     }
 
     /**
-     * @param int $type type of the frame
+     * Keeps a piece of output, or passes it to its sink.
+     *
+     * @param int $type STDOUT or STDERR of {@see LauncherProtocol}
      *
      * @throws SpoolException when the output can't be kept
      */
@@ -118,7 +125,7 @@ final class PendingCommand
         }
     }
 
-    /** Ends the command after a failure in this process, and makes the failure its outcome. */
+    /** Ends the command because of a failure in this process. The failure becomes the outcome. */
     public function fail(\Throwable $thrown): void
     {
         if ($thrown instanceof SpoolException) {
@@ -129,7 +136,11 @@ final class PendingCommand
         $this->send(LauncherProtocol::CANCEL);
     }
 
-    /** @param \Closure(): void $then called when all sinks have delivered their output; never called without a sink */
+    /**
+     * Registers a callback for the time when all sinks have delivered their output. Without a sink, it is never called.
+     *
+     * @param \Closure(): void $then
+     */
     public function whenDrained(\Closure $then): void
     {
         $left = \count($this->sinks);
@@ -142,7 +153,7 @@ final class PendingCommand
         }
     }
 
-    /** Whether another attempt would read the same input. */
+    /** Returns whether another attempt would get the same input. */
     public function isRepeatable(): bool
     {
         return $this->command->input === null

@@ -6,14 +6,15 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandResult;
 
-/** Waits for the outcomes of commands. For each command, either finished() or lost() is called, once. */
+/** Receives the outcomes of commands. For each command, either finished() or lost() is called, once. */
 interface PendingCommandOwner
 {
+    /** Receives the result of a command. */
     public function finished(PendingCommand $pending, CommandResult $result): void;
 
-    /** Stops submitting commands. Running commands finish. */
+    /** Stops submitting commands, and withdraws waiting commands. Running commands finish. */
     public function drain(): void;
 
-    /** Called without an outcome: the launcher died, or a callback for the output threw. */
+    /** Receives the reason why a command has no result, such as the death of its launcher. */
     public function lost(PendingCommand $pending, \Throwable $reason): void;
 }

@@ -9,17 +9,17 @@ use Spindle\Command\PortableCommand;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** Makes results from the frames of launchers and the outcomes of carriers. */
+/** Creates results from frames of launchers and from outcomes of carriers. */
 final class ResultFactory
 {
     private const STATUS_LOST
-        = 'its exit status is unknown, because SIGCHLD is ignored in this process and ext-pcntl is'
-        . ' missing to change that';
+        = 'its exit status is unknown, because SIGCHLD is ignored in this process. Install ext-pcntl, or start this'
+        . ' process without ignoring SIGCHLD';
 
-    /** The size of EXITED's payload before the output, in bytes. */
+    /** Size of the payload of EXITED without the output, in bytes. */
     private const EXITED_HEAD_BYTES = 37;
 
-    /** Makes a result from the payload of EXITED, which contains the end of the output; counts the attempt. */
+    /** Creates a result from the payload of EXITED, which also has the end of the output. Counts the attempt. */
     public static function ofExit(PendingCommand $pending, string $bytes, int $at, int $length): CommandResult
     {
         /** @var array{ending: int, code: int, signal: int, start: float, duration: float, peak: int, out: int} $exit */
@@ -57,7 +57,10 @@ final class ResultFactory
         );
     }
 
-    /** Makes a result from the payload of NOT_STARTED: withdrawn, or a failed start, which counts as an attempt. */
+    /**
+     * Creates a result from the payload of NOT_STARTED. If the command was withdrawn, the result is cancelled.
+     * Otherwise the start failed, which counts as an attempt.
+     */
     public static function ofNoStart(PendingCommand $pending, string $bytes, int $at, int $length): CommandResult
     {
         $code = \ord($bytes[$at + 1]);
@@ -81,8 +84,8 @@ final class ResultFactory
         );
     }
 
-    /** Makes a result from the bytes of {@see PortableCommand::outcome()}; counts the attempt. */
-    public static function carried(PendingCommand $pending, string $bytes): CommandResult
+    /** Creates a result from the bytes of {@see PortableCommand::outcome()}. Counts the attempt. */
+    public static function ofOutcome(PendingCommand $pending, string $bytes): CommandResult
     {
         /** @var array{int|null, int|null, bool, string|null, float, float, string, string} $outcome */
         $outcome = unserialize($bytes, ['allowed_classes' => false]);
@@ -98,10 +101,10 @@ final class ResultFactory
         return self::result($pending, $code, $signal, $timedOut, $start, $duration, $error);
     }
 
-    /** Makes a result for a command of which no attempt runs. */
-    public static function cancelled(PendingCommand $pending, string $how): CommandResult
+    /** Creates the result of a command that is not running and will not be started again. */
+    public static function cancelled(PendingCommand $pending, string $error): CommandResult
     {
-        return self::result($pending, null, null, false, 0.0, 0.0, $how);
+        return self::result($pending, null, null, false, 0.0, 0.0, $error);
     }
 
     private static function result(

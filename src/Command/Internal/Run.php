@@ -15,15 +15,15 @@ use Spindle\Internal\LoopTurn;
 /**
  * One call of run() or runInOrder(): pulls commands from the caller's iterable and yields results to the caller's loop.
  *
- * A callback of the event loop pulls the input, so that an input that suspends does not delay results. The caller lacks
- * the results of at most concurrency plus lookahead commands: the window.
+ * A callback of the event loop pulls the input, so that an input that suspends does not delay results. At most
+ * concurrency plus lookahead commands are pulled whose results the caller has not read. This number is the window.
  */
 final class Run implements PendingCommandOwner
 {
-    /** Nanoseconds after which a pull, or a sequence of results, yields to the event loop. */
+    /** How long commands are pulled, or results returned, before the event loop runs again, in nanoseconds. */
     private const SLICE_NANOSECONDS = 1_000_000;
 
-    /** Bytes of commands and inputs in the window. When they are reached, the lookahead is 0. */
+    /** Bytes of commands and their inputs in the window at which the lookahead becomes 0. */
     private const MAX_LOOKAHEAD_BYTES = 16 << 20;
 
     /** @var array<int, PendingCommand> pending commands, by id */
@@ -32,10 +32,10 @@ final class Run implements PendingCommandOwner
     /** @var \SplQueue<CommandResult> results for the caller */
     private \SplQueue $ready;
 
-    /** @var array<int, CommandResult> in order: results that wait for earlier ones, by id */
+    /** @var array<int, CommandResult> with runInOrder(): results that wait for earlier results, by id */
     private array $early = [];
 
-    /** @var \SplQueue<int> in order: ids in the order of the input */
+    /** @var \SplQueue<int> with runInOrder(): ids of commands in the order of the input */
     private \SplQueue $order;
 
     /** @var \Iterator<mixed, mixed> */
@@ -46,10 +46,12 @@ final class Run implements PendingCommandOwner
     private bool $inputEnded = false;
     private bool $pulling = false;
     private bool $halted = false;
+
+    /** Whether the caller reads no more results. */
     private bool $abandoned = false;
 
-    /** Number of pulled commands whose results the caller has not read; and the bytes of these commands. */
-    private int $unread = 0;
+    /** Number of pulled commands whose results the caller has not read, and their bytes. */
+    private int $unreadCount = 0;
     private int $unreadBytes = 0;
 
     private int $succeeded = 0;
@@ -57,10 +59,13 @@ final class Run implements PendingCommandOwner
 
     /** When the event loop ran last, in nanoseconds of {@see hrtime()}. */
     private int $lastLoopTurn = 0;
+
+    /** Exception that the caller gets after all results. */
     private ?\Throwable $failure = null;
+
     private readonly FiberCondition $changed;
 
-    /** @param iterable<mixed, mixed> $commands expected to be {@see Command}s, which is checked one by one */
+    /** @param iterable<mixed, mixed> $commands each value is checked to be a {@see Command} when it is pulled */
     public function __construct(
         private readonly CommandDispatcher $dispatcher,
         iterable $commands,
@@ -73,26 +78,30 @@ final class Run implements PendingCommandOwner
         $this->lane = $dispatcher->open($this);
     }
 
-    /** @return \Generator<mixed, CommandResult, mixed, RunSummary> */
+    /**
+     * Yields the results. The commands are cancelled if the caller stops reading.
+     *
+     * @return \Generator<mixed, CommandResult, mixed, RunSummary>
+     */
     public function results(?Cancellation $cancellation): \Generator
     {
         $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
             $this->failure ??= $cancelled;
-            $this->abandon();
+            $this->cancelAll();
             $this->changed->notify();
         });
         try {
             $cancellation?->throwIfRequested();
             while (($result = $this->nextResult()) !== null) {
                 yield $result->key => $result;
-                $this->unreadBytes -= self::size($result->command);
-                --$this->unread;
+                $this->unreadBytes -= self::sizeOf($result->command);
+                --$this->unreadCount;
             }
 
             return new RunSummary($this->succeeded, $this->failed, $this->halted);
         } finally {
             $this->abandoned = true;
-            $this->abandon();
+            $this->cancelAll();
             if ($subscription !== null) {
                 $cancellation?->unsubscribe($subscription);
             }
@@ -133,10 +142,10 @@ final class Run implements PendingCommandOwner
     public function lost(PendingCommand $pending, \Throwable $reason): void
     {
         unset($this->commands[$pending->id]);
-        $this->unreadBytes -= self::size($pending->command);
-        --$this->unread;
+        $this->unreadBytes -= self::sizeOf($pending->command);
+        --$this->unreadCount;
         $this->failure ??= $reason;
-        $this->abandon();
+        $this->cancelAll();
         $this->changed->notify();
     }
 
@@ -149,14 +158,14 @@ final class Run implements PendingCommandOwner
                 if ($now - $this->lastLoopTurn < self::SLICE_NANOSECONDS) {
                     return $this->ready->dequeue();
                 }
-                // The caller's loop body took some time. Serve the pool before the next result.
+                // The caller's loop body took some time. Let the event loop run before the next result.
                 $this->lastLoopTurn = $now;
                 $this->pullSoon();
                 LoopTurn::await();
 
                 continue;
             }
-            // Once the input counts as ended, a pull that is suspended in it does not delay the end.
+            // The run does not wait for a pull that is suspended in the input, once the input counts as ended.
             if ($this->commands === [] && $this->inputEnded) {
                 return $this->nextEarlyResult() ?? ($this->failure === null ? null : throw $this->failure);
             }
@@ -166,7 +175,7 @@ final class Run implements PendingCommandOwner
         }
     }
 
-    /** Returns the next early result, so that none is lost when an earlier command has no outcome. */
+    /** Returns the next result in order. Skips commands without a result. */
     private function nextEarlyResult(): ?CommandResult
     {
         while (!$this->order->isEmpty()) {
@@ -179,21 +188,26 @@ final class Run implements PendingCommandOwner
         return null;
     }
 
+    /** Pulls commands in the next turn of the event loop, if at least half of the lookahead is free. */
     private function pullSoon(): void
     {
-        if ($this->pulling || $this->inputEnded || $this->room() <= intdiv($this->lookahead(), 2)) {
+        if ($this->pulling || $this->inputEnded || $this->availableWindow() <= intdiv($this->lookahead(), 2)) {
             return;
         }
         $this->pulling = true;
         EventLoop::queue($this->pull(...));
     }
 
-    private function room(): int
+    /** Returns how many commands may be pulled. */
+    private function availableWindow(): int
     {
-        return $this->dispatcher->concurrency() + $this->lookahead() - $this->unread;
+        return $this->dispatcher->concurrency() + $this->lookahead() - $this->unreadCount;
     }
 
-    /** Returns 0 while much output is kept. Free slots are still filled, because the caller may keep the output. */
+    /**
+     * Returns the lookahead; 0 with a halt policy, and while many bytes of commands or output are kept. Free slots are
+     * filled even then, because the caller may be the one that keeps the output.
+     */
     private function lookahead(): int
     {
         return $this->dispatcher->options->halt === null
@@ -205,14 +219,14 @@ final class Run implements PendingCommandOwner
 
     private function pull(): void
     {
-        // Runs when the input suspends, so that commands pulled before do not wait for it.
+        // If the input suspends, this callback sends the commands that were pulled before.
         EventLoop::queue($this->dispatcher->flush(...));
         $end = hrtime(true) + self::SLICE_NANOSECONDS;
         try {
-            while (!$this->inputEnded && $this->room() > 0) {
+            while (!$this->inputEnded && $this->availableWindow() > 0) {
                 $this->pullOne();
                 if (hrtime(true) > $end) {
-                    EventLoop::defer($this->pullSoon(...)); // other events first
+                    EventLoop::defer($this->pullSoon(...)); // after other events
                     break;
                 }
             }
@@ -236,7 +250,7 @@ final class Run implements PendingCommandOwner
             $this->input->rewind();
             $this->rewound = true;
         }
-        // While the input was suspended, the run may have ended.
+        // The run may have ended while the input was suspended.
         if ($this->inputEnded || !$this->input->valid()) {
             $this->inputEnded = true;
 
@@ -252,19 +266,19 @@ final class Run implements PendingCommandOwner
         }
         $pending = $this->dispatcher->submit($this->lane, $this->input->key(), $command, $this);
         $this->commands[$pending->id] = $pending;
-        $this->unreadBytes += self::size($command);
-        ++$this->unread;
+        $this->unreadBytes += self::sizeOf($command);
+        ++$this->unreadCount;
         if ($this->inOrder) {
             $this->order->enqueue($pending->id);
         }
-        // Commands that can start now are sent now, because the input may block. Others wait here, to be sent together.
+        // Commands with a free slot are sent immediately, because the input may block. Others are sent together.
         if (\count($this->commands) <= $this->dispatcher->concurrency() || $this->dispatcher->unsentBytes() > 1 << 15) {
             $this->dispatcher->flush();
         }
     }
 
     /** Returns the size of a command and its input, in bytes. */
-    private static function size(Command $command): int
+    private static function sizeOf(Command $command): int
     {
         $size = \strlen($command->line ?? '') + (\is_string($command->input) ? \strlen($command->input) : 0);
         foreach ($command->arguments as $argument) {
@@ -284,10 +298,11 @@ final class Run implements PendingCommandOwner
             return;
         }
         $this->halted = true;
-        $halt->now ? $this->abandon() : $this->drain();
+        $halt->cancelsRunning ? $this->cancelAll() : $this->drain();
     }
 
-    private function abandon(): void
+    /** Ends the input and cancels all pending commands. */
+    private function cancelAll(): void
     {
         $this->inputEnded = true;
         $this->dispatcher->cancel($this->commands);

@@ -127,9 +127,9 @@ final class SourceFiles
             throw UnserializableException::at($path, 'a closure whose source is in no file');
         }
         $identity = LoadedFiles::identity($file); // after the text, so that a change in between is noticed
-        $changed = LoadedFiles::changed($file);
+        $changed = LoadedFiles::changedAt($file);
         if ($changed !== null) {
-            $since = LoadedFiles::since($file);
+            $since = LoadedFiles::earliestLoadTime($file);
             throw self::changed($path, $file, $changed, 'and may have been loaded before (at %s or later)', $since);
         }
 

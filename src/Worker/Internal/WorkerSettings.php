@@ -30,7 +30,7 @@ final class WorkerSettings
     {
         $this->budget = $options->budget;
         $this->key = random_bytes(32);
-        LoadedFiles::mark();
+        LoadedFiles::record();
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
         $share = $memory > 0 ? max(1, intdiv($memory, self::MEMORY_LIMIT_DIVISOR)) : self::DEFAULT_MAX_RESULT_BYTES;
         $this->maxResult = min($options->maxResult ?? $share, WorkerProtocol::MAX_RESULT_BYTES);

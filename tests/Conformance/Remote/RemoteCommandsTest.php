@@ -62,7 +62,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testWaitingForItsReaderIsNotIdle' => self::STREAMS,
         'testCancellingARunEndsWhatRunsAndYieldsItAsCancelled' => self::STREAMS,
         'testAnOutputCallbackThatSuspendsHoldsUpNoCancellation' => self::STREAMS,
-        'testWhatHasExitedAndWhoseOutputIsOnItsWayIsNotRetriedAfterKillOrClose' => self::STREAMS,
+        'testAnExitedCommandWithUndeliveredOutputIsNotRetriedAfterKillOrClose' => self::STREAMS,
         'testAClosureGetsTheOutputOfEachAttempt' => self::STREAMS,
         'testTheEnvironmentIsThisProcessesAtTheTimeOfTheRun' => self::PLACE,
         'testACommandThatWaitsOrIsTriedAgainStartsWhereItWasGiven' => self::PLACE,
@@ -185,7 +185,7 @@ final class RemoteCommandsTest extends CommandPoolContract
                 lookahead: $lookahead,
                 temporaryDirectory: $temporaryDirectory,
                 logger: $logger,
-                on: $commands,
+                carrier: $commands,
             ),
         );
     }

@@ -217,7 +217,7 @@ final class CommandFaultsTest extends TestCase
             4,
             0,
             new CommandPoolOptions(
-                on: new RemoteCommands($this->broker(), $this->queue(), self::keys(), $crashes, $options),
+                carrier: new RemoteCommands($this->broker(), $this->queue(), self::keys(), $crashes, $options),
             ),
         );
     }

@@ -290,7 +290,7 @@ final class EngineOutagesTest extends TestCase
         $file = $this->path('pid');
         $this->agentAt($redis->address(), $this->queue());
         $pool = new CommandPool(4, 0, new CommandPoolOptions(
-            on: new RemoteCommands(new RedisBroker($redis->address()), $this->queue(), self::keys()),
+            carrier: new RemoteCommands(new RedisBroker($redis->address()), $this->queue(), self::keys()),
         ));
         $running = new DeferredCancellation();
         $command = Command::shell("echo \$\$ > {$file}; exec sleep 100");
@@ -304,7 +304,7 @@ final class EngineOutagesTest extends TestCase
         self::assertCancelled(async($pool->execute(...), Command::of('true'), new TimeoutCancellation(0.1)));
         /** @var Future<array<CommandResult>> $inRun */
         $inRun = async(static fn(): array => iterator_to_array($pool->run([Command::of('true')])));
-        Eventually::holds(static fn(): bool => $pool->running() !== [], 'the command is being submitted');
+        Eventually::holds(static fn(): bool => $pool->runningKeys() !== [], 'the command is being submitted');
         $pool->kill();
         $result = $inRun->await()[0];
         self::assertLessThan(5.0, (hrtime(true) - $began) / 1e9);

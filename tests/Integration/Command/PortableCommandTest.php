@@ -41,7 +41,7 @@ final class PortableCommandTest extends TestCase
     public function testACommandThatIsCarriedHasTheResultThatItHasHere(Command $command): void
     {
         $here = (new CommandPool(1))->execute($command);
-        $there = (new CommandPool(1, 0, new CommandPoolOptions(on: new AgentPool())))->execute($command);
+        $there = (new CommandPool(1, 0, new CommandPoolOptions(carrier: new AgentPool())))->execute($command);
 
         foreach (['command', 'exitCode', 'signal', 'timedOut', 'cancelled', 'error', 'attempts'] as $property) {
             self::assertSame($here->{$property}, $there->{$property}, $property);
@@ -80,7 +80,7 @@ final class PortableCommandTest extends TestCase
     #[DataProvider('ofThisProcess')]
     public function testWhatIsOfThisProcessIsRefusedByItsName(\Closure $with, string $message): void
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(on: new AgentPool()));
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(carrier: new AgentPool()));
         $command = $with(Command::of('true', 'a b')->withEnvironment(['TOKEN' => 'secret value']));
         foreach ([
             static fn() => $pool->execute($command),

@@ -65,7 +65,7 @@ final class StartDelayTest extends TestCase
                 $results[] = $result->error;
                 if (\count($results) === 1) {
                     self::assertSame(1, $pool->statistics()['waiting']);
-                    self::assertSame([], $pool->running());
+                    self::assertSame([], $pool->runningKeys());
                     $takeBack($pool);
                 }
             }

@@ -108,12 +108,12 @@ final class PoliciesTest extends TestCase
         self::assertSame($halts, $policy->isReached($succeeded, $failed));
     }
 
-    public function testNowAndSoonDifferOnlyInWhatBecomesOfWhatRuns(): void
+    public function testOnlyNowCancelsRunningCommands(): void
     {
-        self::assertTrue(HaltPolicy::nowAfterFailures(1)->now);
-        self::assertFalse(HaltPolicy::soonAfterFailures(1)->now);
-        self::assertTrue(HaltPolicy::nowAfterSuccessShare(0.1)->now);
-        self::assertFalse(HaltPolicy::soonAfterSuccessShare(0.1)->now);
+        self::assertTrue(HaltPolicy::nowAfterFailures(1)->cancelsRunning);
+        self::assertFalse(HaltPolicy::soonAfterFailures(1)->cancelsRunning);
+        self::assertTrue(HaltPolicy::nowAfterSuccessShare(0.1)->cancelsRunning);
+        self::assertFalse(HaltPolicy::soonAfterSuccessShare(0.1)->cancelsRunning);
     }
 
     /** @return iterable<string, array{\Closure(): mixed}> */

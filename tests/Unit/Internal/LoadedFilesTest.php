@@ -14,8 +14,8 @@ final class LoadedFilesTest extends TestCase
 
     public function testAFileThatIsOlderThanTheProcessHasNotChanged(): void
     {
-        self::assertNull(LoadedFiles::changed(self::settled()));
-        self::assertLessThanOrEqual($_SERVER['REQUEST_TIME_FLOAT'], LoadedFiles::since(self::settled()));
+        self::assertNull(LoadedFiles::changedAt(self::settled()));
+        self::assertLessThanOrEqual($_SERVER['REQUEST_TIME_FLOAT'], LoadedFiles::earliestLoadTime(self::settled()));
     }
 
     public function testAFileThatWasWrittenByThisProcessMayHaveChanged(): void
@@ -24,16 +24,16 @@ final class LoadedFilesTest extends TestCase
         $now = time();
         require $file;
 
-        self::assertEqualsWithDelta($now, LoadedFiles::changed($file), 2);
+        self::assertEqualsWithDelta($now, LoadedFiles::changedAt($file), 2);
     }
 
     public function testAFileThatWasLoadedAfterAMarkHasNotChanged(): void
     {
         $this->loaded('source.php', '<?php return 1;');
 
-        self::assertNull(LoadedFiles::changed($this->path('source.php')));
-        LoadedFiles::mark();
-        self::assertNull(LoadedFiles::changed($this->path('source.php')));
+        self::assertNull(LoadedFiles::changedAt($this->path('source.php')));
+        LoadedFiles::record();
+        self::assertNull(LoadedFiles::changedAt($this->path('source.php')));
     }
 
     public function testAChangeInTheSameSecondIsNoticedThoughSizeAndTimeAreTheSame(): void
@@ -44,7 +44,7 @@ final class LoadedFilesTest extends TestCase
         $this->change('source.php', '<?php return 2;');
         touch($file, $modified);
 
-        self::assertNotNull(LoadedFiles::changed($file));
+        self::assertNotNull(LoadedFiles::changedAt($file));
     }
 
     public function testAFileInADirectoryThatReplacedItsOwnIsNoticed(): void
@@ -54,11 +54,11 @@ final class LoadedFilesTest extends TestCase
         rename($this->path('older.php'), $this->path('new/source.php'));
         mkdir($this->path('now'));
         $this->loaded('now/source.php', '<?php return 1;');
-        LoadedFiles::mark();
+        LoadedFiles::record();
         rename($this->path('now'), $this->path('old'));
         rename($this->path('new'), $this->path('now'));
 
-        self::assertNotNull(LoadedFiles::changed($this->path('now/source.php')));
+        self::assertNotNull(LoadedFiles::changedAt($this->path('now/source.php')));
     }
 
     public function testAnotherFileHasAnotherIdentity(): void

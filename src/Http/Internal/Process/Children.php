@@ -66,7 +66,7 @@ final class Children implements \IteratorAggregate
         $pid = @pcntl_fork();
         if ($pid === 0) {
             // the application is loaded from here on, and may have changed since the supervisor started
-            LoadedFiles::mark();
+            LoadedFiles::record();
             $this->disconnect($slot->role);
             $supervisorEnd->close();
             (new ServingProcess($slot->role, $workerEnd, $this->logger))->run();

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** The type of the C functions that {@see Libc} declares. No class implements it. */
+/** The types of the C functions that {@see Libc} declares, for PHPStan. No class implements this interface. */
 interface LibcFunctions
 {
     public function posix_spawn(
@@ -68,7 +68,7 @@ interface LibcFunctions
 
     public function wait4(int $pid, Integers $status, int $options, Integers $usage): int;
 
-    public function waitid(int $of, int $id, \FFI\CData $information, int $options): int;
+    public function waitid(int $idType, int $id, \FFI\CData $information, int $options): int;
 
     public function kill(int $pid, int $signal): int;
 

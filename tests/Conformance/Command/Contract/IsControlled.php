@@ -64,7 +64,7 @@ trait IsControlled
         self::assertSame(2, max([0, ...\array_slice($counts, -20)]));
     }
 
-    public function testThePoolTellsWhichCommandsRun(): void
+    public function testThePoolReturnsTheKeysOfRunningCommands(): void
     {
         $pool = $this->pool(2);
         $gate = fn(string $name): string => $this->path($name);
@@ -74,14 +74,14 @@ trait IsControlled
         $commands = ['a' => $command('a'), 'b' => $command('b'), 'c' => $command('c'), 'd' => $command('d')];
         $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
         Eventually::holds(static fn(): bool => file_exists($gate('a')) && file_exists($gate('b')), 'two have started');
-        self::assertSame(['a', 'b'], $pool->running());
+        self::assertSame(['a', 'b'], $pool->runningKeys());
         touch($gate('a-end'));
         Eventually::holds(static fn(): bool => file_exists($gate('c')), 'the next has started');
-        Eventually::holds(static fn(): bool => $pool->running() === ['b', 'c'], 'the pool has noticed');
+        Eventually::holds(static fn(): bool => $pool->runningKeys() === ['b', 'c'], 'the pool has noticed');
         array_map(touch(...), array_map($gate, ['b-end', 'c-end', 'd-end']));
         $run->await();
 
-        self::assertSame([], $pool->running());
+        self::assertSame([], $pool->runningKeys());
     }
 
     public function testAnOutputCallbackThatSuspendsHoldsUpNoCancellation(): void
@@ -103,7 +103,7 @@ trait IsControlled
         }
     }
 
-    public function testWhatHasExitedAndWhoseOutputIsOnItsWayIsNotRetriedAfterKillOrClose(): void
+    public function testAnExitedCommandWithUndeliveredOutputIsNotRetriedAfterKillOrClose(): void
     {
         foreach (['kill', 'close'] as $end) {
             $starts = $this->path($end);
@@ -127,7 +127,7 @@ trait IsControlled
         }
     }
 
-    public function testKillEndsWhatRunsAndWaits(): void
+    public function testKillEndsRunningAndWaitingCommands(): void
     {
         $pool = $this->pool(2);
         $log = $this->path('log');
@@ -146,7 +146,27 @@ trait IsControlled
         self::assertTrue($pool->execute(Command::of('true'))->succeeded());
     }
 
-    public function testCloseFailsWhatIsUnderWayNamingItsKeys(): void
+    public function testARunContinuesWithItsInputAfterKill(): void
+    {
+        $pool = $this->pool(1);
+        $started = $this->path('started');
+        $killed = new DeferredFuture();
+        $input = static function () use ($started, $killed): \Generator {
+            yield 'first' => Command::shell("touch {$started}; exec sleep 20");
+            $killed->getFuture()->await();
+            yield 'second' => Command::of('true');
+        };
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run($input())));
+        Eventually::holds(static fn(): bool => file_exists($started), 'the first command runs');
+        $pool->kill();
+        $killed->complete();
+        $results = $run->await();
+
+        self::assertTrue($results['first']->cancelled);
+        self::assertTrue($results['second']->succeeded());
+    }
+
+    public function testCloseFailsRunsAndNamesTheKeysOfTheirCommands(): void
     {
         $pool = $this->pool(2);
         $log = $this->path('log');

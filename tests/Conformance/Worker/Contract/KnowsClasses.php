@@ -157,7 +157,7 @@ trait KnowsClasses
     {
         $class = 'Here' . bin2hex(random_bytes(6));
         $file = $this->file('here.php', self::source($class));
-        LoadedFiles::mark();
+        LoadedFiles::record();
         require $file;
 
         return $class;

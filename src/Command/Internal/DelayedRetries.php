@@ -1,0 +1,55 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Revolt\EventLoop;
+
+/** Commands that wait in this process until their next attempt is due. */
+final class DelayedRetries
+{
+    /** @var array<int, PendingCommand> waiting commands, by id */
+    private array $commands = [];
+
+    /** @var array<int, string> callback id of each timer, by the command's id */
+    private array $timerIds = [];
+
+    /** @param \Closure(PendingCommand): void $retry starts a command again that was removed from here */
+    public function __construct(private readonly \Closure $retry) {}
+
+    /** @param float $delay seconds until the next attempt */
+    public function add(PendingCommand $pending, float $delay): void
+    {
+        $this->commands[$pending->id] = $pending;
+        $this->timerIds[$pending->id] = EventLoop::delay($delay, function () use ($pending): void {
+            unset($this->commands[$pending->id], $this->timerIds[$pending->id]);
+            ($this->retry)($pending);
+        });
+    }
+
+    /** @return bool whether the command was waiting here */
+    public function remove(PendingCommand $pending): bool
+    {
+        if (!isset($this->commands[$pending->id])) {
+            return false;
+        }
+        EventLoop::cancel($this->timerIds[$pending->id]);
+        unset($this->commands[$pending->id], $this->timerIds[$pending->id]);
+
+        return true;
+    }
+
+    /** @return array<int, PendingCommand> by id */
+    public function commands(): array
+    {
+        return $this->commands;
+    }
+
+    /** Removes all commands. */
+    public function clear(): void
+    {
+        array_map(EventLoop::cancel(...), $this->timerIds);
+        $this->commands = $this->timerIds = [];
+    }
+}

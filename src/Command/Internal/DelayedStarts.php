@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Revolt\EventLoop;
+use Spindle\Command\CommandPoolOptions;
+
+/**
+ * A queue of commands for {@see CommandPoolOptions::$delay}. The queue starts its next command when a slot is free and
+ * the delay since the last start has passed.
+ */
+final class DelayedStarts
+{
+    /** @var array<int, PendingCommand> waiting commands, by id */
+    private array $commands = [];
+
+    /** Earliest time of the next start, in nanoseconds of the monotonic clock. */
+    private int $nextStartAt = 0;
+
+    /** Callback id of the timer for the next start; null while no timer is set. */
+    private ?string $timerId = null;
+
+    /**
+     * @param float                          $delay   seconds from one start to the next
+     * @param \Closure(): bool               $hasSlot returns whether a slot is free
+     * @param \Closure(PendingCommand): void $start   starts a command that was removed from the queue
+     */
+    public function __construct(
+        private readonly float $delay,
+        private readonly \Closure $hasSlot,
+        private readonly \Closure $start,
+    ) {}
+
+    /** Adds a command at the end of the queue. */
+    public function add(PendingCommand $pending): void
+    {
+        $this->commands[$pending->id] = $pending;
+        $this->schedule();
+    }
+
+    /** Sets the timer for the next start, unless it is set. Must be called when a slot may have become free. */
+    public function schedule(): void
+    {
+        if ($this->commands !== [] && $this->timerId === null) {
+            $left = max(0, $this->nextStartAt - (int) hrtime(true)) / 1e9;
+            $this->timerId = EventLoop::delay($left, $this->startNext(...));
+        }
+    }
+
+    /** @return bool whether the command was in the queue */
+    public function remove(PendingCommand $pending): bool
+    {
+        $isQueued = isset($this->commands[$pending->id]);
+        unset($this->commands[$pending->id]);
+
+        return $isQueued;
+    }
+
+    /** @return array<int, PendingCommand> by id */
+    public function commands(): array
+    {
+        return $this->commands;
+    }
+
+    /** Removes all commands. */
+    public function clear(): void
+    {
+        $this->commands = [];
+        if ($this->timerId !== null) {
+            EventLoop::cancel($this->timerId);
+            $this->timerId = null;
+        }
+    }
+
+    private function startNext(): void
+    {
+        $this->timerId = null;
+        $pending = reset($this->commands);
+        if ($pending === false || !($this->hasSlot)()) {
+            return;
+        }
+        unset($this->commands[$pending->id]);
+        $this->nextStartAt = (int) hrtime(true) + (int) ($this->delay * 1e9);
+        ($this->start)($pending);
+        $this->schedule();
+    }
+}
