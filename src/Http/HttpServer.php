@@ -204,7 +204,7 @@ final class HttpServer
      */
     public function lateChecks(): array
     {
-        return $this->checks->late();
+        return $this->checks->lateResults();
     }
 
     /**

@@ -53,7 +53,7 @@ final class FixedWaitsTest extends TestCase
         'Integration/Http/StatusPageTest.php::handle' => 'a handler under test',
         'Integration/Runner/Fixture/Leaves.php::testLeavesMuchAndHangs' => 'a test that hangs, which the runner ends',
         'Integration/Worker/LoopCallbacksTest.php::pause' => 'a task under test that is open when the next one runs',
-        'Unit/Http/Server/LoopLagTest.php::testItLooksByItself' => 'what blocks the event loop is what is noticed',
+        'Unit/Http/Server/LoopLagTest.php::testATimerMeasures' => 'the test measures a blocked event loop',
     ];
 
     public function testNoTestWaitsForAFixedTime(): void

@@ -24,7 +24,7 @@ final class FileAnswer
         $response = self::with(new Response(200, $headers), [
             'Content-Type' => $type,
             'Last-Modified' => HttpDate::of(min($file->modified, $now)),
-            'ETag' => $file->tag($now),
+            'ETag' => $file->etag($now),
             'Accept-Ranges' => 'bytes',
         ]);
         // Conditions apply to GET and HEAD only. For another method, the handler has already done its work.

@@ -78,7 +78,7 @@ final readonly class OpenFile
      *
      * @param int $now Unix time
      */
-    public function tag(int $now): string
+    public function etag(int $now): string
     {
         return ($this->modified < $now - 1 ? '' : 'W/')
             . \sprintf('"%x-%x-%x"', $this->inode, $this->size, $this->modified);

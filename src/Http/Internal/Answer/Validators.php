@@ -31,13 +31,13 @@ final readonly class Validators
     {
         $holds = $request->hasHeader('If-Match')
             ? $this->matches($request->getHeaderLine('If-Match'), true)
-            : $this->isAfter($request->getHeaderLine('If-Unmodified-Since')) !== true;
+            : $this->isModifiedAfter($request->getHeaderLine('If-Unmodified-Since')) !== true;
         if (!$holds) {
             return 412;
         }
         $differs = $request->hasHeader('If-None-Match')
             ? !$this->matches($request->getHeaderLine('If-None-Match'), false)
-            : $this->isAfter($request->getHeaderLine('If-Modified-Since')) ?? true;
+            : $this->isModifiedAfter($request->getHeaderLine('If-Modified-Since')) ?? true;
 
         return $differs ? null : 304;
     }
@@ -74,7 +74,7 @@ final readonly class Validators
     }
 
     /** Returns whether the representation was modified after a time; null when either time is unknown. */
-    private function isAfter(string $date): ?bool
+    private function isModifiedAfter(string $date): ?bool
     {
         $time = HttpDate::parse($date, $this->now);
 

@@ -43,7 +43,7 @@ final class ProcessManager
 
     private readonly Children $children;
     private readonly Terminal $terminal;
-    private readonly ProcessReplacement $replacement;
+    private readonly ReplacementQueue $replacements;
     private readonly EndedProcessTotals $endedTotals;
     private readonly ProcessQueries $queries;
 
@@ -59,7 +59,7 @@ final class ProcessManager
     private readonly RepeatedWarnings $warnings;
 
     /** The second stop signal, which has killed all processes; 0 before. */
-    private int $killedBy = 0;
+    private int $killSignal = 0;
 
     /** When the next pings are sent, and when files are scanned next, by hrtime(). */
     private int $pingAt = 0;
@@ -87,7 +87,7 @@ final class ProcessManager
         );
         $this->warnings = new RepeatedWarnings();
         $this->terminal = new Terminal();
-        $this->replacement = new ProcessReplacement($this->applicationSlots());
+        $this->replacements = new ReplacementQueue($this->applicationSlots());
         $this->endedTotals = new EndedProcessTotals();
         $this->queries = new ProcessQueries($this->endedTotals);
         $this->startBackoff = new Backoff(0.2, 2.0, 30.0, 0.2);
@@ -119,7 +119,7 @@ final class ProcessManager
             $signals->close();
         }
 
-        return $this->killedBy;
+        return $this->killSignal;
     }
 
     private function handleSignal(int $signal): void
@@ -135,7 +135,7 @@ final class ProcessManager
                     . ' was ignored: SIGHUP reloads the code, SIGTERM ends the server',
             );
         } elseif ($signal !== \SIGCHLD && $this->stopping) {
-            $this->killedBy = $signal;
+            $this->killSignal = $signal;
             $this->children->killAll();
         } elseif ($signal !== \SIGCHLD) {
             $this->stop();
@@ -149,10 +149,10 @@ final class ProcessManager
             return;
         }
         $this->logger->info(
-            ($this->replacement->isReloading() ? 'Reloading again, instead of the reload in progress' : 'Reloading')
+            ($this->replacements->isReloading() ? 'Reloading again, instead of the reload in progress' : 'Reloading')
                 . $details,
         );
-        $slot = $this->replacement->reload();
+        $slot = $this->replacements->reload();
         if ($slot?->successor !== null) {
             $this->endProcess($slot->successor, Message::Stop);
             $slot->successor = null;
@@ -301,7 +301,7 @@ final class ProcessManager
                 return; // one process is enough to find out what is wrong with the application
             }
         }
-        $slot = $this->hasStarted() ? $this->replacement->next() : null;
+        $slot = $this->hasStarted() ? $this->replacements->next() : null;
         if ($slot !== null) {
             $slot->successor = $this->start($slot, $this->handleFailedReplacement(...));
         }
@@ -364,7 +364,7 @@ final class ProcessManager
             Message::Terminated => $this->handleTermination($child),
             Message::Pong => $child->unansweredPings = 0,
             Message::ReplacementRequest => $this->handleReplacementRequest($child, $payload, $number === 1),
-            Message::Query => $this->queries->begin($child, $number, $payload, $this->serving()),
+            Message::Query => $this->queries->begin($child, $number, $payload, $this->servingProcesses()),
             Message::PreliminaryAnswer, Message::Answer => $this->queries->addAnswer(
                 $child,
                 $number,
@@ -397,7 +397,7 @@ final class ProcessManager
         if ($before !== null) {
             $this->endProcess($before, Message::HandOver, pack('e', $this->files === null ? \INF : 0.0));
         }
-        if ($this->replacement->succeeded()) {
+        if ($this->replacements->succeeded()) {
             $this->logger->info('Reloaded');
         }
     }
@@ -445,7 +445,7 @@ final class ProcessManager
         if ($this->children->ofSlot($slot) === [$child]) {
             $this->logger->info("{$child} is replaced: {$child->replacementReason}");
             $child->replacementReason = '';
-            $this->replacement->replace($slot);
+            $this->replacements->replace($slot);
         }
     }
 
@@ -456,7 +456,7 @@ final class ProcessManager
     }
 
     /** @return list<Child> */
-    private function serving(): array
+    private function servingProcesses(): array
     {
         return array_values(array_filter(
             $this->children->runningApplication(),
@@ -501,7 +501,7 @@ final class ProcessManager
 
     private function handleFailedReplacement(Slot $slot, string $why): void
     {
-        $replacedCount = $this->replacement->failed();
+        $replacedCount = $this->replacements->failed();
         $except = (int) $replacedCount === 0
             ? ''
             : ", except for {$replacedCount} of "

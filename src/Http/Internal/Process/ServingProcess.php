@@ -157,7 +157,7 @@ final class ServingProcess
             Signals::send((int) getmypid(), \SIGKILL); // a fork of a handler must not receive messages of this process
         }
         match ($message) {
-            Message::Ping => $this->pinged($this->link),
+            Message::Ping => $this->handlePing($this->link),
             Message::Question => $this->answerQuestion($number, $payload),
             Message::HandOver => $this->stopServing(static fn() => $server->handOver(self::seconds($payload))),
             Message::Stop => $this->stopServing($server->stop(...)),
@@ -165,7 +165,7 @@ final class ServingProcess
         };
     }
 
-    private function pinged(SupervisorLink $link): void
+    private function handlePing(SupervisorLink $link): void
     {
         $link->send(Message::Pong);
         if (\ini_get('max_execution_time') !== '0') {

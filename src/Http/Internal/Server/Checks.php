@@ -45,7 +45,7 @@ final class Checks
     }
 
     /** @return array<string, string> by name: the results that are reported while all checks are late */
-    public function late(): array
+    public function lateResults(): array
     {
         return array_map(static fn(): string => self::LATE, $this->checks);
     }

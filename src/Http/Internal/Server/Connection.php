@@ -387,7 +387,7 @@ final class Connection
         if ($exchange !== null && !$this->responseStarted) {
             $this->exchange = null; // a later response of the handler is dropped
             $now = (int) hrtime(true);
-            $this->service->counters->answered(503, $now - $exchange->startedAt, $exchange->route?->getName());
+            $this->service->counters->countAnswer(503, $now - $exchange->startedAt, $exchange->route?->getName());
             $this->transport->send(
                 $this->outgoing
                     . $this->service->writer->refusal(503, 'The server is stopping', $exchange->head->method, $now),
@@ -668,7 +668,7 @@ final class Connection
         if ($now - $exchange->startedAt > self::MIN_FORK_NANOSECONDS) {
             $service->killIfForked(); // a fork must not send a second response
         }
-        $keep = $head->persistent
+        $keepAlive = $head->persistent
             && !$this->closeAfterResponse
             && (!$service->closesAfterResponse || $this->parser->holdsHead())
             && $this->requestCount < $service->options->maxRequests
@@ -681,12 +681,12 @@ final class Connection
             }
         }
         if (\is_string($body)) {
-            $this->outgoing .= $service->writer->complete($response, $body, $head, $keep, $now);
+            $this->outgoing .= $service->writer->complete($response, $body, $head, $keepAlive, $now);
         } else {
-            $this->answerByStream($response, $body, $exchange, $keep, $now);
+            $this->answerByStream($response, $body, $exchange, $keepAlive, $now);
         }
-        $this->closeAfterResponse = $this->closeAfterResponse || !$keep;
-        $service->counters->answered(
+        $this->closeAfterResponse = $this->closeAfterResponse || !$keepAlive;
+        $service->counters->countAnswer(
             $response->getStatusCode(),
             $now - $exchange->startedAt,
             $exchange->route?->getName(),
@@ -704,7 +704,7 @@ final class Connection
         ResponseInterface $response,
         StreamInterface $stream,
         ServerExchange $exchange,
-        bool &$keep,
+        bool &$keepAlive,
         int $now,
     ): void {
         $head = $exchange->head;
@@ -726,8 +726,8 @@ final class Connection
                     $headStart = $headEnd = \strlen($this->outgoing);
                 }
             }
-            $keep = $keep && ($length !== null || $chunked || !$hasBody);
-            $this->outgoing .= $this->service->writer->head($response, $length, $head, $keep, $now);
+            $keepAlive = $keepAlive && ($length !== null || $chunked || !$hasBody);
+            $this->outgoing .= $this->service->writer->head($response, $length, $head, $keepAlive, $now);
             $headEnd = \strlen($this->outgoing);
             $this->responseStarted = true;
             if ($hasBody) {
@@ -741,7 +741,7 @@ final class Connection
                 [$this->outgoing, $this->responseStarted] = [substr($this->outgoing, 0, $headStart), false];
                 $this->closed ? null : $this->transport->markIncomplete(false);
             } else {
-                $this->service->counters->answered(
+                $this->service->counters->countAnswer(
                     $response->getStatusCode(),
                     $now - $exchange->startedAt,
                     $exchange->route?->getName(),
@@ -908,7 +908,7 @@ final class Connection
 
     private function refuse(int $status, string $message): void
     {
-        $this->service->counters->refused($status);
+        $this->service->counters->countRefusal($status);
         $this->respondAndLinger($status, $message, $this->parser->method());
     }
 
@@ -930,7 +930,7 @@ final class Connection
             "The handler of {method} {target} did not answer within {$seconds} s",
             ['method' => $exchange->head->method, 'target' => $exchange->head->target],
         );
-        $this->service->counters->answered(
+        $this->service->counters->countAnswer(
             503,
             (int) hrtime(true) - $exchange->startedAt,
             $exchange->route?->getName(),
@@ -1006,7 +1006,7 @@ final class Connection
     private function checkRate(): void
     {
         \assert($this->uploadRate !== null);
-        if ($this->uploadRate->isEnough()) {
+        if ($this->uploadRate->isFastEnough()) {
             $this->uploadRate->endWait();
             $this->uploadRate->restart();
             $this->enterBody();

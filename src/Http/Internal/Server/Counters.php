@@ -64,10 +64,10 @@ final class Counters
      *
      * @param int $nanoseconds from the head of the request to the response
      */
-    public function answered(int $status, int $nanoseconds, ?string $route): void
+    public function countAnswer(int $status, int $nanoseconds, ?string $route): void
     {
         if ($route !== null) {
-            $this->answeredOnRoute($route, $status, $nanoseconds);
+            $this->countAnswerOfRoute($route, $status, $nanoseconds);
         }
         $this->answered[$status] = ($this->answered[$status] ?? 0) + 1;
         $this->duration += $nanoseconds;
@@ -79,13 +79,13 @@ final class Counters
     }
 
     /** Counts a message that was refused before a handler was called. */
-    public function refused(int $status): void
+    public function countRefusal(int $status): void
     {
         $this->refused[$status] = ($this->refused[$status] ?? 0) + 1;
     }
 
     /** Counts a response of a route. Limits the number of routes, because a handler may name each path a route. */
-    private function answeredOnRoute(string $route, int $status, int $nanoseconds): void
+    private function countAnswerOfRoute(string $route, int $status, int $nanoseconds): void
     {
         $route = isset($this->routes[$route]) || \count($this->routes) < self::MAX_ROUTES ? $route : 'other';
         [$count, $duration, $failed] = $this->routes[$route] ?? [0, 0, 0];

@@ -70,7 +70,7 @@ final class RateWindow
      * Returns whether the client has sent enough bytes in this window. Bytes of the response count too, because a
      * handler may send them while it reads the body.
      */
-    public function isEnough(): bool
+    public function isFastEnough(): bool
     {
         $received = $this->transport->receivedBytes - $this->receivedBefore;
         $sent = $this->transport->sentBytes - $this->sentBefore;

@@ -65,12 +65,17 @@ final class ResponseWriter
     /**
      * Returns the whole response, for a body that is a string.
      *
-     * @param bool $keep whether the connection is kept; set to false if the response has "Connection: close"
+     * @param bool $keepAlive whether the connection is kept; set to false if the response has "Connection: close"
      * @param int  $now  by hrtime()
      */
-    public function complete(ResponseInterface $response, string $body, Head $request, bool &$keep, int $now): string
-    {
-        if ($keep && $request->method !== 'HEAD' && $request->version === '1.1') {
+    public function complete(
+        ResponseInterface $response,
+        string $body,
+        Head $request,
+        bool &$keepAlive,
+        int $now,
+    ): string {
+        if ($keepAlive && $request->method !== 'HEAD' && $request->version === '1.1') {
             $length = \strlen($body);
             $head = $response instanceof Response ? $response->plainHead() : $this->plainHead($response, $length);
             if ($head !== null) {
@@ -80,7 +85,7 @@ final class ResponseWriter
             }
         }
         $status = $response->getStatusCode();
-        $head = $this->headLines($response, $status, $keep, $request, $now, $given);
+        $head = $this->headLines($response, $status, $keepAlive, $request, $now, $given);
 
         return match (true) {
             !self::hasBody($status, $request) => $head
@@ -94,12 +99,12 @@ final class ResponseWriter
      * Returns the head, for a body that is a stream.
      *
      * @param int|null $length bytes of the body; null when unknown
-     * @param bool     $keep   see {@see complete()}
+     * @param bool     $keepAlive   see {@see complete()}
      */
-    public function head(ResponseInterface $response, ?int $length, Head $request, bool &$keep, int $now): string
+    public function head(ResponseInterface $response, ?int $length, Head $request, bool &$keepAlive, int $now): string
     {
         $status = $response->getStatusCode();
-        $head = $this->headLines($response, $status, $keep, $request, $now, $given);
+        $head = $this->headLines($response, $status, $keepAlive, $request, $now, $given);
 
         return $head . match (true) {
             !self::hasBody($status, $request) => self::lengthWithoutBody($status, $given, $length),
@@ -250,7 +255,7 @@ final class ResponseWriter
     private function headLines(
         ResponseInterface $response,
         int $status,
-        bool &$keep,
+        bool &$keepAlive,
         Head $request,
         int $now,
         ?string &$given,
@@ -268,7 +273,7 @@ final class ResponseWriter
             } elseif ($key === 'date') {
                 $date = "Date: {$values[0]}\r\n";
             } elseif ($key === 'connection') {
-                $keep = $keep && preg_match('/(?:^|[, \t])close(?:[, \t]|$)/i', implode(',', $values)) !== 1;
+                $keepAlive = $keepAlive && preg_match('/(?:^|[, \t])close(?:[, \t]|$)/i', implode(',', $values)) !== 1;
             } elseif (self::isSent($key, $status)) {
                 if ($key === 'upgrade') {
                     $connectionOptions[] = 'upgrade';
@@ -278,7 +283,7 @@ final class ResponseWriter
                 }
             }
         }
-        if (!$keep) {
+        if (!$keepAlive) {
             $connectionOptions[] = 'close';
         } elseif ($request->version === '1.0') {
             $connectionOptions[] = 'keep-alive';

@@ -32,7 +32,7 @@ final class EventsResponseTest extends TestCase
     /** @var list<string> */
     private array $log = [];
 
-    public function testItIsAnEventStreamThatProxiesDoNotBuffer(): void
+    public function testTheResponseIsAnEventStreamThatProxiesDoNotBuffer(): void
     {
         $response = Response::events([]);
 
@@ -71,7 +71,7 @@ final class EventsResponseTest extends TestCase
 
     /** @param \Closure(): iterable<ServerSentEvent|string> $events */
     #[DataProvider('iterables')]
-    public function testEachEventIsReadForItself(\Closure $events): void
+    public function testEachReadReturnsOneEvent(\Closure $events): void
     {
         $body = Response::events($events())->getBody();
 
@@ -82,7 +82,7 @@ final class EventsResponseTest extends TestCase
         self::assertSame(['', true], [$body->read(1000), $body->eof()]);
     }
 
-    public function testAnEventIsReadInPieces(): void
+    public function testAnEventCanBeReadInPieces(): void
     {
         $body = Response::events(['text'])->getBody();
         $read = '';
@@ -94,7 +94,7 @@ final class EventsResponseTest extends TestCase
         self::assertSame(self::COMMENT . "data: text\n\n", $read);
     }
 
-    public function testNoEventIsMadeBeforeTheOneBeforeItWasRead(): void
+    public function testAnEventIsCreatedOnlyAfterThePreviousOneWasRead(): void
     {
         $body = $this->begun($this->counting(3));
         self::assertSame([], $this->done());
@@ -107,7 +107,7 @@ final class EventsResponseTest extends TestCase
         $body->close();
     }
 
-    public function testOthersGoOnWhileAnEventIsWaitedFor(): void
+    public function testOtherFibersRunDuringAWaitForAnEvent(): void
     {
         /** @var DeferredFuture<string> $event */
         $event = new DeferredFuture();
@@ -120,7 +120,7 @@ final class EventsResponseTest extends TestCase
         self::assertSame("data: at last\n\n", $read->await());
     }
 
-    public function testACommentIsSentWheneverNoEventHasComeForAsLongAsAHeartbeat(): void
+    public function testACommentIsSentAfterEachHeartbeatWithoutAnEvent(): void
     {
         /** @var DeferredFuture<string> $event */
         $event = new DeferredFuture();
@@ -176,13 +176,13 @@ final class EventsResponseTest extends TestCase
     }
 
     #[DataProvider('noHeartbeats')]
-    public function testAHeartbeatTakesTime(float $seconds): void
+    public function testAHeartbeatThatIsNotPositiveIsRefused(float $seconds): void
     {
         $this->expectException(\ValueError::class);
         Response::events([], heartbeat: $seconds);
     }
 
-    public function testWhatWasNeverReadNeverBegins(): void
+    public function testAGeneratorThatWasNeverReadIsNotStarted(): void
     {
         $this->begun($this->counting(3))->close();
         delay(0);
@@ -190,7 +190,7 @@ final class EventsResponseTest extends TestCase
         self::assertSame([], $this->done());
     }
 
-    public function testWhenTheClientLeavesAGeneratorIsEndedWhereItStands(): void
+    public function testAGeneratorEndsAtItsYieldWhenTheClientDisconnects(): void
     {
         $body = $this->begun($this->counting(3));
         $body->read(1000);
@@ -201,7 +201,7 @@ final class EventsResponseTest extends TestCase
         self::assertSame(['', true], [$body->read(1000), $body->eof()]);
     }
 
-    public function testAGeneratorThatWaitsIsEndedAtItsNextEvent(): void
+    public function testASuspendedGeneratorEndsAtItsNextEvent(): void
     {
         /** @var DeferredFuture<string> $event */
         $event = new DeferredFuture();
@@ -219,7 +219,7 @@ final class EventsResponseTest extends TestCase
         self::assertSame(['', true], [$body->read(1000), $body->eof()]);
     }
 
-    public function testAGeneratorThatLooksAtTheCancellationEndsAtOnce(): void
+    public function testAGeneratorThatUsesTheCancellationEndsAtOnce(): void
     {
         $leaving = new DeferredCancellation();
         /** @var DeferredFuture<string> $event */
@@ -236,7 +236,7 @@ final class EventsResponseTest extends TestCase
         Eventually::holds(fn(): bool => $this->done() === ['cleaning up', 'clean'], 'it has cleaned up');
     }
 
-    public function testClosingTwiceIsClosingOnce(): void
+    public function testClosingTwiceHasNoFurtherEffect(): void
     {
         $body = $this->begun($this->counting(3));
         $body->read(1000);
@@ -249,7 +249,7 @@ final class EventsResponseTest extends TestCase
         self::assertCount(4, $this->done());
     }
 
-    public function testWhatTheIteratorThrowsReachesTheReader(): void
+    public function testAnExceptionOfTheIteratorReachesTheReader(): void
     {
         $body = $this->begun((static function () {
             yield 'first';
@@ -271,7 +271,7 @@ final class EventsResponseTest extends TestCase
         self::assertTrue($body->eof());
     }
 
-    public function testWhatTheIteratorThrowsWhileItIsWaitedForIsNotLostToAHeartbeat(): void
+    public function testAnExceptionOfTheIteratorAfterAHeartbeatReachesTheReader(): void
     {
         /** @var DeferredFuture<string> $event */
         $event = new DeferredFuture();
@@ -285,7 +285,7 @@ final class EventsResponseTest extends TestCase
         $body->read(1000);
     }
 
-    public function testWhatIsNoEventFailsAndTheGeneratorIsEndedByThat(): void
+    public function testAnInvalidEventFailsAndEndsTheGenerator(): void
     {
         $events = static function () {
             yield 'first';
@@ -303,7 +303,7 @@ final class EventsResponseTest extends TestCase
         $body->close();
     }
 
-    public function testExceptionsAfterTheClientHasLeftAreDropped(): void
+    public function testExceptionsAfterTheClientHasDisconnectedAreDropped(): void
     {
         /** @var DeferredFuture<string> $event */
         $event = new DeferredFuture();
@@ -350,7 +350,7 @@ final class EventsResponseTest extends TestCase
         }
     }
 
-    public function testAnIteratorThatIsNoGeneratorIsLetGo(): void
+    public function testAnIteratorThatIsNotAGeneratorIsReleased(): void
     {
         $events = new \ArrayIterator(['first', 'second']);
         $body = $this->begun($events);

@@ -44,7 +44,7 @@ final class FileResponseTest extends TestCase
         self::assertMatchesRegularExpression('/^"[0-9a-f]+-a-3b9aca00"$/D', $this->tag());
     }
 
-    public function testHeadSaysTheSame(): void
+    public function testHeadGetsTheSameFields(): void
     {
         $head = $this->get([], 'HEAD');
 
@@ -52,7 +52,7 @@ final class FileResponseTest extends TestCase
         self::assertSame($this->get([])->getHeaders(), $head->getHeaders());
     }
 
-    public function testAnEmptyFileIsAFile(): void
+    public function testAnEmptyFileIsSent(): void
     {
         $response = Response::file(
             $this->file('empty.txt', ''),
@@ -81,7 +81,7 @@ final class FileResponseTest extends TestCase
     }
 
     #[DataProvider('types')]
-    public function testTheTypeIsTheOneOfTheExtension(string $name, string $type): void
+    public function testTheTypeFollowsFromTheExtension(string $name, string $type): void
     {
         self::assertSame(
             $type,
@@ -120,7 +120,7 @@ final class FileResponseTest extends TestCase
         self::assertSame(206, $own(['Range' => 'bytes=0-1', 'If-Range' => '"own"'])->getStatusCode());
     }
 
-    public function testAHeaderThatCouldNotBeSentThrows(): void
+    public function testAnInvalidHeaderThrows(): void
     {
         $this->expectException(\InvalidArgumentException::class);
         Response::file($this->ten(), new ServerRequest('GET', '/'), "text/html\r\nSet-Cookie: a=b");
@@ -228,7 +228,7 @@ final class FileResponseTest extends TestCase
 
     /** @param array<string, string> $headers */
     #[DataProvider('conditions')]
-    public function testConditionsAreHeededInTheirOrder(array $headers, int $status, ?string $content = null): void
+    public function testConditionsAreEvaluatedInTheirOrder(array $headers, int $status, ?string $content = null): void
     {
         $response = $this->get(str_replace('{tag}', $this->tag(), $headers));
 
@@ -293,7 +293,7 @@ final class FileResponseTest extends TestCase
     }
 
     #[DataProvider('ranges')]
-    public function testARangeIsSentWhereItIsOne(string $range, string $content, string $told = ''): void
+    public function testAValidRangeIsSent(string $range, string $content, string $told = ''): void
     {
         $response = $this->get(['Range' => $range]);
 
@@ -304,7 +304,7 @@ final class FileResponseTest extends TestCase
         self::assertSame('bytes', $response->getHeaderLine('Accept-Ranges'));
     }
 
-    public function testARangeSaysWhatTheWholeWouldSay(): void
+    public function testARangeHasTheFieldsOfTheWholeFile(): void
     {
         self::assertSame(
             ['Content-Range' => ['bytes 0-0/10']],
@@ -316,7 +316,7 @@ final class FileResponseTest extends TestCase
         );
     }
 
-    public function testOnlyGetHasRanges(): void
+    public function testRangesApplyOnlyToGet(): void
     {
         $head = $this->get(['Range' => 'bytes=0-1'], 'HEAD');
 
@@ -324,13 +324,13 @@ final class FileResponseTest extends TestCase
         self::assertSame(200, $this->get(['Range' => 'bytes=10-'], 'HEAD')->getStatusCode());
     }
 
-    public function testHeadHasConditions(): void
+    public function testConditionsApplyToHead(): void
     {
         self::assertSame(304, $this->get(['If-None-Match' => '*'], 'HEAD')->getStatusCode());
         self::assertSame(412, $this->get(['If-Match' => '"a"'], 'HEAD')->getStatusCode());
     }
 
-    public function testAnotherMethodGetsAllUnconditionally(): void
+    public function testOtherMethodsGetTheWholeFileUnconditionally(): void
     {
         $response = $this->get(
             ['If-None-Match' => '*', 'If-Match' => '"a"', 'Range' => 'bytes=0-1', 'If-Modified-Since' => self::DATE],
@@ -340,7 +340,7 @@ final class FileResponseTest extends TestCase
         self::assertSame([200, self::TEN], [$response->getStatusCode(), (string) $response->getBody()]);
     }
 
-    public function testNotModifiedSaysWhatACacheNeeds(): void
+    public function testNotModifiedHasTheFieldsThatACacheNeeds(): void
     {
         $response = Response::file(
             $this->ten(),
@@ -359,7 +359,7 @@ final class FileResponseTest extends TestCase
         );
     }
 
-    public function testAChangeOfLengthOrTimeOrFileIsAnotherVersion(): void
+    public function testAnotherLengthTimeOrFileChangesTheTag(): void
     {
         $tags = [$this->tag()];
         file_put_contents($this->path('ten.txt'), 'ten', \FILE_APPEND);
@@ -371,7 +371,7 @@ final class FileResponseTest extends TestCase
         self::assertCount(4, array_unique($tags));
     }
 
-    public function testAFileThatMayChangeWithinTheSameSecondHasAWeakTagAndNoParts(): void
+    public function testAFileOfThisSecondHasAWeakTagAndNoRanges(): void
     {
         $this->ten();
         touch($this->path('ten.txt'), time());

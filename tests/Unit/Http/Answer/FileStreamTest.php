@@ -14,7 +14,7 @@ final class FileStreamTest extends TestCase
     use LeavesNothing;
     use OwnDirectory;
 
-    public function testItIsAPartOfAFileAndNothingElse(): void
+    public function testTheStreamHasOnlyItsPartOfTheFile(): void
     {
         $part = $this->part('0123456789', 2, 5);
 
@@ -27,7 +27,7 @@ final class FileStreamTest extends TestCase
         self::assertSame('', $part->read(100));
     }
 
-    public function testItIsReadAgainFromAnyPlace(): void
+    public function testTheStreamCanBeReadAgainFromAnyPosition(): void
     {
         $part = $this->part('0123456789', 2, 5);
 
@@ -45,7 +45,7 @@ final class FileStreamTest extends TestCase
         self::assertSame(['', true], [$part->read(1), $part->eof()]);
     }
 
-    public function testThereIsNothingBeforeItsBeginning(): void
+    public function testASeekBeforeTheBeginningFails(): void
     {
         $part = $this->part('0123456789', 2, 5);
 
@@ -62,7 +62,7 @@ final class FileStreamTest extends TestCase
         self::assertSame(['234', 5, true], [$part->read(100), $part->getSize(), $part->eof()]);
     }
 
-    public function testItEndsWhereTheFileIsTruncated(): void
+    public function testTheStreamEndsWhereTheFileIsTruncated(): void
     {
         $part = $this->part('0123456789', 0, 10);
         self::assertSame('01', $part->read(2));
@@ -74,7 +74,7 @@ final class FileStreamTest extends TestCase
         self::assertSame('0123', (string) $part);
     }
 
-    public function testALargeReadIsWhole(): void
+    public function testALargeReadReturnsAllBytes(): void
     {
         $part = $this->part(str_repeat('0123456789', 100_000), 5, 900_000);
 
@@ -82,7 +82,7 @@ final class FileStreamTest extends TestCase
         self::assertSame(900_000 - 262_144, \strlen($part->getContents()));
     }
 
-    public function testItCanOnlyBeRead(): void
+    public function testTheStreamIsReadOnly(): void
     {
         $part = $this->part('0123456789', 2, 5);
 
@@ -92,7 +92,7 @@ final class FileStreamTest extends TestCase
         $part->write('x');
     }
 
-    public function testClosedItIsAtItsEndAndTheFileIsToo(): void
+    public function testAClosedStreamIsAtItsEndAndItsFileIsClosed(): void
     {
         $file = fopen($this->file('file', '0123456789'), 'r');
         self::assertNotFalse($file);

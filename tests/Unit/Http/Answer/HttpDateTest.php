@@ -29,7 +29,7 @@ final class HttpDateTest extends TestCase
     }
 
     #[DataProvider('dates')]
-    public function testADateIsUnderstoodInItsThreeForms(string $date, int $time): void
+    public function testAllThreeFormatsAreParsed(string $date, int $time): void
     {
         self::assertSame($time, HttpDate::parse($date, self::NOW));
     }
@@ -55,12 +55,12 @@ final class HttpDateTest extends TestCase
     }
 
     #[DataProvider('noDates')]
-    public function testAnythingElseIsNoDate(string $date): void
+    public function testOtherTextsAreNotParsed(string $date): void
     {
         self::assertNull(HttpDate::parse($date, self::NOW));
     }
 
-    public function testWhatIsSentIsTheFormOfToday(): void
+    public function testDatesAreSentInTheCurrentFormat(): void
     {
         self::assertSame('Sun, 06 Nov 1994 08:49:37 GMT', HttpDate::of(self::TIME));
     }

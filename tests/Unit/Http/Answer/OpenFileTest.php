@@ -17,7 +17,7 @@ final class OpenFileTest extends TestCase
     use LeavesNothing;
     use OwnDirectory;
 
-    public function testMetadataIsThatOfTheOpenFile(): void
+    public function testMetadataDescribesTheOpenFile(): void
     {
         $path = $this->file('a', 'first');
         $file = OpenFile::at($path);
@@ -27,7 +27,7 @@ final class OpenFileTest extends TestCase
         self::assertSame('first', (string) $file->whole());
     }
 
-    public function testWhatIsNotAFileDoesNotExist(): void
+    public function testWhatIsNotARegularFileIsNotFound(): void
     {
         posix_mkfifo($this->path('pipe'), 0o600);
         mkdir($this->path('directory'));
@@ -58,7 +58,7 @@ final class OpenFileTest extends TestCase
         self::assertSame(404, self::statusOf("\0"));
     }
 
-    public function testNoStreamWrapperIsAsked(): void
+    public function testStreamWrappersAreNotUsed(): void
     {
         foreach ([
             'php://stdin',
@@ -73,7 +73,7 @@ final class OpenFileTest extends TestCase
         }
     }
 
-    public function testARelativePathBeginsInTheWorkingDirectory(): void
+    public function testARelativePathIsInTheWorkingDirectory(): void
     {
         $this->file('file', 'content');
         $before = (string) getcwd();
@@ -99,7 +99,7 @@ final class OpenFileTest extends TestCase
         }
     }
 
-    public function testWithoutADescriptorLeftNothingIsSaidOfTheFile(): void
+    public function testWithoutAFreeDescriptorTheFileIsNotReportedAsUnreadable(): void
     {
         $path = $this->file('file', 'content');
         $limit = posix_getrlimit();
@@ -123,7 +123,7 @@ final class OpenFileTest extends TestCase
         self::assertStringContainsString('too many open files', $failure->getMessage());
     }
 
-    public function testALinkIsBelowWhereItLeads(): void
+    public function testALinkIsBelowTheFolderOfItsTarget(): void
     {
         $root = $this->root();
         $this->file('outside', 'outside');
@@ -152,7 +152,7 @@ final class OpenFileTest extends TestCase
         self::assertNotNull(OpenFile::at("{$root}/out")->nameBelow('/'));
     }
 
-    public function testALinkThatLedOutWhenItWasOpenedGainsNothingByLeadingInAfterwards(): void
+    public function testALinkThatLedOutsideWhenItWasOpenedStaysRefused(): void
     {
         $root = $this->root();
         symlink($this->file('outside', 'outside'), "{$root}/link");
@@ -163,7 +163,7 @@ final class OpenFileTest extends TestCase
         self::assertNull($file->nameBelow($root));
     }
 
-    public function testALinkThatLeadsOutAfterwardsGainsNothingEither(): void
+    public function testALinkThatLeadsOutsideAfterwardsIsRefused(): void
     {
         $root = $this->root();
         $file = OpenFile::at($this->file('root/link', 'inside!'));
@@ -173,7 +173,7 @@ final class OpenFileTest extends TestCase
         self::assertNull($file->nameBelow($root));
     }
 
-    public function testADirectoryThatAnotherProcessExchangedForALinkIsSeenAtOnce(): void
+    public function testADirectoryThatAnotherProcessReplacedByALinkIsNoticedAtOnce(): void
     {
         $root = $this->root();
         mkdir("{$root}/directory");
@@ -197,7 +197,7 @@ final class OpenFileTest extends TestCase
         self::assertSame('new', (string) OpenFile::at($this->path('link'))->whole());
     }
 
-    public function testAFileThatIsGoneIsBelowNothing(): void
+    public function testARemovedFileIsBelowNoFolder(): void
     {
         $file = OpenFile::at($this->file('file', 'content'));
         unlink($this->path('file'));

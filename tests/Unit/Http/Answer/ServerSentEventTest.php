@@ -35,7 +35,7 @@ final class ServerSentEventTest extends TestCase
     }
 
     #[DataProvider('events')]
-    public function testItIsSentAsTheStandardHasIt(ServerSentEvent $event, string $sent): void
+    public function testAnEventHasTheFormatOfTheStandard(ServerSentEvent $event, string $sent): void
     {
         self::assertSame($sent, (string) $event);
     }
@@ -51,7 +51,7 @@ final class ServerSentEventTest extends TestCase
     }
 
     #[DataProvider('breaks')]
-    public function testATypeHasNoBreaks(string $text): void
+    public function testATypeWithALineBreakIsRefused(string $text): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage('The event of a server-sent event');
@@ -59,14 +59,14 @@ final class ServerSentEventTest extends TestCase
     }
 
     #[DataProvider('breaks')]
-    public function testAnIdHasNoBreaks(string $text): void
+    public function testAnIdWithALineBreakIsRefused(string $text): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage('The id of a server-sent event');
         new ServerSentEvent('', id: $text);
     }
 
-    public function testAClientDoesNotConnectAgainBefore(): void
+    public function testANegativeRetryTimeIsRefused(): void
     {
         $this->expectException(\ValueError::class);
         new ServerSentEvent('', retry: -1);

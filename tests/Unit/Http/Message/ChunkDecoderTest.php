@@ -11,7 +11,7 @@ use Spindle\Http\Internal\Message\MessageLimits;
 
 final class ChunkDecoderTest extends TestCase
 {
-    public function testItTakesNothingBehindTheLastChunk(): void
+    public function testBytesAfterTheTrailerSectionAreNotConsumed(): void
     {
         $decoder = new ChunkDecoder(new MessageLimits());
         $buffer = "before5\r\nhello\r\n0\r\nX: y\r\n\r\nafter";
@@ -26,7 +26,7 @@ final class ChunkDecoderTest extends TestCase
         self::assertSame('after', substr($buffer, $offset));
     }
 
-    public function testItLeavesTheLineThatHasNotComeWhole(): void
+    public function testAnIncompleteLineIsNotConsumed(): void
     {
         $decoder = new ChunkDecoder(new MessageLimits());
         foreach ([
@@ -47,7 +47,7 @@ final class ChunkDecoderTest extends TestCase
     }
 
     /** The first byte too many shows that a chunk has the wrong size. */
-    public function testDataIsRefusedAsSoonAsItIsTooLong(): void
+    public function testDataIsRefusedAtTheFirstExcessByte(): void
     {
         foreach (["1\r\nxy", "1\r\nx\n", "1\r\nx\ry"] as $buffer) {
             $offset = 0;
@@ -60,7 +60,7 @@ final class ChunkDecoderTest extends TestCase
         }
     }
 
-    public function testASizeOfSixtyBitsIsANumber(): void
+    public function testASizeOfSixtyBitsIsAccepted(): void
     {
         $decoder = new ChunkDecoder(new MessageLimits());
         $buffer = "FFFFFFFFFFFFFFF\r\n" . str_repeat('x', 100);

@@ -26,7 +26,7 @@ final class HeadReaderTest extends TestCase
         );
     }
 
-    public function testALineIsRefusedWhenItEnds(): void
+    public function testALineIsRefusedWhenItIsComplete(): void
     {
         $reader = new HeadReader(new MessageLimits());
         $reader->line("GET / HTTP/1.1\r\n");

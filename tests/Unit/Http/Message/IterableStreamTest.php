@@ -34,7 +34,7 @@ final class IterableStreamTest extends TestCase
      * @param list<string>     $pieces
      */
     #[DataProvider('iterables')]
-    public function testEachReadGivesOneChunkAtMost(iterable $chunks, array $pieces): void
+    public function testEachReadReturnsAtMostOnePiece(iterable $chunks, array $pieces): void
     {
         $stream = new IterableStream($chunks);
         self::assertFalse($stream->eof(), 'Nobody has looked whether there is anything');
@@ -48,7 +48,7 @@ final class IterableStreamTest extends TestCase
         self::assertSame([$pieces, ''], [$read, $stream->read(100)]);
     }
 
-    public function testNothingIsAskedForBeforeItIsRead(): void
+    public function testAPieceIsRequestedOnlyWhenItIsRead(): void
     {
         /** @var \ArrayObject<int, string> $asked */
         $asked = new \ArrayObject();
@@ -64,7 +64,7 @@ final class IterableStreamTest extends TestCase
         self::assertSame(['a'], $asked->getArrayCopy());
     }
 
-    public function testManyEmptyChunksAreSkippedInManyReads(): void
+    public function testManyEmptyPiecesAreSkippedBySeveralReads(): void
     {
         $asked = 0;
         $stream = new IterableStream((static function () use (&$asked): \Generator {
@@ -82,7 +82,7 @@ final class IterableStreamTest extends TestCase
         self::assertSame('end', $stream->read(100));
     }
 
-    public function testAttributesOfTheExchangeAreIncluded(): void
+    public function testContentsSkipEmptyPieces(): void
     {
         $chunks = ['begin', ...array_fill(0, 1000, ''), 'end'];
 
@@ -90,7 +90,7 @@ final class IterableStreamTest extends TestCase
         self::assertSame('beginend', (string) new IterableStream($chunks));
     }
 
-    public function testALongChunkIsReadInShortPiecesWithoutBeingCopiedEachTime(): void
+    public function testALongPieceIsReadInShortPartsWithoutACopyEachTime(): void
     {
         $stream = new IterableStream([str_repeat('x', 64 << 20)]);
         $begun = hrtime(true);
@@ -103,7 +103,7 @@ final class IterableStreamTest extends TestCase
         self::assertLessThan(2.0, (hrtime(true) - $begun) / 1e9, 'the rest copied for each piece takes more than ten');
     }
 
-    public function testClosingLetsAGeneratorGoWhereItStands(): void
+    public function testClosingEndsAGeneratorAtItsYield(): void
     {
         $ended = [];
         $chunks = static function () use (&$ended): \Generator {
@@ -133,7 +133,7 @@ final class IterableStreamTest extends TestCase
         }
     }
 
-    public function testItMayBeClosedByWhatItReads(): void
+    public function testAGeneratorMayCloseItsStream(): void
     {
         $stream = null;
         $ended = false;
@@ -150,7 +150,7 @@ final class IterableStreamTest extends TestCase
         self::assertSame(['a', '', true, true], [$stream->read(100), $stream->read(100), $stream->eof(), $ended]);
     }
 
-    public function testWhatAGeneratorThrowsComesThrough(): void
+    public function testAnExceptionOfAGeneratorReachesTheReader(): void
     {
         $stream = new IterableStream((static function (): \Generator {
             yield 'a';

@@ -59,7 +59,7 @@ final class RequestParserTest extends TestCase
 
     /** @param array{string, string, string, string, string, ?int, bool, bool} $said */
     #[DataProvider('heads')]
-    public function testAHeadSaysWhatItsLinesSay(string $bytes, array $said): void
+    public function testAHeadHasTheMeaningOfItsLines(string $bytes, array $said): void
     {
         $this->parser->push($bytes);
         self::assertSame($said, self::said($this->parser->head()), 'at once');
@@ -73,7 +73,7 @@ final class RequestParserTest extends TestCase
         self::assertSame($said, self::said($parser->head()), 'byte by byte');
     }
 
-    public function testBytesThatWereNotTakenAreKeptInTheirOrder(): void
+    public function testBytesThatWereNotConsumedAreKeptInTheirOrder(): void
     {
         $this->parser->push("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\n");
         $this->parser->push("Host: a\r\n\r\nGET /3 HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -91,7 +91,7 @@ final class RequestParserTest extends TestCase
         );
     }
 
-    public function testItIsIdleWhereAMessageMayBegin(): void
+    public function testTheParserIsIdleBetweenMessages(): void
     {
         self::assertTrue($this->parser->isIdle());
         $this->parser->push('POST / HTTP/1.1');
@@ -116,7 +116,7 @@ final class RequestParserTest extends TestCase
         self::assertTrue($this->parser->isIdle());
     }
 
-    public function testItIsIdleBehindAnEmptyLineAndNotBehindMore(): void
+    public function testTheParserIsIdleAfterOnlyOneEmptyLine(): void
     {
         $this->parser->push("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab\r\n");
         self::assertNotNull($this->parser->head());
@@ -131,7 +131,7 @@ final class RequestParserTest extends TestCase
 
     #[TestWith(["POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n", 'ab'])]
     #[TestWith([self::CHUNKED, "2\r\nab\r\n0\r\nX: y\r\n\r\n"])]
-    public function testItIsIdleBehindAnUnreadBody(string $head, string $body): void
+    public function testTheParserIsIdleAfterASkippedBody(string $head, string $body): void
     {
         $this->parser->push($head . $body);
 
@@ -157,7 +157,7 @@ final class RequestParserTest extends TestCase
         self::assertTrue($this->parser->bodyEnded());
     }
 
-    public function testABodyIsGivenAsItComes(): void
+    public function testABodyIsReturnedAsItArrives(): void
     {
         $this->parser->push("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
         self::assertSame(5, $this->parser->head()?->length);
@@ -179,7 +179,7 @@ final class RequestParserTest extends TestCase
         );
     }
 
-    public function testChunksAreGivenAsTheyCome(): void
+    public function testChunksAreReturnedAsTheyArrive(): void
     {
         $this->parser->push(self::CHUNKED . "5;a=b\r\nhe");
         $head = $this->parser->head();
@@ -229,7 +229,7 @@ final class RequestParserTest extends TestCase
         self::assertLessThan(100_000, memory_get_usage() - $before);
     }
 
-    public function testTheLimitsOfAHeadAreMetExactlyAtOnceAndInParts(): void
+    public function testTheLimitsOfAHeadAreExactHoweverItIsSplit(): void
     {
         $line = static fn(int $target): string => 'GET /' . str_repeat('a', $target - 1) . " HTTP/1.1\r\nHost: a\r\n";
         $fields = static fn(int $count): string => "GET / HTTP/1.1\r\nHost: a\r\n" . str_repeat("X: y\r\n", $count - 1);
@@ -244,7 +244,7 @@ final class RequestParserTest extends TestCase
         }
     }
 
-    public function testExtensionsOfChunksHaveALimitBeyondTheirData(): void
+    public function testExtensionsOfChunksMayExceedTheDataUpToALimit(): void
     {
         foreach ([
             [str_repeat("1;a=b\r\nx\r\n", 5460) . "0\r\n\r\n", 0], [str_repeat("1;a=b\r\nx\r\n", 5470), 400],

@@ -40,7 +40,7 @@ final class RequestTest extends TestCase
     }
 
     #[DataProvider('uris')]
-    public function testTheUriIsWhatTheClientMeant(string $target, string $host, string $uri): void
+    public function testTheUriFollowsFromTargetAndHost(string $target, string $host, string $uri): void
     {
         self::assertSame(
             $uri,
@@ -62,7 +62,7 @@ final class RequestTest extends TestCase
 
     /** RFC 9112, 3.3. */
     #[DataProvider('addresses')]
-    public function testWithoutAHostTheUriHasTheAddressThatTheClientConnectedTo(Peer $peer, string $uri): void
+    public function testWithoutAHostFieldTheUriHasTheServersAddress(Peer $peer, string $uri): void
     {
         $request = self::request("GET /a?b HTTP/1.0\r\n\r\n", $peer);
 
@@ -107,7 +107,7 @@ final class RequestTest extends TestCase
         self::assertSame(['b', 'd'], [$request->getHeaderLine('A'), $request->getHeaderLine('C')]);
     }
 
-    public function testAUriThatIsNoneIsABadRequest(): void
+    public function testAnInvalidUriIsABadRequest(): void
     {
         $this->expectException(HttpException::class);
         $this->expectExceptionMessage('The request target is not a valid URI');
@@ -137,7 +137,7 @@ final class RequestTest extends TestCase
         ]);
     }
 
-    public function testNothingOfTheEnvironmentIsAmongTheServerParameters(): void
+    public function testServerParametersHaveNoEnvironmentVariables(): void
     {
         putenv('A_SECRET=x');
 
@@ -154,7 +154,7 @@ final class RequestTest extends TestCase
         );
     }
 
-    public function testHeadersAreFoundWhateverTheirCase(): void
+    public function testHeadersAreFoundInAnyCase(): void
     {
         $request = self::request("GET / HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nx-one:  2 \t\r\nEmpty:\r\n7: seven\r\n\r\n");
 
@@ -193,7 +193,7 @@ final class RequestTest extends TestCase
         self::assertSame($cookies, self::request("GET / HTTP/1.1\r\nHost: a\r\n{$field}\r\n\r\n")->getCookieParams());
     }
 
-    public function testMoreCookiesThanPhpTakesAreABadRequest(): void
+    public function testMoreCookiesThanMaxInputVarsAreABadRequest(): void
     {
         $limit = (int) \ini_get('max_input_vars');
         $fields = static fn(int $count): string
@@ -207,7 +207,7 @@ final class RequestTest extends TestCase
         self::request("GET / HTTP/1.1\r\nHost: a\r\n{$fields($limit + 1)}\r\n\r\n")->getCookieParams();
     }
 
-    public function testAllVariablesOfAQueryAreThere(): void
+    public function testAllVariablesOfAQueryAreReturned(): void
     {
         $query = implode('&', array_fill(0, 1000, 'a[]=1'));
 
@@ -246,7 +246,7 @@ final class RequestTest extends TestCase
     }
 
     #[DataProvider('queriesOfWhichPhpWouldDropSomething')]
-    public function testAQueryOfWhichPhpWouldDropSomethingIsRefused(string $query, string $why): void
+    public function testAQueryThatPhpWouldTruncateIsRefused(string $query, string $why): void
     {
         $request = self::request("GET /?{$query} HTTP/1.1\r\nHost: a\r\n\r\n");
         foreach ([1, 2] as $time) {
@@ -259,7 +259,7 @@ final class RequestTest extends TestCase
         }
     }
 
-    public function testARequestIsNeverChanged(): void
+    public function testARequestIsImmutable(): void
     {
         $request = self::request("GET /a?b=1 HTTP/1.1\r\nHost: a\r\n\r\n");
         $other = $request
@@ -300,7 +300,7 @@ final class RequestTest extends TestCase
         self::assertSame('/else', $other->withRequestTarget('/else')->getRequestTarget());
     }
 
-    public function testAttributesAreFoundWithTheCancellationAndTheRoute(): void
+    public function testAttributesIncludeTheCancellationAndTheRoute(): void
     {
         $request = self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n")->withAttribute('a', null);
 
@@ -314,7 +314,7 @@ final class RequestTest extends TestCase
         self::assertNull($request->getAttribute('a', 'default'));
     }
 
-    public function testATargetThatWasSetStays(): void
+    public function testATargetThatWasSetIsKept(): void
     {
         $request = self::request("GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
         $moved = $request->withUri(new Uri('http://b/c?d'))->withUri(new Uri('http://b'));
@@ -326,7 +326,7 @@ final class RequestTest extends TestCase
         );
     }
 
-    public function testTheCancellationAndTheRouteCanBeTakenAway(): void
+    public function testTheCancellationAndTheRouteCanBeRemoved(): void
     {
         $request = self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n")->withAttribute('a', 1);
         foreach ([
@@ -346,7 +346,7 @@ final class RequestTest extends TestCase
         }
     }
 
-    public function testWhatCanNotBeARequestIsRefused(): void
+    public function testInvalidPartsOfARequestAreRefused(): void
     {
         $request = self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         foreach ([

@@ -41,7 +41,7 @@ final class ChannelTest extends TestCase
         self::assertSame([[Message::Pong, 0, '']], $this->here->receive());
     }
 
-    public function testWhatTheOtherSideDoesNotTakeIsKeptAndBlocksNothing(): void
+    public function testBytesThatTheOtherSideDoesNotReadAreKeptWithoutBlocking(): void
     {
         $long = random_bytes(3_000_000);
         $this->here->send(Message::Answer, 1, $long);
@@ -57,7 +57,7 @@ final class ChannelTest extends TestCase
         self::assertSame([[Message::Answer, 1, $long], [Message::Ping, 0, '']], $received);
     }
 
-    public function testTheLastMessagesOfASideThatIsGoneAreHeardBeforeItsEnd(): void
+    public function testTheLastMessagesOfAClosedSideAreReceivedBeforeItsEnd(): void
     {
         $this->here->send(Message::Ending, 0, 'why');
         $this->here->finish();
@@ -69,7 +69,7 @@ final class ChannelTest extends TestCase
         self::assertTrue($this->there->isSent(), 'nothing waits for one that is gone');
     }
 
-    public function testNothingBlocksAfterwardsEither(): void
+    public function testTheChannelDoesNotBlockAfterFinish(): void
     {
         $this->here->send(Message::Ending, 0, 'why');
         $this->here->finish();
@@ -78,7 +78,7 @@ final class ChannelTest extends TestCase
         self::assertSame([], $this->here->receive());
     }
 
-    public function testASideThatDoesNotReadIsWaitedForNoLongerThanThat(): void
+    public function testFinishStopsAtItsTimeoutIfTheOtherSideDoesNotRead(): void
     {
         $this->here->send(Message::Answer, 0, str_repeat('x', 3_000_000));
         $begun = hrtime(true);
@@ -88,7 +88,7 @@ final class ChannelTest extends TestCase
         self::assertTrue($this->here->isSent(), 'the rest is dropped');
     }
 
-    public function testWhatIsNoMessageIsRefused(): void
+    public function testAnUnknownMessageIsRefused(): void
     {
         fwrite($this->here->stream(), LauncherProtocol::frame(250, 0, ''));
         try {

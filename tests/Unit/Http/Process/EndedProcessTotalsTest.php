@@ -12,7 +12,7 @@ use Spindle\Tests\Unit\Http\Admin\FixedOverview;
 
 final class EndedProcessTotalsTest extends TestCase
 {
-    public function testCountsOfThoseThatAreNoMoreAreSummed(): void
+    public function testCountersOfEndedProcessesAreSummed(): void
     {
         $past = new EndedProcessTotals();
         $past->add(
@@ -40,7 +40,7 @@ final class EndedProcessTotalsTest extends TestCase
         self::assertSame([3, 5], \array_slice($past->totals()->durations, 0, 2));
     }
 
-    public function testWhatTheyHadAtTheEndDoesNotCount(): void
+    public function testGaugesOfEndedProcessesDoNotCount(): void
     {
         $past = new EndedProcessTotals();
         $past->add(FixedOverview::process(pid: 1, count: 5, pools: ['db' => ['in_use' => 2]])->toJson());
@@ -53,7 +53,7 @@ final class EndedProcessTotalsTest extends TestCase
         self::assertSame([], $past->totals()->pools, 'what is added to it later is added to a copy');
     }
 
-    public function testManyProcessesTakeNoMoreMemory(): void
+    public function testManyEndedProcessesNeedNoMoreMemory(): void
     {
         $past = new EndedProcessTotals();
         for ($pid = 1; $pid <= 50; ++$pid) {
@@ -73,7 +73,7 @@ final class EndedProcessTotalsTest extends TestCase
         self::assertSame(5000, array_sum(array_column($past->totals()->routes, 0)));
     }
 
-    public function testARouteIsCountedAtTheSamePlaceAfterTheEndOfItsProcess(): void
+    public function testTheRoutesOfAProcessStaySeparateAfterItsEnd(): void
     {
         $routes = static fn(string $prefix): array
             => array_fill_keys(array_map(static fn(int $n): string => "/{$prefix}{$n}", range(1, 300)), [5, 0.25, 1]);
@@ -102,7 +102,7 @@ final class EndedProcessTotalsTest extends TestCase
     }
 
     #[DataProvider('nonsense')]
-    public function testWhatIsNoStatisticsIsNothing(string $counted): void
+    public function testMalformedStatisticsAreIgnored(string $counted): void
     {
         $past = new EndedProcessTotals();
         $past->addRoutes($counted);

@@ -29,7 +29,7 @@ final class FileWatchTest extends TestCase
         self::assertSame([], $watch->changes());
     }
 
-    public function testAFileThatIsReplacedByOneOfTheSameSizeAtTheSameTimeHasChanged(): void
+    public function testAReplacementWithTheSameSizeAndTimeIsNoticed(): void
     {
         touch($this->file('app.php', 'old'), 1_000_000_000);
         $watch = new FileWatch($this->path());
@@ -39,7 +39,7 @@ final class FileWatchTest extends TestCase
         self::assertSame(['app.php'], $watch->changes());
     }
 
-    public function testTwoVersionsOfOneSecondAndOneSizeAreDistinguished(): void
+    public function testTwoVersionsWithTheSameSecondAndSizeAreDistinguished(): void
     {
         $now = 1_000_000_000;
         touch($path = $this->file('app.php', 'one'), $now);
@@ -61,7 +61,7 @@ final class FileWatchTest extends TestCase
         self::assertSame([], $watch->changes(), 'what is no longer recent has not changed by that');
     }
 
-    public function testAFileIsNotReadWhoseTimeIsLongPast(): void
+    public function testAnOldFileWithAnUnchangedStatusIsNotRead(): void
     {
         touch($path = $this->file('app.php', 'one'), 1_000_000_000);
         $watch = new FileWatch($this->path());
@@ -71,7 +71,7 @@ final class FileWatchTest extends TestCase
         self::assertSame([], $watch->changes());
     }
 
-    public function testAFileThatIsRewrittenUnchangedHasNotChanged(): void
+    public function testAFileThatIsRewrittenWithTheSameContentsHasNotChanged(): void
     {
         $path = $this->file('container.php', 'compiled');
         $watch = new FileWatch($this->path());
@@ -85,7 +85,7 @@ final class FileWatchTest extends TestCase
         self::assertSame(['container.php'], $watch->changes());
     }
 
-    public function testAFileThatWasNotReadIsTakenForChangedOnceAtMost(): void
+    public function testAFileWithoutAHashIsReportedAtMostOnce(): void
     {
         touch($path = $this->file('container.php', 'compiled'), 1_000_000_000);
         $watch = new FileWatch($this->path());
@@ -96,7 +96,7 @@ final class FileWatchTest extends TestCase
         self::assertSame([], $watch->changes());
     }
 
-    public function testOtherFilesAndFoldersAreLeftOut(): void
+    public function testOtherFilesAndFoldersAreIgnored(): void
     {
         $watch = new FileWatch($this->path());
         foreach (['vendor', 'src', 'src/vendor', '.git'] as $folder) {
@@ -111,7 +111,7 @@ final class FileWatchTest extends TestCase
         self::assertSame([], $watch->changes());
     }
 
-    public function testOfManyChangesAFewAreNamed(): void
+    public function testOnlySomeOfManyChangesAreNamed(): void
     {
         $watch = new FileWatch($this->path());
         foreach (range(1, 12) as $number) {
@@ -123,7 +123,7 @@ final class FileWatchTest extends TestCase
         self::assertSame('7 more', $changes[5]);
     }
 
-    public function testAFolderThatIsGoneHasNoFiles(): void
+    public function testARemovedFolderHasNoFiles(): void
     {
         mkdir($this->path('src'));
         $this->file('src/a.php', '');

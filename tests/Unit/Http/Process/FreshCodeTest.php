@@ -13,7 +13,7 @@ final class FreshCodeTest extends TestCase
 {
     use OwnDirectory;
 
-    public function testClassesAreFoundThatComposerHasWrittenDownSinceItsAutoloaderWasLoaded(): void
+    public function testClassesThatComposerHasAddedToALoadedAutoloaderAreFound(): void
     {
         $loader = new ClassLoader($this->path());
         $loader->register();
@@ -36,7 +36,7 @@ final class FreshCodeTest extends TestCase
         }
     }
 
-    public function testAnAutoloaderWithoutFilesStaysAsItIs(): void
+    public function testAnAutoloaderWithoutFilesIsNotChanged(): void
     {
         $loader = new ClassLoader($this->path());
         $loader->register();

@@ -53,7 +53,7 @@ final class MemoryLimitTest extends TestCase
 
     /** @param array<string, mixed> $options */
     #[DataProvider('cases')]
-    public function testTheLimitIsTheOneThatWasGivenOrAShare(
+    public function testTheLimitIsTheGivenOneOrAShareOfTheMemory(
         string $ini,
         string $php,
         int $processes,
@@ -100,7 +100,7 @@ final class MemoryLimitTest extends TestCase
     }
 
     #[DataProvider('mistakes')]
-    public function testALimitThatIsNoneIsRefused(string $limit): void
+    public function testAnInvalidLimitIsRefused(string $limit): void
     {
         $this->expectException(\ValueError::class);
 

@@ -16,7 +16,7 @@ final class ProcessLifetimeTest extends TestCase
 
     private ?bool $tooSoon = null;
 
-    public function testAProcessAsksOnceItHasHadItsRequestsAndGoesOn(): void
+    public function testAProcessRequestsItsReplacementAfterMaxRequestsAndContinues(): void
     {
         foreach (range(1, 50) as $_) {
             $this->asked = [];
@@ -39,7 +39,7 @@ final class ProcessLifetimeTest extends TestCase
         }
     }
 
-    public function testALimitOfOneIsOne(): void
+    public function testALimitOfOneIsNotReduced(): void
     {
         ProcessLifetime::of(
             static fn(): Response => Response::text(''),
@@ -51,7 +51,7 @@ final class ProcessLifetimeTest extends TestCase
         self::assertSame(['it has handled 1 request'], $this->asked);
     }
 
-    public function testAProcessAsksWhenItUsesTooMuchMemory(): void
+    public function testAProcessRequestsItsReplacementAtItsMemoryLimit(): void
     {
         $handler = ProcessLifetime::of(
             static fn(): Response => Response::text(''),

@@ -47,7 +47,7 @@ final class ReleaseTest extends TestCase
         }
     }
 
-    public function testItFollowsItsOwnNameWhereTheApplicationLiesElsewhere(): void
+    public function testTheWorkingDirectoryFollowsItsOwnLink(): void
     {
         chdir("{$this->root}/1");
         $release = new Release($this->file('app.php', '<?php'), "{$this->root}/current");
@@ -57,7 +57,7 @@ final class ReleaseTest extends TestCase
         self::assertSame("{$this->root}/2", getcwd());
     }
 
-    public function testAWorkingDirectoryOutsideOfTheReleaseStays(): void
+    public function testAWorkingDirectoryOutsideOfTheReleaseIsNotChanged(): void
     {
         chdir($this->root);
         $release = new Release("{$this->root}/current/public/app.php");
@@ -67,7 +67,7 @@ final class ReleaseTest extends TestCase
         self::assertSame($this->root, getcwd());
     }
 
-    public function testOneThatIsMissingInTheOtherReleaseIsAFailure(): void
+    public function testAWorkingDirectoryThatTheNewReleaseLacksIsAFailure(): void
     {
         mkdir($this->path('1/var'));
         chdir("{$this->root}/1/var");
@@ -82,7 +82,7 @@ final class ReleaseTest extends TestCase
         $release->follow();
     }
 
-    public function testLibrariesOfTheReleaseThatWasLeftAreAFailure(): void
+    public function testLibrariesOfTheOldReleaseAreAFailure(): void
     {
         $loader = new ClassLoader("{$this->root}/1/vendor");
         $loader->register();

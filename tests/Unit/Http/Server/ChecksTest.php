@@ -60,7 +60,7 @@ final class ChecksTest extends TestCase
         self::assertEqualsWithDelta(Checks::TIMEOUT_SECONDS, $this->now() - $before, 0.01);
     }
 
-    public function testOneThatHangsIsLateUntilItEndsAndIsNotRunTwiceAtOnce(): void
+    public function testACheckThatHangsIsLateUntilItEndsAndIsNotStartedTwice(): void
     {
         /** @var DeferredFuture<null> $gate */
         $gate = new DeferredFuture();

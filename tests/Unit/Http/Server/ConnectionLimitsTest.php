@@ -12,7 +12,7 @@ use Spindle\Http\Internal\Server\ConnectionLimits;
 
 final class ConnectionLimitsTest extends TestCase
 {
-    public function testTheAddressesOfOneIpv6NetworkCountAsOne(): void
+    public function testTheAddressesOfAnIpv6NetworkCountTogether(): void
     {
         $room = self::room();
         $room->countConnection(self::peer('[2001:db8:1:2::1]'));
@@ -24,7 +24,7 @@ final class ConnectionLimitsTest extends TestCase
         self::assertTrue($room->admits(self::peer('[2001:db8:1:2::3]'), []));
     }
 
-    public function testEachIpv4AddressCountsByItself(): void
+    public function testEachIpv4AddressCountsSeparately(): void
     {
         $room = self::room();
         $room->countConnection(self::peer('192.0.2.1'));

@@ -16,7 +16,7 @@ final class LoopLagTest extends TestCase
 
     private int $now = 1_000_000_000_000;
 
-    public function testWhatBlockedTheLoopUpToTheEndIsSeen(): void
+    public function testABlockThatLastsUntilTheStopIsMeasured(): void
     {
         $lag = $this->lag();
         $this->block($lag, 2.5);
@@ -24,7 +24,7 @@ final class LoopLagTest extends TestCase
         self::assertSame([2.0, 2.0], [$lag->last(), $lag->max()]);
     }
 
-    public function testAnEndInTimeIsNoLook(): void
+    public function testAStopBeforeTheNextTimerIsNotMeasured(): void
     {
         $lag = $this->lag();
         $this->block($lag, 2.5);
@@ -33,7 +33,7 @@ final class LoopLagTest extends TestCase
         self::assertSame([2.0, 2.0], [$lag->last(), $lag->max()]);
     }
 
-    public function testLagIsForgottenAfterAMinuteEvenWithoutConnections(): void
+    public function testMeasurementsExpireAfterAMinuteEvenWithoutConnections(): void
     {
         $lag = $this->lag();
         $this->block($lag, 2.5);
@@ -44,7 +44,7 @@ final class LoopLagTest extends TestCase
         self::assertSame([0.0, 0.0], [$lag->last(), $lag->max()]);
     }
 
-    public function testTheLongestIsThatOfTheLastMinute(): void
+    public function testTheMaximumIsThatOfTheLastMinute(): void
     {
         $lag = $this->lag();
         foreach ([3.5, 1.5, 2.5] as $seconds) {
@@ -58,7 +58,7 @@ final class LoopLagTest extends TestCase
         self::assertSame(0.0, $lag->max());
     }
 
-    public function testItLooksByItself(): void
+    public function testATimerMeasures(): void
     {
         $lag = new LoopLag();
         $lag->start();

@@ -16,7 +16,7 @@ final class RepeatedWarningsTest extends TestCase
 
     private int $now = 0;
 
-    public function testWhatGoesOnIsReportedWhenItBegins(): void
+    public function testAContinuingEventIsReportedOnce(): void
     {
         $recurrences = new RepeatedWarnings(fn(): int => $this->now);
         self::assertTrue($recurrences->isNew('full'));
@@ -27,7 +27,7 @@ final class RepeatedWarningsTest extends TestCase
         self::assertTrue($recurrences->isNew('slow'), 'which is something else');
     }
 
-    public function testAfterAQuietMinuteAWarningIsNewAgain(): void
+    public function testAnEventIsReportedAgainAfterAMinuteWithoutIt(): void
     {
         $recurrences = new RepeatedWarnings(fn(): int => $this->now);
         $recurrences->isNew('full');
@@ -37,7 +37,7 @@ final class RepeatedWarningsTest extends TestCase
         self::assertFalse($recurrences->isNew('full'));
     }
 
-    public function testItsMemoryHasAnEnd(): void
+    public function testManyEventsNeedLittleMemory(): void
     {
         $recurrences = new RepeatedWarnings(fn(): int => $this->now);
         $before = memory_get_usage();

@@ -98,7 +98,7 @@ final class ResponseWriterTest extends TestCase
 
     /** @param list<string> $lines */
     #[DataProvider('answers')]
-    public function testAnAnswerIsWrittenAsItIsNow(Response $response, array $lines, string $body): void
+    public function testAResponseIsWrittenLikeThatOfAnotherLibrary(Response $response, array $lines, string $body): void
     {
         $foreign = new ForeignResponse(
             $response->getStatusCode(),
@@ -121,7 +121,7 @@ final class ResponseWriterTest extends TestCase
         }
     }
 
-    public function testACopyChangesNothingForOthers(): void
+    public function testACopyDoesNotChangeOtherResponses(): void
     {
         [$before] = self::write(Response::text('hello'));
         Response::text('hello', 500, ['X' => 'y'])->withHeader('X', 'z')->withBody(Stream::create('other'));
@@ -172,14 +172,14 @@ final class ResponseWriterTest extends TestCase
         }
     }
 
-    public function testADateThatAHandlerGaveIsKept(): void
+    public function testADateOfAHandlerIsKept(): void
     {
         [$written] = self::write(Response::text('hello', headers: ['Date' => 'Thu, 01 Jan 1970 00:00:00 GMT']));
 
         self::assertSame('Date: Thu, 01 Jan 1970 00:00:00 GMT', $written->date);
     }
 
-    public function testTheDateIsMadeAgainAfterASecond(): void
+    public function testTheDateIsFormattedAgainAfterASecond(): void
     {
         $writer = new ResponseWriter();
         $keep = true;
@@ -191,7 +191,7 @@ final class ResponseWriterTest extends TestCase
         self::assertNotSame($first, $writer->complete(Response::text(''), '', new Head(), $keep, $now + 1_000_000_000));
     }
 
-    public function testWhatIsSaidOfTheConnectionFitsTheClient(): void
+    public function testTheConnectionFieldDependsOnTheProtocolVersion(): void
     {
         $old = new Head();
         $old->version = '1.0';
@@ -210,7 +210,7 @@ final class ResponseWriterTest extends TestCase
     #[TestWith([["close\t,x", 'y'], false])]
     #[TestWith([['keep-alive'], true])]
     #[TestWith([['x-close', 'closed, close-x'], true])]
-    public function testAnyOfTheConnectionsOptionsClosesIt(array $values, bool $kept): void
+    public function testCloseIsFoundAmongOtherConnectionOptions(array $values, bool $kept): void
     {
         [$written, $keep] = self::write(Response::text('')->withHeader('Connection', $values));
 
@@ -236,7 +236,7 @@ final class ResponseWriterTest extends TestCase
         self::assertSame('', $written->body);
     }
 
-    public function testAnInterimStatusIsNoAnswer(): void
+    public function testAnInterimStatusIsRefused(): void
     {
         $this->expectException(\UnexpectedValueException::class);
         $this->expectExceptionMessage('The status of a response must be from 200 to 599, not 101');

@@ -8,7 +8,7 @@ namespace Spindle\Http\Internal\Process;
  * Queue of slots whose process has to be replaced, because of new code or because the process has reached a limit. At
  * most one replacement starts at a time.
  */
-final class ProcessReplacement
+final class ReplacementQueue
 {
     /** @var array<string, Slot> waiting slots by their role's name, in order */
     private array $waiting = [];
