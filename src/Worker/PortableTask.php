@@ -59,7 +59,7 @@ final class PortableTask
      */
     public static function encodeArgument(mixed $argument, mixed $key): string
     {
-        return ValueSerializer::serialize($argument, 'The argument' . ValueSerializer::forKey($key));
+        return ValueSerializer::serialize($argument, 'The argument' . ValueSerializer::keySuffix($key));
     }
 
     /**

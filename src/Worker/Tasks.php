@@ -24,13 +24,13 @@ final class Tasks
     /** @var \SplQueue<Task<mixed>> */
     private \SplQueue $waiting;
 
-    private int $running = 0;
+    private int $runningCount = 0;
 
     /** @var \SplQueue<array{Task<mixed>, mixed, ?\Throwable}> ended tasks and their outcomes */
     private readonly \SplQueue $ended;
 
     /** @var Suspension<null>|null the waiting fiber, while it has no callbacks to run */
-    private ?Suspension $pause = null;
+    private ?Suspension $suspension = null;
     private bool $isRunning = false;
 
     /** @var list<\Throwable> */
@@ -92,8 +92,8 @@ final class Tasks
         $this->isRunning = true;
         $this->failures = [];
         try {
-            while ($this->start($cancellation) > 0) {
-                $this->ended->isEmpty() ? $this->pause() : $this->settle($cancellation);
+            while ($this->startTasks($cancellation) > 0) {
+                $this->ended->isEmpty() ? $this->awaitOutcome() : $this->runCallbacks($cancellation);
             }
         } finally {
             $this->isRunning = false;
@@ -111,45 +111,45 @@ final class Tasks
     }
 
     /** @return int tasks that the executor has, or whose callbacks have not run */
-    private function start(?Cancellation $cancellation): int
+    private function startTasks(?Cancellation $cancellation): int
     {
         if ($cancellation?->isRequested() === true) {
             $this->waiting = new \SplQueue();
         }
-        while ($this->running < self::MAX_RUNNING_TASKS && !$this->waiting->isEmpty()) {
+        while ($this->runningCount < self::MAX_RUNNING_TASKS && !$this->waiting->isEmpty()) {
             $task = $this->waiting->dequeue();
-            ++$this->running;
+            ++$this->runningCount;
             try {
                 $this->executor->submit($task->task, $cancellation)
-                    ->map(fn(mixed $result) => $this->ended($task, $result, null))
-                    ->catch(fn(\Throwable $failure) => $this->ended($task, null, $failure));
+                    ->map(fn(mixed $result) => $this->addEnded($task, $result, null))
+                    ->catch(fn(\Throwable $failure) => $this->addEnded($task, null, $failure));
             } catch (\Throwable $refused) {
-                $this->ended($task, null, $refused);
+                $this->addEnded($task, null, $refused);
             }
         }
 
-        return $this->running;
+        return $this->runningCount;
     }
 
     /** @param Task<mixed> $task */
-    private function ended(Task $task, mixed $result, ?\Throwable $failure): void
+    private function addEnded(Task $task, mixed $result, ?\Throwable $failure): void
     {
         $this->ended->enqueue([$task, $result, $failure]);
-        $pause = $this->pause;
-        $this->pause = null;
-        $pause?->resume();
+        $suspension = $this->suspension;
+        $this->suspension = null;
+        $suspension?->resume();
     }
 
-    private function pause(): void
+    private function awaitOutcome(): void
     {
-        $this->pause = EventLoop::getSuspension();
-        Fibers::suspend($this->pause);
+        $this->suspension = EventLoop::getSuspension();
+        Fibers::suspend($this->suspension);
     }
 
-    private function settle(?Cancellation $cancellation): void
+    private function runCallbacks(?Cancellation $cancellation): void
     {
         [$task, $result, $failure] = $this->ended->dequeue();
-        --$this->running;
+        --$this->runningCount;
         if ($failure instanceof CancelledException && $cancellation?->isRequested() === true) {
             return;
         }

@@ -36,7 +36,7 @@ final class WorkerPool implements Executor, Statistics
 
     private readonly TaskDispatcher $dispatcher;
     private readonly WorkerSettings $settings;
-    private readonly int $owner;
+    private readonly int $ownerPid;
 
     /**
      * @param int|null            $workers number of workers; null for the number of usable CPUs, divided among the
@@ -60,7 +60,7 @@ final class WorkerPool implements Executor, Statistics
                     . ' Submit its tasks from an outer pool',
             );
         }
-        $this->owner = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->settings = $settings = new WorkerSettings($options);
         $this->dispatcher = new TaskDispatcher(
             $size,
@@ -73,7 +73,7 @@ final class WorkerPool implements Executor, Statistics
 
     public function __destruct()
     {
-        if ($this->owner === getmypid()) {
+        if ($this->ownerPid === getmypid()) {
             $this->dispatcher->release();
         }
     }
@@ -129,7 +129,7 @@ final class WorkerPool implements Executor, Statistics
      */
     public function resize(int $workers): void
     {
-        $this->mustBeOurs();
+        $this->mustNotBeFork();
         $this->dispatcher->resize(self::atLeastOne($workers));
     }
 
@@ -142,14 +142,14 @@ final class WorkerPool implements Executor, Statistics
      */
     public function close(): void
     {
-        $this->mustBeOurs();
+        $this->mustNotBeFork();
         $this->dispatcher->close();
     }
 
     /** Ends all workers and all that their tasks started. Tasks without outcomes fail with PoolClosedException. */
     public function kill(): void
     {
-        $this->mustBeOurs();
+        $this->mustNotBeFork();
         $this->dispatcher->kill();
     }
 
@@ -201,14 +201,14 @@ final class WorkerPool implements Executor, Statistics
 
     private function mustBeUsable(): void
     {
-        $this->mustBeOurs();
+        $this->mustNotBeFork();
         $this->dispatcher->mustBeOpen();
     }
 
     /** @throws PoolClosedException */
-    private function mustBeOurs(): void
+    private function mustNotBeFork(): void
     {
-        if ($this->owner !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             throw PoolClosedException::forked();
         }
     }
@@ -221,16 +221,16 @@ final class WorkerPool implements Executor, Statistics
     ): Context {
         // The extensions are checked only if the workers run the same PHP as this process.
         $isHere = $options->php === null && \PHP_SAPI === 'cli';
-        $processes = static fn(ContextEvents $events): ProcessContext
+        $createProcessContext = static fn(ContextEvents $events): ProcessContext
             => new ProcessContext($events, $options->php, $settings->phpOptions(), $options->grace);
 
         return match ($options->context) {
-            WorkerContext::Process => $processes($events),
+            WorkerContext::Process => $createProcessContext($events),
             WorkerContext::Fork => !$isHere || (\function_exists('pcntl_fork') && \function_exists('posix_kill'))
-                ? new HostedContext($events, 'fork', $processes, $options->grace)
+                ? new HostedContext($events, 'fork', $createProcessContext, $options->grace)
                 : throw ContextUnavailableException::forks(),
             WorkerContext::Thread => !$isHere || class_exists('parallel\\Runtime')
-                ? new HostedContext($events, 'thread', $processes, $options->grace)
+                ? new HostedContext($events, 'thread', $createProcessContext, $options->grace)
                 : throw ContextUnavailableException::threads(),
         };
     }

@@ -31,20 +31,20 @@ final class Backlog
     /** @var array<string, Batch> batches that wait for a retry, by timer */
     private array $delayed = [];
 
-    /** @param \Closure(): void $ready called when the delay of a retry is over */
-    public function __construct(private readonly \Closure $ready)
+    /** @param \Closure(): void $onReady called when the delay of a retry is over */
+    public function __construct(private readonly \Closure $onReady)
     {
         $this->batches = new \SplQueue();
     }
 
     /** Returns the number of batches that can be given to a worker now. */
-    public function count(): int
+    public function batchCount(): int
     {
         return \count($this->waiting);
     }
 
     /** Returns the number of all tasks here, including those whose delay is not over. */
-    public function tasks(): int
+    public function taskCount(): int
     {
         return array_sum($this->waiting) + \count($this->delayed);
     }
@@ -52,7 +52,7 @@ final class Backlog
     /** Returns the next batch, with at most `$maxTasks` tasks. Batches whose results have no room go to their map. */
     public function shift(int $maxTasks): ?Batch
     {
-        $this->returnHeld();
+        $this->returnBlocked();
         if ($this->batches->isEmpty()) {
             return null;
         }
@@ -68,7 +68,7 @@ final class Backlog
             $to = $end;
         }
         $this->offset = $to;
-        $this->remove($batch, $to - $from);
+        $this->subtractWaiting($batch, $to - $from);
 
         return $to - $from === $count ? $batch : $batch->slice($from, $to);
     }
@@ -112,7 +112,7 @@ final class Backlog
             $batch = $backlog->delayed[$timer];
             unset($backlog->delayed[$timer]);
             $backlog->add($batch);
-            ($backlog->ready)();
+            ($backlog->onReady)();
         });
         $this->delayed[$timer] = $batch;
         if ($batch->tasks[0] instanceof Submission) {
@@ -130,7 +130,7 @@ final class Backlog
         [$batch, $index, $timer] = $this->positions[$id];
         unset($this->positions[$id]);
         if ($timer === null) {
-            $this->remove($batch, 1);
+            $this->subtractWaiting($batch, 1);
         } else {
             EventLoop::cancel($timer);
             unset($this->delayed[$timer]);
@@ -182,7 +182,7 @@ final class Backlog
     }
 
     /** Returns the first batches to their map as long as it has no room for their results. */
-    private function returnHeld(): void
+    private function returnBlocked(): void
     {
         while (!$this->batches->isEmpty()) {
             $batch = $this->batches->bottom();
@@ -191,13 +191,13 @@ final class Backlog
             }
             $count = \count($batch->tasks);
             $rest = $this->offset === 0 ? $batch : $batch->slice($this->offset, $count);
-            $this->remove($batch, $this->waiting[spl_object_id($batch)]);
-            $batch->source->hold($rest);
+            $this->subtractWaiting($batch, $this->waiting[spl_object_id($batch)]);
+            $batch->source->block($rest);
         }
     }
 
     /** Counts tasks of a batch that no longer wait. */
-    private function remove(Batch $batch, int $count): void
+    private function subtractWaiting(Batch $batch, int $count): void
     {
         $remaining = $this->waiting[spl_object_id($batch)] - $count;
         if ($remaining > 0) {

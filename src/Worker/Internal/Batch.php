@@ -28,9 +28,9 @@ final class Batch
 
     /**
      * @param int $first number of the first task in the source
-     * @param list<bool|int|float|string|null|Encoded> $tasks arguments, or encoded tasks that have none
+     * @param list<bool|int|float|string|null|EncodedValue> $tasks arguments, or encoded tasks that have none
      * @param list<mixed> $keys keys of the input; or the submissions
-     * @param bool $packed whether any of the tasks is an {@see Encoded}
+     * @param bool $packed whether any of the tasks is an {@see EncodedValue}
      * @param int $attempt number of this attempt, from 1
      * @param int $crashes attempts at the only task that ended its worker; 0 for several tasks
      * @param float $bytesEach mean size of an argument
@@ -106,7 +106,7 @@ final class Batch
         }
         $packing = new ValuePacking();
         foreach ($this->tasks as $task) {
-            $task instanceof Encoded ? $packing->add($task->kind, $task->bytes) : $packing->addPlain([$task]);
+            $task instanceof EncodedValue ? $packing->add($task->kind, $task->bytes) : $packing->addPlain([$task]);
         }
 
         return [$head . $packing->head(), $packing->bytes()];

@@ -26,9 +26,9 @@ final class BatchSizing
     private const QUICK_TASK_NANOSECONDS = 5_000_000;
 
     /** Logarithm of the nanoseconds that a typical task takes. */
-    private ?float $typical = null;
-    private int $largest = 1;
-    private int $learnt = 0;
+    private ?float $typicalLogarithm = null;
+    private int $maxSize = 1;
+    private int $batchCount = 0;
 
     /**
      * @param int $elapsed nanoseconds that the tasks took together
@@ -39,29 +39,29 @@ final class BatchSizing
         if ($count === 0) {
             return;
         }
-        ++$this->learnt;
+        ++$this->batchCount;
         $each = log(max(1, $count > 1 ? ($elapsed - $longest) / ($count - 1) : $elapsed));
-        $this->typical = $this->typical === null ? $each : ($this->typical + $each) / 2;
-        $this->largest = min(self::MAX_BATCH_TASKS, max($this->largest, $count * self::MAX_GROWTH_FACTOR));
+        $this->typicalLogarithm = $this->typicalLogarithm === null ? $each : ($this->typicalLogarithm + $each) / 2;
+        $this->maxSize = min(self::MAX_BATCH_TASKS, max($this->maxSize, $count * self::MAX_GROWTH_FACTOR));
     }
 
     /** Returns the number of tasks for the next batch. */
     public function size(): int
     {
-        return $this->typical === null
+        return $this->typicalLogarithm === null
             ? 1
-            : max(1, min($this->largest, (int) (self::TARGET_BATCH_NANOSECONDS / exp($this->typical))));
+            : max(1, min($this->maxSize, (int) (self::TARGET_BATCH_NANOSECONDS / exp($this->typicalLogarithm))));
     }
 
     /** Returns whether each result should be sent at once: while durations are unknown, or when tasks are slow. */
     public function isEager(): bool
     {
-        return $this->learnt < self::MIN_LEARNT_BATCHES || $this->size() <= self::MAX_EAGER_TASKS;
+        return $this->batchCount < self::MIN_LEARNT_BATCHES || $this->size() <= self::MAX_EAGER_TASKS;
     }
 
     /** Returns whether a worker should get its next batch before it has finished the current one. */
     public function isQuick(): bool
     {
-        return $this->typical !== null && exp($this->typical) < self::QUICK_TASK_NANOSECONDS;
+        return $this->typicalLogarithm !== null && exp($this->typicalLogarithm) < self::QUICK_TASK_NANOSECONDS;
     }
 }

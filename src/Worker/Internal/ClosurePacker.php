@@ -130,7 +130,7 @@ final class ClosurePacker
         }
         $packed = [];
         foreach ($value as $key => $item) {
-            $valuePath = ValueSerializer::inArray($path, $key);
+            $valuePath = ValueSerializer::pathOfElement($path, $key);
             $reference = \ReflectionReference::fromArrayElement($value, $key)?->getId();
             if ($reference === null) {
                 $packed[$key] = $this->packed($item, $valuePath, $depth + 1);

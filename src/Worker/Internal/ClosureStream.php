@@ -41,7 +41,7 @@ final class ClosureStream
     private int $position = 0;
 
     /** @param array<string, mixed> $captured values by name, some by reference */
-    public static function make(SentClosure $sent, array $captured): \Closure
+    public static function createClosure(SentClosure $sent, array $captured): \Closure
     {
         $name = self::PROTOCOL . '://' . hash('xxh128', "{$sent->file}\0{$sent->line}\0{$sent->code}");
         $factory = self::$factories[$name] ??= self::compile($name, $sent);

@@ -38,7 +38,7 @@ final class ClosureUnpacker
         foreach ($sent->references as $name) {
             $shared[] = &$captured[$name]; // also turns the element into a reference, if it is none
         }
-        $made = ClosureStream::make($sent, $captured)->bindTo($sent->object, $sent->scope);
+        $made = ClosureStream::createClosure($sent, $captured)->bindTo($sent->object, $sent->scope);
         \assert($made instanceof \Closure);
         $this->made[$sent] = $made;
         // The closure is created before its values by reference, because they may contain the closure.

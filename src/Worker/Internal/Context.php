@@ -11,7 +11,7 @@ use Spindle\Worker\WorkerStartException;
 interface Context
 {
     /**
-     * Starts a worker, which connects to the {@see WorkerListener}, or else {@see ContextEvents::ended()} is called.
+     * Starts a worker, which connects to the {@see WorkerListener}, or else {@see ContextEvents::onEnded()} is called.
      *
      * @param array<string, mixed> $settings settings for {@see Process\WorkerBoot}
      *
@@ -23,7 +23,7 @@ interface Context
     public function end(int $id): void;
 
     /** Called when the socket of a worker is closed, so that the end of the worker is reported soon. */
-    public function disconnected(int $id): void;
+    public function onDisconnected(int $id): void;
 
     /**
      * Accepts a connection of a process that knows the secret and is not a worker.
@@ -32,7 +32,7 @@ interface Context
      *
      * @return bool whether the connection was expected
      */
-    public function connected(WorkerLink $link, int $type, string $data): bool;
+    public function onConnected(WorkerLink $link, int $type, string $data): bool;
 
     /** Ends all processes, and passes on what they have written, before {@see close()}. Takes a limited time. */
     public function drain(): void;

@@ -16,13 +16,13 @@ interface ContextEvents
      * @param int|null $signal   null after an exit
      * @param int      $peak     memory peak in bytes; 0 if the system does not report it
      */
-    public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void;
+    public function onEnded(int $id, ?int $exitCode, ?int $signal, int $peak): void;
 
-    public function notStarted(int $id, WorkerStartException $why): void;
+    public function onNotStarted(int $id, WorkerStartException $why): void;
 
     /** Receives standard output or error of a worker. The id is 0 when the worker is unknown. */
-    public function printed(int $id, string $bytes, bool $isError): void;
+    public function onPrinted(int $id, string $bytes, bool $isError): void;
 
     /** Called when all workers have ended, because the process that starts them has. */
-    public function lost(string $how): void;
+    public function onLost(string $how): void;
 }

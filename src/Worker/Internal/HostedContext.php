@@ -25,7 +25,7 @@ final class HostedContext implements Context, ContextEvents
     private const LAST_OUTPUT_NANOSECONDS = 100_000_000;
     private const DRAIN_INTERVAL_MICROSECONDS = 500;
 
-    private readonly ProcessContext $processes;
+    private readonly ProcessContext $hostContext;
     private ?WorkerLink $link = null;
 
     /** Process id of the host, from its greeting. */
@@ -49,26 +49,26 @@ final class HostedContext implements Context, ContextEvents
     private array $timers = [];
 
     /** @var array<int, int> number of the frame that ended each worker, until the host reports its end */
-    private array $ends = [];
+    private array $requestedEnds = [];
 
     /** @var array<int, array{int, array<string, mixed>}> frame number and settings of starts while a worker is ended */
-    private array $starts = [];
-    private int $lastFrame = 0;
+    private array $startsAfterEnd = [];
+    private int $sequence = 0;
     private ?WorkerStartException $failure = null;
     private string $stderr = '';
 
     /**
      * @param string                                  $kind      fork or thread
-     * @param \Closure(ContextEvents): ProcessContext $processes
+     * @param \Closure(ContextEvents): ProcessContext $createHostContext
      * @param float                                   $grace     seconds between TERM and KILL
      */
     public function __construct(
         private readonly ContextEvents $events,
         private readonly string $kind,
-        \Closure $processes,
+        \Closure $createHostContext,
         private readonly float $grace,
     ) {
-        $this->processes = $processes($this);
+        $this->hostContext = $createHostContext($this);
     }
 
     public function start(int $id, #[\SensitiveParameter] array $settings): void
@@ -80,7 +80,7 @@ final class HostedContext implements Context, ContextEvents
             $this->failure = null;
             $this->stderr = '';
             $this->inherited = $this->kind === 'fork' ? InheritedState::current() : null;
-            $this->processes->start(self::HOST, ['host' => $this->kind, 'inherited' => null] + $settings);
+            $this->hostContext->start(self::HOST, ['host' => $this->kind, 'inherited' => null] + $settings);
             $this->started = true;
         }
         $this->workers[$id] = true;
@@ -97,14 +97,14 @@ final class HostedContext implements Context, ContextEvents
             unset($this->waiting[$id], $this->workers[$id]);
             if ($this->waiting === [] && !$this->discarded) {
                 $this->discarded = true; // the host was not ready, so it has no workers
-                $this->processes->end(self::HOST);
+                $this->hostContext->end(self::HOST);
             }
-            $this->events->ended($id, null, self::SIGTERM, 0);
+            $this->events->onEnded($id, null, self::SIGTERM, 0);
 
             return;
         }
         $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::SIGTERM)));
-        $this->ends[$id] ??= ++$this->lastFrame;
+        $this->requestedEnds[$id] ??= ++$this->sequence;
         $this->timers[$id] ??= WeakTimer::after($this->grace, $this, static function (self $context) use ($id): void {
             $context->forceEnd($id);
         });
@@ -114,33 +114,33 @@ final class HostedContext implements Context, ContextEvents
     {
         unset($this->timers[$id]);
         if ($this->kind === 'thread') {
-            $this->processes->end(self::HOST); // a blocked thread can be ended only with its process
+            $this->hostContext->end(self::HOST); // a blocked thread can be ended only with its process
         } else {
             $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::SIGKILL)));
-            $this->watchHost($id);
+            $this->endHostIfSuspended($id);
         }
     }
 
     /** Ends a stopped (SIGSTOP) host with all its workers, because it cannot end a single worker. */
-    private function watchHost(int $id): void
+    private function endHostIfSuspended(int $id): void
     {
         $check = static function (self $context) use ($id): void {
             unset($context->timers[$id]);
             if (\in_array(ProcessTree::state($context->pid), ['T', 't'], true)) {
-                $context->processes->end(self::HOST);
+                $context->hostContext->end(self::HOST);
             } elseif (isset($context->workers[$id])) {
-                $context->watchHost($id);
+                $context->endHostIfSuspended($id);
             }
         };
         $this->timers[$id] = WeakTimer::after(self::CHECK_INTERVAL, $this, $check);
     }
 
-    public function disconnected(int $id): void
+    public function onDisconnected(int $id): void
     {
         $this->link?->send(WorkerProtocol::frame(WorkerProtocol::REAP, $id));
     }
 
-    public function connected(WorkerLink $link, int $type, string $data): bool
+    public function onConnected(WorkerLink $link, int $type, string $data): bool
     {
         if ($type !== WorkerProtocol::HOST || $this->link !== null) {
             return false;
@@ -163,7 +163,7 @@ final class HostedContext implements Context, ContextEvents
             $this->link->readAll();
             usleep(self::DRAIN_INTERVAL_MICROSECONDS);
         }
-        $this->processes->drain();
+        $this->hostContext->drain();
     }
 
     public function close(): void
@@ -171,14 +171,14 @@ final class HostedContext implements Context, ContextEvents
         array_map(EventLoop::cancel(...), $this->timers);
         $this->timers = [];
         $this->link?->close();
-        $this->processes->close();
+        $this->hostContext->close();
         $this->link = null;
         $this->started = $this->ready = $this->discarded = false;
-        $this->workers = $this->waiting = $this->ends = $this->starts = [];
+        $this->workers = $this->waiting = $this->requestedEnds = $this->startsAfterEnd = [];
     }
 
     /** Called when the host has ended. */
-    public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void
+    public function onEnded(int $id, ?int $exitCode, ?int $signal, int $peak): void
     {
         $this->link?->readAll();
         $how = $signal === null ? "exit code {$exitCode}" : "signal {$signal}";
@@ -187,20 +187,20 @@ final class HostedContext implements Context, ContextEvents
         $this->hostEnded($how, $failure, [$exitCode, $signal, $peak]);
     }
 
-    public function notStarted(int $id, WorkerStartException $why): void
+    public function onNotStarted(int $id, WorkerStartException $why): void
     {
         $this->hostEnded($why->getMessage(), $why);
     }
 
-    public function printed(int $id, string $bytes, bool $isError): void
+    public function onPrinted(int $id, string $bytes, bool $isError): void
     {
         if ($isError) {
             $this->stderr = substr($this->stderr . $bytes, -WorkerHandle::MAX_STDERR_BYTES);
         }
-        $this->events->printed(self::HOST, $bytes, $isError);
+        $this->events->onPrinted(self::HOST, $bytes, $isError);
     }
 
-    public function lost(string $how): void
+    public function onLost(string $how): void
     {
         $this->hostEnded($how, null);
     }
@@ -227,38 +227,38 @@ final class HostedContext implements Context, ContextEvents
             if ($discarded) {
                 $this->start($id, $settings);
             } elseif ($failure !== null) {
-                $this->events->notStarted($id, $failure);
+                $this->events->onNotStarted($id, $failure);
             }
         }
         if ($discarded) {
             return; // the host had no workers
         }
         if ($this->kind !== 'thread' || $exit === null) {
-            $this->events->lost($output === '' ? $how : "{$how}; its standard error ended with: {$output}");
+            $this->events->onLost($output === '' ? $how : "{$how}; its standard error ended with: {$output}");
 
             return;
         }
         foreach ($workers as $id => $_) {
-            $this->events->ended($id, ...$exit); // a thread ends as its process does
+            $this->events->onEnded($id, ...$exit); // a thread ends as its process does
         }
     }
 
     /** @return array<int, array<string, mixed>> settings of starts that a host with a blocked thread never read */
     private function unreadStarts(): array
     {
-        $first = $this->ends === [] ? \PHP_INT_MAX : min($this->ends);
+        $first = $this->requestedEnds === [] ? \PHP_INT_MAX : min($this->requestedEnds);
 
         return array_map(
             static fn(array $start): array => $start[1],
-            array_filter($this->starts, static fn(array $start): bool => $start[0] > $first),
+            array_filter($this->startsAfterEnd, static fn(array $start): bool => $start[0] > $first),
         );
     }
 
     /** @param array<string, mixed> $settings */
     private function send(int $id, #[\SensitiveParameter] array $settings): void
     {
-        if ($this->kind === 'thread' && $this->ends !== []) {
-            $this->starts[$id] = [++$this->lastFrame, $settings];
+        if ($this->kind === 'thread' && $this->requestedEnds !== []) {
+            $this->startsAfterEnd[$id] = [++$this->sequence, $settings];
         }
         $inherited = $settings['inherited'] ?? null;
         if ($inherited instanceof InheritedState && $this->inherited !== null) {
@@ -281,14 +281,14 @@ final class HostedContext implements Context, ContextEvents
             $this->failure = TaskOutcome::startFailure($payload);
         } elseif ($type === WorkerProtocol::NOT_STARTED && isset($this->workers[$id])) {
             $this->forget($id);
-            $this->events->notStarted($id, WorkerStartException::impossible($payload));
+            $this->events->onNotStarted($id, WorkerStartException::impossible($payload));
         } elseif ($type === WorkerProtocol::PRINTED) {
-            $this->events->printed($id, $payload, true);
+            $this->events->onPrinted($id, $payload, true);
         } elseif ($type === WorkerProtocol::ENDED && isset($this->workers[$id])) {
             $this->forget($id);
             /** @var array{code: int, signal: int, peak: int} $exit */
             $exit = unpack('lcode/lsignal/Ppeak', $payload);
-            $this->events->ended(
+            $this->events->onEnded(
                 $id,
                 $exit['code'] < 0 ? null : $exit['code'],
                 $exit['signal'] === 0 ? null : $exit['signal'],
@@ -302,6 +302,6 @@ final class HostedContext implements Context, ContextEvents
         if (isset($this->timers[$id])) {
             EventLoop::cancel($this->timers[$id]);
         }
-        unset($this->workers[$id], $this->timers[$id], $this->ends[$id], $this->starts[$id]);
+        unset($this->workers[$id], $this->timers[$id], $this->requestedEnds[$id], $this->startsAfterEnd[$id]);
     }
 }

@@ -39,7 +39,7 @@ final class InlineMap
         $cancellation?->throwIfRequested();
         while (($pulled = $this->pull()->await($cancellation)) !== null) {
             [$key, $value] = $pulled;
-            $argument = ValueSerializer::serialize($value, 'The argument' . ValueSerializer::forKey($key));
+            $argument = ValueSerializer::serialize($value, 'The argument' . ValueSerializer::keySuffix($key));
             $pulled = $value = null;
             $work = fn(): mixed => $this->call()(ValueSerializer::unserialize($argument, TaskCode::MISSING));
             yield $key => InlineTask::start($work, $key, $this->onReport, $cancellation)->await();

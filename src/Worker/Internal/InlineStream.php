@@ -16,27 +16,27 @@ final class InlineStream
     /** @var Suspension<null>|null the task's fiber, while an item waits for its reader */
     private ?Suspension $suspension = null;
 
-    /** @var \WeakReference<Stream>|null stream of the reader; empty after the reader released it */
+    /** @var \WeakReference<ItemStream>|null stream of the reader; empty after the reader released it */
     private ?\WeakReference $reader = null;
 
     /**
      * @param \Generator<mixed, mixed, mixed, mixed> $items
-     * @param DeferredCancellation                   $ending  requested when the reader released the generator
-     * @param \Closure(\Throwable): \Throwable       $failure converts an exception of the task
-     * @param string                                 $ofInput suffix that names the input in messages, such as ' for
+     * @param DeferredCancellation                   $taskCancellation  requested when the reader released the generator
+     * @param \Closure(\Throwable): \Throwable $convertFailure converts an exception of the task
+     * @param string                                 $keySuffix suffix that names the input in messages, such as ' for
      *         "key"'
      */
     public function __construct(
         private readonly \Generator $items,
-        private readonly DeferredCancellation $ending,
-        private readonly \Closure $failure,
-        private readonly string $ofInput,
+        private readonly DeferredCancellation $taskCancellation,
+        private readonly \Closure $convertFailure,
+        private readonly string $keySuffix,
     ) {}
 
     /** @return \Generator<mixed, mixed, mixed, mixed> */
     public function reader(): \Generator
     {
-        $stream = new Stream($this->decode(...), $this->resume(...), $this->released(...));
+        $stream = new ItemStream($this->decode(...), $this->resume(...), $this->cancelTask(...));
         $this->reader = \WeakReference::create($stream);
 
         return $stream->items();
@@ -45,7 +45,7 @@ final class InlineStream
     /** Returns when the items are finished, or the reader released the generator. */
     public function run(): void
     {
-        $this->ending->getCancellation()->subscribe(function (CancelledException $cancelled): void {
+        $this->taskCancellation->getCancellation()->subscribe(function (CancelledException $cancelled): void {
             $this->reader?->get()?->failed(static fn(): \Throwable => $cancelled);
             $this->resume();
         });
@@ -59,11 +59,11 @@ final class InlineStream
             }
             $result = $this->hasReader() ? $this->items->getReturn() : null;
         } catch (\Throwable $thrown) {
-            $this->reader?->get()?->failed(fn(): \Throwable => ($this->failure)($thrown));
+            $this->reader?->get()?->failed(fn(): \Throwable => ($this->convertFailure)($thrown));
 
             return;
         }
-        $this->end($result);
+        $this->sendResult($result);
     }
 
     /**
@@ -76,7 +76,7 @@ final class InlineStream
     private function send(array $item): bool
     {
         try {
-            $bytes = ValueSerializer::serialize($item, "The item{$this->ofInput}");
+            $bytes = ValueSerializer::serialize($item, "The item{$this->keySuffix}");
         } catch (UnserializableException $refused) {
             $this->reader?->get()?->failed(static fn(): \Throwable => $refused);
 
@@ -91,25 +91,25 @@ final class InlineStream
         return $this->hasReader();
     }
 
-    private function end(mixed $result): void
+    private function sendResult(mixed $result): void
     {
         try {
-            $bytes = ValueSerializer::serialize($result, "The result{$this->ofInput}");
+            $bytes = ValueSerializer::serialize($result, "The result{$this->keySuffix}");
             $this->reader?->get()?->ended(fn(): mixed => $this->decode($bytes));
         } catch (\Throwable $refused) {
-            $failure = $refused instanceof UnserializableException ? $refused : ($this->failure)($refused);
+            $failure = $refused instanceof UnserializableException ? $refused : ($this->convertFailure)($refused);
             $this->reader?->get()?->failed(static fn(): \Throwable => $failure);
         }
     }
 
     private function hasReader(): bool
     {
-        return !$this->ending->isCancelled() && $this->reader?->get() !== null;
+        return !$this->taskCancellation->isCancelled() && $this->reader?->get() !== null;
     }
 
-    private function released(): void
+    private function cancelTask(): void
     {
-        $this->ending->cancel();
+        $this->taskCancellation->cancel();
     }
 
     private function decode(string $bytes): mixed
@@ -117,7 +117,7 @@ final class InlineStream
         try {
             return ValueSerializer::unserialize($bytes, TaskCode::MISSING);
         } catch (\Throwable $refused) {
-            throw ($this->failure)($refused);
+            throw ($this->convertFailure)($refused);
         }
     }
 

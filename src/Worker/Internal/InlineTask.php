@@ -24,7 +24,7 @@ final class InlineTask
     private ?DeferredFuture $deferred;
 
     /** Cancellation that the task can ask for. */
-    private readonly DeferredCancellation $ending;
+    private readonly DeferredCancellation $taskCancellation;
 
     /**
      * @param \Closure(): mixed             $work
@@ -37,7 +37,7 @@ final class InlineTask
         private readonly ?Cancellation $cancellation,
     ) {
         $this->deferred = new DeferredFuture();
-        $this->ending = new DeferredCancellation();
+        $this->taskCancellation = new DeferredCancellation();
     }
 
     /**
@@ -65,12 +65,15 @@ final class InlineTask
         if ($this->isCancelled()) {
             return;
         }
-        $ending = $this->ending;
+        $taskCancellation = $this->taskCancellation;
         $cancellation = $this->cancellation ?? new NullCancellation();
         $subscription = $cancellation->subscribe(
-            static fn(CancelledException $cancelled) => $ending->cancel($cancelled),
+            static fn(CancelledException $cancelled) => $taskCancellation->cancel($cancelled),
         );
-        TaskContext::enter(new TaskContext(1, $ending->getCancellation(...), $this->report(...)), \Fiber::getCurrent());
+        TaskContext::enter(
+            new TaskContext(1, $taskCancellation->getCancellation(...), $this->report(...)),
+            \Fiber::getCurrent(),
+        );
         try {
             $result = ($this->work)();
             $result instanceof \Generator ? $this->stream($result) : $this->returned($result);
@@ -99,7 +102,7 @@ final class InlineTask
     private function returned(mixed $result): void
     {
         try {
-            $bytes = ValueSerializer::serialize($result, 'The result' . ValueSerializer::forKey($this->key));
+            $bytes = ValueSerializer::serialize($result, 'The result' . ValueSerializer::keySuffix($this->key));
             $copy = TaskOutcome::value(WorkerProtocol::SERIALIZED, $bytes, 1, $this->key);
         } catch (UnserializableException|TaskException $refused) {
             $this->failed($refused);
@@ -115,9 +118,9 @@ final class InlineTask
         $key = $this->key;
         $stream = new InlineStream(
             $items,
-            $this->ending,
+            $this->taskCancellation,
             static fn(\Throwable $thrown): \Throwable => self::failure($thrown, $key),
-            ValueSerializer::forKey($key),
+            ValueSerializer::keySuffix($key),
         );
         $this->completed($stream->reader());
         $stream->run();

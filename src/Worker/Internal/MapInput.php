@@ -23,8 +23,8 @@ final class MapInput
     private const TASKS_PER_CLOCK_CHECK = 16;
 
     /** Number of tasks in batches so far, and the size of their arguments in bytes. */
-    public int $pulled = 0;
-    public float $bytes = 0.0;
+    public int $pulledCount = 0;
+    public float $pulledBytes = 0.0;
 
     /** Exception to throw when all results were delivered. */
     public ?\Throwable $failure = null;
@@ -35,17 +35,17 @@ final class MapInput
     /** @var \Generator<int, null, mixed, void>|null reads the input, and yields whenever a batch is complete */
     private ?\Generator $puller;
 
-    /** @var list<bool|int|float|string|null|Encoded> values that were read and are in no batch */
+    /** @var list<bool|int|float|string|null|EncodedValue> values that were read and are in no batch */
     private array $tasks = [];
 
     /** @var list<mixed> */
     private array $keys = [];
     private bool $packed = false;
     private bool $integers = true;
-    private int $size = 0;
+    private int $taskBytes = 0;
 
     /** Batch that waits for a worker. */
-    private ?Batch $ready = null;
+    private ?Batch $readyBatch = null;
 
     private bool $pulling = false;
     private bool $suspended = false;
@@ -70,7 +70,7 @@ final class MapInput
             $this->pulling
             || $this->exhausted
             || $this->dropped
-            || $this->ready !== null
+            || $this->readyBatch !== null
             || $this->tasks !== []
             || !$this->run->hasRoom()
         ) {
@@ -85,26 +85,26 @@ final class MapInput
         if ($this->dropped) {
             return 0;
         }
-        $ready = $this->ready === null ? 0 : 1;
+        $readyCount = $this->readyBatch === null ? 0 : 1;
 
         return $this->exhausted || !$this->run->hasRoom()
-            ? $ready + ($this->tasks === [] ? 0 : 1)
-            : $ready + max(0, $this->count - $this->pulled);
+            ? $readyCount + ($this->tasks === [] ? 0 : 1)
+            : $readyCount + max(0, $this->count - $this->pulledCount);
     }
 
     /** Returns the next batch that is available, with at most `$maxTasks` tasks. */
     public function take(int $maxTasks): ?Batch
     {
-        if ($this->ready === null && ($this->suspended || !$this->pulling)) {
-            $this->seal(); // use the incomplete batch, because the input is slow
+        if ($this->readyBatch === null && ($this->suspended || !$this->pulling)) {
+            $this->completeBatch(); // use the incomplete batch, because the input is slow
         }
-        $batch = $this->ready;
-        $this->ready = null;
+        $batch = $this->readyBatch;
+        $this->readyBatch = null;
         if ($batch !== null && \count($batch->tasks) > $maxTasks) {
-            $this->ready = $batch->slice($maxTasks, \count($batch->tasks));
+            $this->readyBatch = $batch->slice($maxTasks, \count($batch->tasks));
             $batch = $batch->slice(0, $maxTasks);
         }
-        if ($this->ready === null) {
+        if ($this->readyBatch === null) {
             $this->pullSoon();
         }
 
@@ -130,7 +130,7 @@ final class MapInput
     public function drop(): void
     {
         $this->dropped = true;
-        $this->ready = null;
+        $this->readyBatch = null;
         $this->tasks = $this->keys = [];
     }
 
@@ -150,7 +150,7 @@ final class MapInput
     /** Returns whether all values were read; false if only another read from an iterator could tell. */
     private function isReadCompletely(): bool
     {
-        return \is_array($this->input) && $this->pulled + \count($this->tasks) === $this->count;
+        return \is_array($this->input) && $this->pulledCount + \count($this->tasks) === $this->count;
     }
 
     private function pull(): void
@@ -174,13 +174,13 @@ final class MapInput
         if ($this->puller?->valid() !== true) {
             $this->exhausted = true;
         }
-        $this->dispatcher->checkUser();
+        $this->dispatcher->replaceOutdatedWorkers();
         if ($this->isDropped()) {
             return;
         }
-        $this->seal();
+        $this->completeBatch();
         $this->dispatcher->fill(true);
-        $this->run->pulled();
+        $this->run->onPulled();
     }
 
     /** Returns the property through a method, because callbacks change it and static analysis does not know that. */
@@ -189,27 +189,27 @@ final class MapInput
         return $this->dropped;
     }
 
-    private function seal(): void
+    private function completeBatch(): void
     {
-        if ($this->tasks === [] || $this->ready !== null || $this->dropped) {
+        if ($this->tasks === [] || $this->readyBatch !== null || $this->dropped) {
             return;
         }
         $count = \count($this->tasks);
-        $this->ready = new Batch(
+        $this->readyBatch = new Batch(
             $this->run,
-            $this->pulled,
+            $this->pulledCount,
             $this->tasks,
             $this->keys,
             $this->packed,
-            bytesEach: $this->size / $count,
+            bytesEach: $this->taskBytes / $count,
             integers: $this->integers,
         );
-        $this->pulled += $count;
-        $this->bytes += $this->size;
+        $this->pulledCount += $count;
+        $this->pulledBytes += $this->taskBytes;
         $this->tasks = $this->keys = [];
         $this->packed = false;
         $this->integers = true;
-        $this->size = 0;
+        $this->taskBytes = 0;
     }
 
     /** @return \Generator<int, null, mixed, void> */
@@ -230,7 +230,7 @@ final class MapInput
                 $keys[] = $key;
             } else {
                 $this->add($key, $value);
-                $nextCheck = $this->size < self::MAX_BATCH_BYTES ? $nextCheck : 0;
+                $nextCheck = $this->taskBytes < self::MAX_BATCH_BYTES ? $nextCheck : 0;
             }
             if ($this->suspended) {
                 if ($this->exhausted) {
@@ -239,7 +239,7 @@ final class MapInput
 
                     return;
                 }
-                $this->dispatcher->checkUser();
+                $this->dispatcher->replaceOutdatedWorkers();
                 if ($this->dropped) {
                     return;
                 }
@@ -248,7 +248,7 @@ final class MapInput
             if (++$read < $nextCheck) {
                 continue;
             }
-            if ($read < $maxTasks && $this->size < self::MAX_BATCH_BYTES && hrtime(true) < $deadline) {
+            if ($read < $maxTasks && $this->taskBytes < self::MAX_BATCH_BYTES && hrtime(true) < $deadline) {
                 $nextCheck = min($maxTasks, $read + self::TASKS_PER_CLOCK_CHECK);
                 continue;
             }
@@ -268,10 +268,10 @@ final class MapInput
             $task = $value;
         } elseif (\is_string($value) && \strlen($value) < WorkerProtocol::MIN_LONG_STRING_BYTES) {
             $task = $value;
-            $this->size += \strlen($value);
+            $this->taskBytes += \strlen($value);
         } else {
             $task = self::encode($key, $value);
-            $this->size += \strlen($task->bytes);
+            $this->taskBytes += \strlen($task->bytes);
             $this->packed = true;
         }
         // Next to each other and last, as in batches().
@@ -280,12 +280,12 @@ final class MapInput
     }
 
     /** @throws UnserializableException */
-    private static function encode(mixed $key, mixed $value): Encoded
+    private static function encode(mixed $key, mixed $value): EncodedValue
     {
         return \is_string($value)
-            ? new Encoded($value, WorkerProtocol::STRING)
-            : new Encoded(
-                ValueSerializer::serialize($value, 'The argument' . ValueSerializer::forKey($key)),
+            ? new EncodedValue($value, WorkerProtocol::STRING)
+            : new EncodedValue(
+                ValueSerializer::serialize($value, 'The argument' . ValueSerializer::keySuffix($key)),
                 WorkerProtocol::SERIALIZED,
             );
     }

@@ -50,31 +50,31 @@ final class MapRun implements Source
      * @var array<int, array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed,
      *         mixed, mixed>, int, int, float}>
      */
-    private array $done = [];
-    private int $doneBytes = 0;
+    private array $buffered = [];
+    private int $bufferedBytes = 0;
 
     /** Whether the results have reached their limit and are not down to MIN_BUFFERED_BYTES again. */
     private bool $isFull = false;
 
     /** @var array<int, Batch> tasks that wait until there is room for their results, by the number of the first one */
-    private array $held = [];
+    private array $blocked = [];
 
-    private int $next = 0;
+    private int $nextIndex = 0;
 
     /** For map(): number of the first task without an outcome. */
     private int $firstOpen = 0;
-    private int $received = 0;
+    private int $receivedCount = 0;
 
     /** Number of tasks with outcomes; of tasks that the caller's loop has read; and the latter's argument bytes. */
-    private int $settled = 0;
-    private int $delivered = 0;
+    private int $settledCount = 0;
+    private int $deliveredCount = 0;
     private float $deliveredBytes = 0.0;
 
     private bool $abandoned = false;
     private bool $finished = false;
 
     /** Exception to throw instead of further results. */
-    private ?\Throwable $aborted = null;
+    private ?\Throwable $abortReason = null;
 
     /** @var Suspension<null>|null fiber of the caller's loop, while it waits */
     private ?Suspension $consumer = null;
@@ -132,7 +132,7 @@ final class MapRun implements Source
                 } else {
                     throw $outcome;
                 }
-                $this->delivered += $count;
+                $this->deliveredCount += $count;
                 $this->deliveredBytes += $bytes;
                 $this->input->pullSoon();
             }
@@ -164,27 +164,27 @@ final class MapRun implements Source
 
     public function demand(): int
     {
-        $held = $this->held === [] ? 0 : \count(array_filter($this->held, $this->mayRun(...)));
+        $blocked = $this->blocked === [] ? 0 : \count(array_filter($this->blocked, $this->mayRun(...)));
 
-        return $held + $this->input->demand();
+        return $blocked + $this->input->demand();
     }
 
     public function take(int $maxTasks, int $workers): ?Batch
     {
-        foreach ($this->held as $first => $batch) {
+        foreach ($this->blocked as $first => $batch) {
             if ($this->mayRun($batch)) {
-                unset($this->held[$first]);
+                unset($this->blocked[$first]);
                 if (\count($batch->tasks) <= $maxTasks) {
                     return $batch;
                 }
-                $this->hold($batch->slice($maxTasks, \count($batch->tasks)));
+                $this->block($batch->slice($maxTasks, \count($batch->tasks)));
 
                 return $batch->slice(0, $maxTasks);
             }
         }
         $batch = $this->input->take($maxTasks);
         if ($batch !== null && !$this->mayRun($batch)) {
-            $this->hold($batch);
+            $this->block($batch);
 
             return null;
         }
@@ -205,15 +205,16 @@ final class MapRun implements Source
             && $batch->first <= $this->firstOpen
             && $this->firstOpen < $batch->first + $batch->limit;
 
-        return $hasNext && ($this->firstOpen === $this->next || $this->doneBytes < 2 * self::MAX_BUFFERED_BYTES);
+        return $hasNext
+            && ($this->firstOpen === $this->nextIndex || $this->bufferedBytes < 2 * self::MAX_BUFFERED_BYTES);
     }
 
     /** Keeps tasks that no worker has, until there is room for their results. */
-    public function hold(Batch $batch): void
+    public function block(Batch $batch): void
     {
         if (!$this->abandoned) {
-            $this->held[$batch->first] = $batch;
-            ksort($this->held);
+            $this->blocked[$batch->first] = $batch;
+            ksort($this->blocked);
         }
     }
 
@@ -224,11 +225,11 @@ final class MapRun implements Source
         }
         $window = max(self::MIN_WINDOW_TASKS, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->sizing->size());
 
-        return $this->input->pulled - $this->delivered < $window
-            && $this->doneBytes + $this->input->bytes - $this->deliveredBytes < self::MAX_BUFFERED_BYTES;
+        return $this->input->pulledCount - $this->deliveredCount < $window
+            && $this->bufferedBytes + $this->input->pulledBytes - $this->deliveredBytes < self::MAX_BUFFERED_BYTES;
     }
 
-    public function pulled(): void
+    public function onPulled(): void
     {
         if ($this->isSettled()) {
             $this->wake();
@@ -245,7 +246,7 @@ final class MapRun implements Source
         $this->settle($batch, $index, 1, $failure, 0);
     }
 
-    public function streamStarted(Batch $batch, int $index, Stream $stream): void
+    public function streamStarted(Batch $batch, int $index, ItemStream $stream): void
     {
         $this->settle($batch, $index, 1, $stream->items(), 0);
     }
@@ -263,9 +264,9 @@ final class MapRun implements Source
 
     public function abort(\Throwable $reason): void
     {
-        $this->aborted ??= $reason;
+        $this->abortReason ??= $reason;
         $this->finished = $this->abandoned = true;
-        $this->held = [];
+        $this->blocked = [];
         $this->input->drop();
         $this->wake();
     }
@@ -273,7 +274,9 @@ final class MapRun implements Source
     /** Returns whether all values that were read have outcomes, and no more will be read. */
     public function isSettled(): bool
     {
-        return $this->abandoned ? $this->finished : $this->input->isOver() && $this->settled === $this->input->pulled;
+        return $this->abandoned
+            ? $this->finished
+            : $this->input->isOver() && $this->settledCount === $this->input->pulledCount;
     }
 
     /** Called when the caller has left the loop and no worker has tasks of this map. */
@@ -303,7 +306,7 @@ final class MapRun implements Source
 
     private function cancelled(CancelledException $exception): void
     {
-        $this->aborted ??= $exception;
+        $this->abortReason ??= $exception;
         $this->abandon(0.0);
     }
 
@@ -328,7 +331,7 @@ final class MapRun implements Source
         }
         $this->abandoned = true;
         $this->input->drop();
-        $this->done = $this->held = [];
+        $this->buffered = $this->blocked = [];
         $this->dispatcher->abandon($this, $timeout);
         $this->wake();
     }
@@ -349,16 +352,16 @@ final class MapRun implements Source
         }
         $wasFilled = !$this->isFull;
         while (true) {
-            if ($this->aborted !== null) {
+            if ($this->abortReason !== null) {
                 if ($this->finished) {
-                    throw $this->aborted;
+                    throw $this->abortReason;
                 }
-            } elseif (isset($this->done[$this->next])) {
-                $chunk = $this->done[$this->next];
-                unset($this->done[$this->next]);
-                $this->doneBytes -= $chunk[3];
-                $this->next += $this->inOrder ? $chunk[0] : 1;
-                if ($this->isFull && $this->doneBytes <= self::MIN_BUFFERED_BYTES) {
+            } elseif (isset($this->buffered[$this->nextIndex])) {
+                $chunk = $this->buffered[$this->nextIndex];
+                unset($this->buffered[$this->nextIndex]);
+                $this->bufferedBytes -= $chunk[3];
+                $this->nextIndex += $this->inOrder ? $chunk[0] : 1;
+                if ($this->isFull && $this->bufferedBytes <= self::MIN_BUFFERED_BYTES) {
                     $this->isFull = false;
                     $this->dispatcher->resume();
                 }
@@ -407,12 +410,12 @@ final class MapRun implements Source
         string|array|\Throwable|\Generator $outcome,
         int $size,
     ): void {
-        $this->settled += $count;
+        $this->settledCount += $count;
         if ($this->abandoned) {
             return;
         }
         $keys = $count === \count($batch->keys) ? $batch->keys : \array_slice($batch->keys, $from, $count);
-        $this->done[$this->inOrder ? $batch->first + $from : $this->received++] = [
+        $this->buffered[$this->inOrder ? $batch->first + $from : $this->receivedCount++] = [
             $count,
             $keys,
             $outcome,
@@ -420,15 +423,15 @@ final class MapRun implements Source
             $batch->attempt,
             $batch->bytesEach * $count,
         ];
-        $this->doneBytes += $size;
-        while ($this->inOrder && isset($this->done[$this->firstOpen])) {
-            $this->firstOpen += $this->done[$this->firstOpen][0];
+        $this->bufferedBytes += $size;
+        while ($this->inOrder && isset($this->buffered[$this->firstOpen])) {
+            $this->firstOpen += $this->buffered[$this->firstOpen][0];
         }
-        if ($this->doneBytes >= self::MAX_BUFFERED_BYTES) {
+        if ($this->bufferedBytes >= self::MAX_BUFFERED_BYTES) {
             $this->isFull = true;
-            $this->dispatcher->takeBackHeld($this);
+            $this->dispatcher->takeBackBlocked($this);
         }
-        if ($this->consumer !== null && isset($this->done[$this->next])) {
+        if ($this->consumer !== null && isset($this->buffered[$this->nextIndex])) {
             $this->wake();
         }
     }

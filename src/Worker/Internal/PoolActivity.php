@@ -39,7 +39,7 @@ final class PoolActivity
     /** Whether the timer is enabled. It is disabled when it fires and nothing is open. */
     private bool $ticks = false;
 
-    private readonly int $owner;
+    private readonly int $ownerPid;
 
     /** @param \Closure(): void $onFork called in a fork of this process that runs the loop while work is open */
     public function __construct(
@@ -49,7 +49,7 @@ final class PoolActivity
         private readonly TaskTimeouts $timeouts,
         private readonly \Closure $onFork,
     ) {
-        $this->owner = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $weak = \WeakReference::create($this);
         $tick = static function (string $timer) use ($weak): void {
             $activity = $weak->get();
@@ -96,7 +96,7 @@ final class PoolActivity
     }
 
     /** Called when a task got its outcome, or a stream of items began or ended. */
-    public function settled(): void
+    public function onSettled(): void
     {
         $this->keepLoop();
         $this->stopIfSettled();
@@ -123,7 +123,8 @@ final class PoolActivity
     /** Stops the workers when the pool is closed and nothing is open. */
     public function stopIfSettled(): void
     {
-        if (!$this->closing || $this->stopping || $this->results->openStreams() > 0 || !$this->sources->areSettled()) {
+        $isSettled = $this->closing && $this->results->openStreamCount() === 0 && $this->sources->areSettled();
+        if (!$isSettled || $this->stopping) {
             return;
         }
         $this->stopping = true;
@@ -163,12 +164,12 @@ final class PoolActivity
 
     private function isBusy(): bool
     {
-        return $this->sources->areOpen() || $this->results->openStreams() > 0 || $this->closing;
+        return $this->sources->areOpen() || $this->results->openStreamCount() > 0 || $this->closing;
     }
 
     private function tick(): void
     {
-        if ($this->owner !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             ($this->onFork)();
         } elseif (!$this->isBusy()) {
             $this->ticks = false;

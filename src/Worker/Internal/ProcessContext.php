@@ -76,9 +76,9 @@ final class ProcessContext implements Context
         }
     }
 
-    public function disconnected(int $id): void {}
+    public function onDisconnected(int $id): void {}
 
-    public function connected(WorkerLink $link, int $type, string $data): bool
+    public function onConnected(WorkerLink $link, int $type, string $data): bool
     {
         return false;
     }
@@ -130,13 +130,13 @@ final class ProcessContext implements Context
                     $id,
                     pack('V', \strlen($payload)),
                 ));
-                $this->events->printed($id, $payload, $type === LauncherProtocol::STDERR);
+                $this->events->onPrinted($id, $payload, $type === LauncherProtocol::STDERR);
                 break;
             case LauncherProtocol::EXITED:
                 $this->exited($id, $payload);
                 break;
             case LauncherProtocol::NOT_STARTED:
-                $this->events->notStarted($id, WorkerStartException::impossible(substr($payload, 2)));
+                $this->events->onNotStarted($id, WorkerStartException::impossible(substr($payload, 2)));
                 break;
             case LauncherProtocol::REFUSED:
                 $this->died('it has too few descriptors to start a process, see ulimit -n');
@@ -154,13 +154,13 @@ final class ProcessContext implements Context
         $output = substr($payload, self::EXITED_HEAD_BYTES);
         foreach ([substr($output, 0, $exit['size']), substr($output, $exit['size'])] as $isError => $bytes) {
             if ($bytes !== '') {
-                $this->events->printed($id, $bytes, $isError === 1);
+                $this->events->onPrinted($id, $bytes, $isError === 1);
             }
         }
         if ($this->isDraining) {
             return;
         }
-        $this->events->ended(
+        $this->events->onEnded(
             $id,
             $exit['code'] < 0 ? null : $exit['code'],
             $exit['signal'] === 0 ? null : $exit['signal'],
@@ -174,6 +174,6 @@ final class ProcessContext implements Context
             return;
         }
         $this->close();
-        $this->events->lost($how);
+        $this->events->onLost($how);
     }
 }

@@ -17,34 +17,35 @@ final class Results
     private const RESULTS_HEAD_BYTES = 41;
 
     /** Number of attempts; of those that failed; and of those whose worker ended. */
-    public int $attempts = 0;
-    public int $failed = 0;
-    public int $crashed = 0;
+    public int $attemptCount = 0;
+    public int $failedCount = 0;
+    public int $crashedCount = 0;
 
     /** Number of generator tasks whose items are being read. */
-    private int $openStreams = 0;
+    private int $openStreamCount = 0;
 
     /**
-     * @param \Closure(): void                         $streaming called when the number of streams changes
-     * @param \Closure(WorkerHandle, Batch, int): void $released  called when the items of a task are not read any more
+     * @param \Closure(): void                         $onStreamCountChange called when the number of streams changes
+     * @param \Closure(WorkerHandle, Batch, int): void $onStreamReleased    called when the reader has released the
+     *                                                                      items of a task, with the task's index
      */
     public function __construct(
         private readonly TaskRetryPolicy $retry,
         private readonly Backlog $backlog,
-        private readonly \Closure $streaming,
-        private readonly \Closure $released,
+        private readonly \Closure $onStreamCountChange,
+        private readonly \Closure $onStreamReleased,
         private readonly ?ResultBudget $budget,
     ) {}
 
-    public function openStreams(): int
+    public function openStreamCount(): int
     {
-        return $this->openStreams;
+        return $this->openStreamCount;
     }
 
     /** @return bool|null whether the batch is done; null for results of tasks that the worker does not have */
-    public function take(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
+    public function receive(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
-        $batch = $worker->first();
+        $batch = $worker->firstBatch();
         /** @var array{from: int, count: int, flags: int, elapsed: int, longest: int, memory: int, peak: int} $head */
         $head = unpack('Vfrom/Vcount/Cflags/Pelapsed/Plongest/Pmemory/Ppeak', $bytes, $at);
         [$from, $count, $flags] = [$head['from'], $head['count'], $head['flags']];
@@ -53,23 +54,23 @@ final class Results
         }
         $worker->memory = $head['memory'];
         $worker->memoryPeak = max($worker->memoryPeak, $head['peak']);
-        if ($worker->mark === null) {
+        if ($worker->sharedFlags === null) {
             $batch->since = hrtime(true); // earliest known start of the next task
         }
         $batch->elapsed += $head['elapsed'];
         $batch->longest = max($batch->longest, $head['longest']);
         if ($count > 0) {
             $batch->received = $from + $count;
-            $worker->tasks += $count;
-            $this->attempts += $count;
+            $worker->taskCount += $count;
+            $this->attemptCount += $count;
             // Large values are split at once, because each copy of a large one takes time.
             $results = ($flags & WorkerProtocol::PACKED) !== 0
                 ? ValuePacking::split($bytes, $at + self::RESULTS_HEAD_BYTES)
                 : substr($bytes, $at + self::RESULTS_HEAD_BYTES, $length - self::RESULTS_HEAD_BYTES);
-            if (($flags & WorkerProtocol::FAILURES) === 0 && $worker->streaming < 0 && $worker->ending === null) {
+            if (($flags & WorkerProtocol::FAILURES) === 0 && $worker->streamIndex < 0 && $worker->ending === null) {
                 $batch->source->succeeded($batch, $from, $count, $results, $length);
             } else {
-                $this->takeEach(
+                $this->receiveEach(
                     $worker,
                     $batch,
                     $from,
@@ -82,36 +83,36 @@ final class Results
     }
 
     /** Handles an item of the running task, or the frame that announces items. */
-    public function takeItem(WorkerHandle $worker, string $payload): void
+    public function receiveItem(WorkerHandle $worker, string $payload): void
     {
-        $batch = $worker->first();
+        $batch = $worker->firstBatch();
         if ($batch === null) {
             return;
         }
         /** @var array{1: int} $index */
         $index = unpack('V', $payload);
-        if ($worker->streaming !== $index[1]) {
-            $worker->streaming = $index[1];
-            $worker->streamOf = $batch;
+        if ($worker->streamIndex !== $index[1]) {
+            $worker->streamIndex = $index[1];
+            $worker->streamBatch = $batch;
             $send = static function (int $type, string $payload) use ($worker, $batch): void {
-                if ($worker->first() === $batch) {
+                if ($worker->firstBatch() === $batch) {
                     $worker->link?->send(WorkerProtocol::frame($type, $batch->id, $payload));
                 }
             };
-            $stream = new Stream(
+            $stream = new ItemStream(
                 static fn(string $item): mixed
                     => TaskOutcome::value(WorkerProtocol::SERIALIZED, $item, $batch->attempt, $batch->key($index[1])),
                 static fn(int $items, int $size)
                     => $send(WorkerProtocol::ITEMS_READ, pack('VVV', $index[1], $items, $size)),
                 function () use ($send, $worker, $batch, $index): void {
                     $send(WorkerProtocol::ITEMS_RELEASED, pack('V', $index[1]));
-                    ($this->released)($worker, $batch, $index[1]);
+                    ($this->onStreamReleased)($worker, $batch, $index[1]);
                 },
                 $this->budget,
             );
             $worker->stream = \WeakReference::create($stream);
-            ++$this->openStreams;
-            ($this->streaming)();
+            ++$this->openStreamCount;
+            ($this->onStreamCountChange)();
             $batch->source->streamStarted($batch, $index[1], $stream);
         } else {
             $worker->stream?->get()?->arrived(substr($payload, 4));
@@ -128,28 +129,28 @@ final class Results
         $failure = $ran && $worker->ending !== null
             ? ($worker->ending)($batch, $index)
             : $this->crashFailure($worker, $batch, $index);
-        ++$this->attempts;
-        ++$this->failed;
-        $this->crashed += (int) ($failure instanceof WorkerCrashedException);
-        if ($worker->streaming === $index && $worker->streamOf === $batch) {
-            $this->endOfStream($worker)?->failed(static fn(): \Throwable => $failure);
+        ++$this->attemptCount;
+        ++$this->failedCount;
+        $this->crashedCount += (int) ($failure instanceof WorkerCrashedException);
+        if ($worker->streamIndex === $index && $worker->streamBatch === $batch) {
+            $this->endStream($worker)?->failed(static fn(): \Throwable => $failure);
         } else {
-            $this->failed($batch, $index, $failure, $ran && $failure instanceof WorkerCrashedException);
+            $this->retryOrFail($batch, $index, $failure, $ran && $failure instanceof WorkerCrashedException);
         }
     }
 
     /** Fails a running task with a reason of the pool. */
     public function abandon(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
     {
-        if ($worker->streaming === $index && $worker->streamOf === $batch) {
-            $this->endOfStream($worker)?->failed(static fn(): \Throwable => $reason);
+        if ($worker->streamIndex === $index && $worker->streamBatch === $batch) {
+            $this->endStream($worker)?->failed(static fn(): \Throwable => $reason);
         } else {
             $batch->source->failed($batch, $index, $reason);
         }
     }
 
     /** @param array{string, list<string>} $results from {@see ValuePacking::split()} */
-    private function takeEach(WorkerHandle $worker, Batch $batch, int $from, array $results): void
+    private function receiveEach(WorkerHandle $worker, Batch $batch, int $from, array $results): void
     {
         [$kinds, $values] = $results;
         foreach ($values as $i => $value) {
@@ -162,14 +163,14 @@ final class Results
                 || $kind === WorkerProtocol::THROWN || $kind === WorkerProtocol::UNSERIALIZABLE;
             $outcome = static fn(bool $withOriginal): \Throwable => $failure
                 ?? TaskOutcome::failure($kind, $value, $batch->attempt, $batch->key($index), $withOriginal);
-            $this->failed += (int) $isFailure;
-            if ($worker->streaming === $index) {
-                $stream = $this->endOfStream($worker);
+            $this->failedCount += (int) $isFailure;
+            if ($worker->streamIndex === $index) {
+                $stream = $this->endStream($worker);
                 $isFailure
                     ? $stream?->failed(static fn(): \Throwable => $outcome(true))
                     : $stream?->ended(static fn(): mixed => TaskOutcome::value($kind, $value, $batch->attempt, null));
             } elseif ($isFailure) {
-                $this->threw($batch, $index, $outcome);
+                $this->handleThrown($batch, $index, $outcome);
             } else {
                 $batch->source->succeeded($batch, $index, 1, [\chr($kind), [$value]], \strlen($value));
             }
@@ -184,38 +185,38 @@ final class Results
      *
      * @param \Closure(bool): \Throwable $failure receives whether to add the original exception
      */
-    private function threw(Batch $batch, int $index, \Closure $failure): void
+    private function handleThrown(Batch $batch, int $index, \Closure $failure): void
     {
-        if (!$this->retried($batch, $index, $failure(false), false)) {
+        if (!$this->retryIfAllowed($batch, $index, $failure(false), false)) {
             EventLoop::queue(static fn() => $batch->source->failed($batch, $index, $failure(true)));
         }
     }
 
-    private function endOfStream(WorkerHandle $worker): ?Stream
+    private function endStream(WorkerHandle $worker): ?ItemStream
     {
         $stream = $worker->stream?->get();
-        $submission = $worker->streamOf?->tasks[$worker->streaming];
+        $submission = $worker->streamBatch?->tasks[$worker->streamIndex];
         if ($submission instanceof Submission) {
             $submission->streamEnded();
         }
-        $worker->streaming = -1;
-        $worker->stream = $worker->streamOf = null;
-        --$this->openStreams;
-        ($this->streaming)();
+        $worker->streamIndex = -1;
+        $worker->stream = $worker->streamBatch = null;
+        --$this->openStreamCount;
+        ($this->onStreamCountChange)();
 
         return $stream;
     }
 
     /** Retries a failed task, or makes the failure its outcome. */
-    private function failed(Batch $batch, int $index, \Throwable $failure, bool $crashed): void
+    private function retryOrFail(Batch $batch, int $index, \Throwable $failure, bool $crashed): void
     {
-        if (!$this->retried($batch, $index, $failure, $crashed)) {
+        if (!$this->retryIfAllowed($batch, $index, $failure, $crashed)) {
             $batch->source->failed($batch, $index, $failure);
         }
     }
 
     /** @return bool whether the task gets another attempt */
-    private function retried(Batch $batch, int $index, \Throwable $failure, bool $crashed): bool
+    private function retryIfAllowed(Batch $batch, int $index, \Throwable $failure, bool $crashed): bool
     {
         $task = $batch->tasks[$index];
         $isWanted = !$batch->source->isAbandoned() && !($task instanceof Submission && $task->cancelled !== null);

@@ -40,14 +40,14 @@ final class SharedFlags
     private const OWNER = "Spindle\0";
 
     /** Microseconds that the pool waits for the worker and the processor. */
-    private const REVOKE_WAIT_MICROSECONDS = 50;
+    private const TAKE_BACK_WAIT_MICROSECONDS = 50;
 
     /** Process that opened the memory. A fork shares it, and must not take tasks back. */
-    private readonly int $owner;
+    private readonly int $ownerPid;
 
     private function __construct(private readonly \Shmop $memory)
     {
-        $this->owner = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
     }
 
     /** Returns a key for the shared memory of a worker; 0 without ext-shmop. */
@@ -68,7 +68,7 @@ final class SharedFlags
         if ($memory === false) {
             return null;
         }
-        shmop_write($memory, self::OWNER, WorkerProtocol::MARK_BYTES);
+        shmop_write($memory, self::OWNER, WorkerProtocol::SHARED_FLAGS_BYTES);
 
         return $memory;
     }
@@ -98,7 +98,7 @@ final class SharedFlags
             $memory = self::attach($key, 'w');
             if (
                 $memory !== false
-                && shmop_read($memory, WorkerProtocol::MARK_BYTES, \strlen(self::OWNER)) === self::OWNER
+                && shmop_read($memory, WorkerProtocol::SHARED_FLAGS_BYTES, \strlen(self::OWNER)) === self::OWNER
             ) {
                 shmop_delete($memory);
             }
@@ -153,21 +153,21 @@ final class SharedFlags
      *
      * @return int number of tasks that started; the others never will
      */
-    public function revoke(int $batch, int $limit): int
+    public function takeBack(int $batch, int $limit): int
     {
-        if ($this->owner !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             return $limit;
         }
-        $started = min($limit, $this->started($batch, $limit));
+        $started = min($limit, $this->startedCount($batch, $limit));
         shmop_write($this->memory, pack('P', ($batch << 32) | $started), 16 + 8 * ($batch & 1));
-        usleep(self::REVOKE_WAIT_MICROSECONDS);
+        usleep(self::TAKE_BACK_WAIT_MICROSECONDS);
 
         // A worker resets the mark of a task while it sends earlier results. The limit still allows that task.
-        return max($started, min($limit, $this->started($batch, $limit)));
+        return max($started, min($limit, $this->startedCount($batch, $limit)));
     }
 
     /** @return int number of started tasks of the batch, including the running one */
-    public function started(int $batch, int $count): int
+    public function startedCount(int $batch, int $count): int
     {
         [$current, $index] = $this->read();
 
@@ -185,6 +185,6 @@ final class SharedFlags
 
     private static function size(int $key): int
     {
-        return WorkerProtocol::MARK_BYTES + \strlen(self::OWNER) + ($key >> 31);
+        return WorkerProtocol::SHARED_FLAGS_BYTES + \strlen(self::OWNER) + ($key >> 31);
     }
 }

@@ -39,7 +39,7 @@ interface Source
     public function failed(Batch $batch, int $index, \Throwable $failure): void;
 
     /** Receives the items of a task that returned a generator. */
-    public function streamStarted(Batch $batch, int $index, Stream $stream): void;
+    public function streamStarted(Batch $batch, int $index, ItemStream $stream): void;
 
     /** Returns whether the caller no longer waits for outcomes. */
     public function isAbandoned(): bool;

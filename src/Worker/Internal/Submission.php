@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 use Amp\DeferredFuture;
 
 /** A submitted task, with the future for its outcome. */
-final class Submission extends Encoded
+final class Submission extends EncodedValue
 {
     /** Reason of a cancellation. It becomes the outcome once the task can have no more effect. */
     public ?\Throwable $cancelled = null;
@@ -33,7 +33,7 @@ final class Submission extends Encoded
         return $this->deferred === null && !$this->isStreaming;
     }
 
-    public function stream(Stream $stream): void
+    public function stream(ItemStream $stream): void
     {
         $this->isStreaming = true;
         $this->settle($stream->items());

@@ -25,8 +25,8 @@ final class Submissions implements Source
     /** @var \WeakMap<Submission, Cancellation> tasks that can be cancelled */
     private \WeakMap $cancellations;
 
-    /** @param \Closure(): void $allSettled called when the last of them has its outcome */
-    public function __construct(private readonly \Closure $allSettled)
+    /** @param \Closure(): void $onAllSettled called when the last of them has its outcome */
+    public function __construct(private readonly \Closure $onAllSettled)
     {
         $this->sizing = new BatchSizing();
         $this->waiting = new \SplQueue();
@@ -44,13 +44,13 @@ final class Submissions implements Source
         ++$this->waitingCount;
     }
 
-    public function open(): int
+    public function openCount(): int
     {
         return $this->open;
     }
 
     /** Returns the number of tasks that have no outcome and were not cancelled. */
-    public function unfinished(): int
+    public function unfinishedCount(): int
     {
         $cancelled = 0;
         foreach ($this->cancellations as $submission => $cancellation) {
@@ -153,7 +153,7 @@ final class Submissions implements Source
         $this->settled(1);
     }
 
-    public function streamStarted(Batch $batch, int $index, Stream $stream): void
+    public function streamStarted(Batch $batch, int $index, ItemStream $stream): void
     {
         /** @var Submission $submission */
         $submission = $batch->keys[$index];
@@ -187,7 +187,7 @@ final class Submissions implements Source
     {
         $this->open -= $count;
         if ($this->open === 0) {
-            ($this->allSettled)();
+            ($this->onAllSettled)();
         }
     }
 }

@@ -45,7 +45,7 @@ final class TaskDispatcher
     private readonly TaskTimeouts $timeouts;
     private readonly PoolActivity $activity;
 
-    private readonly int $owner;
+    private readonly int $ownerPid;
 
     /** @param \Closure(ContextEvents): Context $context */
     public function __construct(
@@ -89,17 +89,17 @@ final class TaskDispatcher
             $this->workerEnded(...),
             $this->startFailed(...),
         );
-        $this->owner = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->backlog = new Backlog($this->fill(...));
         $this->timeouts = new TaskTimeouts($this->workers, $this->backlog, $options->timeout, $this->fill(...));
         $this->results = new Results(
             $retry,
             $this->backlog,
-            $this->settled(...),
+            $this->onSettled(...),
             $this->streamReleased(...),
             $settings->budget,
         );
-        $this->submissions = new Submissions($this->settled(...));
+        $this->submissions = new Submissions($this->onSettled(...));
         $this->sources = new TaskSources($this->submissions);
         $this->activity = new PoolActivity(
             $this->workers,
@@ -127,10 +127,10 @@ final class TaskDispatcher
             )),
             'max' => $this->workers->size,
             'workers' => \count($workers),
-            'waiting' => $this->submissions->demand() + $this->backlog->tasks(),
-            'run_total' => $this->results->attempts,
-            'failed_total' => $this->results->failed,
-            'crashed_total' => $this->results->crashed,
+            'waiting' => $this->submissions->demand() + $this->backlog->taskCount(),
+            'run_total' => $this->results->attemptCount,
+            'failed_total' => $this->results->failedCount,
+            'crashed_total' => $this->results->crashedCount,
         ];
     }
 
@@ -151,9 +151,9 @@ final class TaskDispatcher
 
     public function submit(Submission $submission, ?Cancellation $cancellation): void
     {
-        $this->checkUser();
+        $this->replaceOutdatedWorkers();
         $this->submissions->add($submission, $cancellation);
-        if ($this->submissions->open() === 1) {
+        if ($this->submissions->openCount() === 1) {
             $this->activity->keepLoop();
         }
         try {
@@ -181,7 +181,7 @@ final class TaskDispatcher
                     continue; // the worker no longer has the task: its attempt failed, or the pool took the task back
                 }
                 $this->timeouts->takeBack($worker);
-                if (!$submission->isOver() && $worker->running() === [$batch, $index]) {
+                if (!$submission->isOver() && $worker->runningTask() === [$batch, $index]) {
                     $worker->endingTask = [$batch, $index];
                     $this->workers->end($worker, static fn(): \Throwable => $reason);
                 }
@@ -194,7 +194,7 @@ final class TaskDispatcher
 
     public function open(MapRun $run): void
     {
-        $this->checkUser();
+        $this->replaceOutdatedWorkers();
         $this->sources->add($run);
         $this->activity->keepLoop();
     }
@@ -240,17 +240,17 @@ final class TaskDispatcher
                 $worker->link?->send(WorkerProtocol::frame(WorkerProtocol::FORGET, $run->id()));
             }
         }
-        $this->settled();
+        $this->onSettled();
     }
 
     /** Takes back the tasks of a map that have not started and whose results would have no room. */
-    public function takeBackHeld(MapRun $run): void
+    public function takeBackBlocked(MapRun $run): void
     {
         foreach ($this->workers->all() as $worker) {
             foreach ($worker->batches as $batch) {
                 if (
                     $batch->source === $run
-                    && $batch->limit > $worker->started($batch)
+                    && $batch->limit > $worker->startedCount($batch)
                     && !$run->mayRun($batch)
                 ) {
                     $this->timeouts->takeBackBatch($worker, $batch);
@@ -270,15 +270,15 @@ final class TaskDispatcher
     /**
      * Gives tasks to workers that have room, and starts workers if there are more tasks.
      *
-     * @param bool $isUserChecked whether {@see checkUser()} was called just before
+     * @param bool $areWorkersCurrent whether {@see replaceOutdatedWorkers()} was called just before
      */
-    public function fill(bool $isUserChecked = false): void
+    public function fill(bool $areWorkersCurrent = false): void
     {
-        if (!$isUserChecked && $this->isFork()) {
+        if (!$areWorkersCurrent && $this->isFork()) {
             return;
         }
         $workers = $this->workers->all();
-        $hasRoom = $this->assign($workers, $isUserChecked) || $this->workers->mayGrow();
+        $hasRoom = $this->assign($workers, $areWorkersCurrent) || $this->workers->mayGrow();
         if ($hasRoom && $this->timeouts->takeBackOverdue($workers)) {
             $this->assign($workers);
         }
@@ -297,7 +297,7 @@ final class TaskDispatcher
      * Replaces the workers if the user or the autoloaders of this process have changed. Callers that add tasks call
      * this first.
      */
-    public function checkUser(): void
+    public function replaceOutdatedWorkers(): void
     {
         if ($this->workers->hasUserChanged()) {
             $this->replaceWorkers();
@@ -331,18 +331,19 @@ final class TaskDispatcher
             $this->workers->all(),
             static fn(WorkerHandle $worker): bool => $worker->stream?->get() !== null,
         ) !== [];
-        $this->submissions->open() > 0 || $isRead ? $this->activity->release() : $this->kill(true);
+        $this->submissions->openCount() > 0 || $isRead ? $this->activity->release() : $this->kill(true);
     }
 
     /**
      * Gives tasks to workers.
      *
      * @param array<int, WorkerHandle> $workers
-     * @param bool                     $isChecked whether the workers are known to have the credentials of this process
+     * @param bool                     $areWorkersCurrent whether the workers have the credentials of this process for
+     *                                                    certain
      *
      * @return bool whether a worker is left with room for more tasks
      */
-    private function assign(array $workers, bool $isChecked = false): bool
+    private function assign(array $workers, bool $areWorkersCurrent = false): bool
     {
         for ($depth = 1; $depth <= self::MAX_BATCHES_PER_WORKER; ++$depth) {
             foreach ($workers as $worker) {
@@ -358,13 +359,13 @@ final class TaskDispatcher
                 if ($batch === null) {
                     return true;
                 }
-                if (!$isChecked && $this->workers->haveFormerPrivileges()) {
+                if (!$areWorkersCurrent && $this->workers->haveFormerPrivileges()) {
                     $this->backlog->add($batch);
                     $this->replaceWorkers();
 
                     return false;
                 }
-                $isChecked = true;
+                $areWorkersCurrent = true;
                 $this->send($worker, $batch);
             }
         }
@@ -417,12 +418,12 @@ final class TaskDispatcher
 
     private function demand(): int
     {
-        return $this->backlog->count() + $this->sources->demand();
+        return $this->backlog->batchCount() + $this->sources->demand();
     }
 
     private function send(WorkerHandle $worker, Batch $batch): void
     {
-        $batch->id = ++$worker->lastBatch;
+        $batch->id = ++$worker->lastBatchId;
         $id = $batch->source->id();
         $code = '';
         if (!isset($worker->codes[$id]) && $batch->source->code() !== null) {
@@ -446,15 +447,15 @@ final class TaskDispatcher
     private function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
     {
         if ($type === WorkerProtocol::RESULTS) {
-            $batch = $worker->first();
-            $done = $this->results->take($worker, $bytes, $at, $length);
+            $batch = $worker->firstBatch();
+            $done = $this->results->receive($worker, $bytes, $at, $length);
             if ($done === null) {
                 $this->workers->endForInvalidResults($worker);
-            } elseif ($done && $batch !== null && $worker->first() === $batch) {
-                $this->done($worker, $batch);
+            } elseif ($done && $batch !== null && $worker->firstBatch() === $batch) {
+                $this->batchDone($worker, $batch);
             }
         } elseif ($type === WorkerProtocol::ITEMS) {
-            $this->results->takeItem($worker, substr($bytes, $at, $length));
+            $this->results->receiveItem($worker, substr($bytes, $at, $length));
         } elseif ($type === WorkerProtocol::REPORT && $this->options->onReport !== null) {
             $report = substr($bytes, $at, $length);
             $onReport = $this->options->onReport;
@@ -464,7 +465,7 @@ final class TaskDispatcher
         }
     }
 
-    private function done(WorkerHandle $worker, Batch $batch): void
+    private function batchDone(WorkerHandle $worker, Batch $batch): void
     {
         array_shift($worker->batches);
         $batch->source->sizing()->learn($batch->received, $batch->elapsed, $batch->longest);
@@ -475,7 +476,7 @@ final class TaskDispatcher
         if ($batch->source instanceof MapRun) {
             $this->finishIfAbandoned($batch->source);
         }
-        $next = $worker->first();
+        $next = $worker->firstBatch();
         if ($next === null) {
             $this->workers->becameIdle($worker);
         } else {
@@ -490,13 +491,13 @@ final class TaskDispatcher
     {
         $batches = $worker->batches;
         $running = null;
-        $unread = $worker->diedReading() ? $worker->first() : null;
+        $unread = $worker->diedWhileReading() ? $worker->firstBatch() : null;
         foreach ($batches as $batch) {
             if ($batch === $unread && $batch->limit > 1) {
                 $this->requeueEach($batch);
                 continue;
             }
-            $started = $batch === $unread ? $batch->limit : min($batch->limit, $worker->started($batch));
+            $started = $batch === $unread ? $batch->limit : min($batch->limit, $worker->startedCount($batch));
             if ($started > $batch->received) {
                 $running = [$batch, $started - 1];
             }
@@ -575,12 +576,12 @@ final class TaskDispatcher
     /** Returns whether this is a fork of the pool's process. A fork must not use the shared sockets and marks. */
     public function isFork(): bool
     {
-        return $this->owner !== getmypid();
+        return $this->ownerPid !== getmypid();
     }
 
     private function endIfRunning(WorkerHandle $worker, MapRun $run): void
     {
-        [$batch, $index] = $worker->running() ?? [null, 0];
+        [$batch, $index] = $worker->runningTask() ?? [null, 0];
         if ($batch?->source === $run && $worker->ending === null && $index >= $batch->received) {
             $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::abandoned());
         }
@@ -589,7 +590,7 @@ final class TaskDispatcher
     /** Ends a generator task whose items are not read any more, unless the task ends by itself soon. */
     private function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void
     {
-        if ($this->isFork() || $worker->first() !== $batch) {
+        if ($this->isFork() || $worker->firstBatch() !== $batch) {
             return;
         }
         $name = "released {$batch->id} {$index}";
@@ -598,7 +599,7 @@ final class TaskDispatcher
             $this,
             static function (self $dispatcher) use ($worker, $batch, $index, $name): void {
                 unset($worker->timers[$name]);
-                if ($worker->streaming === $index && $worker->streamOf === $batch && $worker->ending === null) {
+                if ($worker->streamIndex === $index && $worker->streamBatch === $batch && $worker->ending === null) {
                     $dispatcher->endReleased($worker, $batch, $index);
                 }
             },
@@ -608,7 +609,7 @@ final class TaskDispatcher
     private function endReleased(WorkerHandle $worker, Batch $batch, int $index): void
     {
         $this->timeouts->takeBack($worker);
-        if ($worker->running() === [$batch, $index]) { // otherwise the generator has just ended
+        if ($worker->runningTask() === [$batch, $index]) { // otherwise the generator has just ended
             $worker->endingTask = [$batch, $index];
             $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::abandoned());
         }
@@ -628,8 +629,8 @@ final class TaskDispatcher
         $run->finish();
     }
 
-    private function settled(): void
+    private function onSettled(): void
     {
-        $this->activity->settled();
+        $this->activity->onSettled();
     }
 }

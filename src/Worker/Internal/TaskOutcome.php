@@ -68,7 +68,7 @@ final class TaskOutcome
             $where = ValueSerializer::unserializeData($bytes);
 
             [$path, $what] = $where;
-            $name = ValueSerializer::forKey($key);
+            $name = ValueSerializer::keySuffix($key);
 
             return UnserializableException::at(
                 (string) preg_replace_callback(

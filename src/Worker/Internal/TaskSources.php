@@ -65,7 +65,7 @@ final class TaskSources
     /** Returns whether a caller may be waiting for an outcome. */
     public function areOpen(): bool
     {
-        return $this->submissions->open() > 0 || \count($this->sources) > 1;
+        return $this->submissions->openCount() > 0 || \count($this->sources) > 1;
     }
 
     /** Returns whether all accepted tasks have outcomes, and no more will be accepted. */
@@ -77,7 +77,7 @@ final class TaskSources
             }
         }
 
-        return $this->submissions->open() === 0;
+        return $this->submissions->openCount() === 0;
     }
 
     public function close(): void

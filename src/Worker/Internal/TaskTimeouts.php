@@ -29,7 +29,7 @@ final class TaskTimeouts
     private ?string $overdueTimer = null;
 
     /** Timer of the next check of workers that have not begun their batches. */
-    private ?string $stoppedTimer = null;
+    private ?string $suspensionTimer = null;
 
     /**
      * @param float|null       $timeout time limit of each task, in seconds
@@ -44,20 +44,20 @@ final class TaskTimeouts
 
     public function close(): void
     {
-        foreach ([$this->overdueTimer, $this->stoppedTimer] as $timer) {
+        foreach ([$this->overdueTimer, $this->suspensionTimer] as $timer) {
             if ($timer !== null) {
                 EventLoop::cancel($timer);
             }
         }
-        $this->overdueTimer = $this->stoppedTimer = null;
+        $this->overdueTimer = $this->suspensionTimer = null;
     }
 
     /** Called when a batch becomes the first of its worker. */
     public function becameFirst(WorkerHandle $worker, Batch $batch): void
     {
         $batch->since = hrtime(true);
-        if ($this->stoppedTimer === null) {
-            $this->scheduleStoppedCheck(self::BEGIN_TIMEOUT);
+        if ($this->suspensionTimer === null) {
+            $this->scheduleSuspensionCheck(self::BEGIN_TIMEOUT);
         }
         if ($this->timeout !== null && !$worker->isTimeChecked) {
             $this->scheduleTimeCheck($worker, $this->timeout);
@@ -67,7 +67,7 @@ final class TaskTimeouts
     /** Returns whether the worker is busy with its first batch for so long that other tasks should not wait. */
     public function isOverdue(WorkerHandle $worker): bool
     {
-        $first = $worker->first();
+        $first = $worker->firstBatch();
 
         return $first !== null && hrtime(true) - $first->since > self::OVERDUE_NANOSECONDS;
     }
@@ -86,7 +86,7 @@ final class TaskTimeouts
         foreach ($workers as $worker) {
             if ($worker->batches === []) {
                 $idle = $idle || $worker->isIdle();
-            } elseif ($worker->mark !== null && $this->hasWaitingTasks($worker)) {
+            } elseif ($worker->sharedFlags !== null && $this->hasWaitingTasks($worker)) {
                 if ($this->isOverdue($worker)) {
                     $this->takeBack($worker);
                 } else {
@@ -94,7 +94,7 @@ final class TaskTimeouts
                 }
             }
         }
-        if ($waiting && $idle && $this->backlog->count() === 0 && $this->overdueTimer === null) {
+        if ($waiting && $idle && $this->backlog->batchCount() === 0 && $this->overdueTimer === null) {
             $this->overdueTimer = WeakTimer::after(
                 self::OVERDUE_NANOSECONDS / 1e9,
                 $this,
@@ -105,7 +105,7 @@ final class TaskTimeouts
             );
         }
 
-        return $this->backlog->count() > 0;
+        return $this->backlog->batchCount() > 0;
     }
 
     public function takeBack(WorkerHandle $worker): void
@@ -117,7 +117,7 @@ final class TaskTimeouts
 
     public function takeBackBatch(WorkerHandle $worker, Batch $batch): void
     {
-        $started = $worker->revoke($batch);
+        $started = $worker->takeBack($batch);
         if ($started < $batch->limit) {
             $rest = $batch->slice($started, $batch->limit);
             $batch->limit = $started;
@@ -126,31 +126,36 @@ final class TaskTimeouts
     }
 
     /** Sets a single timer for all workers. One for each batch would cost more than a tiny task. */
-    private function scheduleStoppedCheck(float $seconds): void
+    private function scheduleSuspensionCheck(float $seconds): void
     {
-        $this->stoppedTimer = WeakTimer::after($seconds, $this, static function (self $timeouts): void {
-            $timeouts->stoppedTimer = null;
-            $timeouts->replaceStopped();
+        $this->suspensionTimer = WeakTimer::after($seconds, $this, static function (self $timeouts): void {
+            $timeouts->suspensionTimer = null;
+            $timeouts->replaceSuspended();
         });
     }
 
-    private function replaceStopped(): void
+    private function replaceSuspended(): void
     {
         $next = null;
         foreach ($this->workers->all() as $worker) {
-            $first = $worker->first();
-            if ($first === null || $worker->mark === null || $worker->ending !== null || $worker->started($first) > 0) {
+            $first = $worker->firstBatch();
+            if (
+                $first === null
+                || $worker->sharedFlags === null
+                || $worker->ending !== null
+                || $worker->startedCount($first) > 0
+            ) {
                 continue;
             }
             $left = self::BEGIN_TIMEOUT - (hrtime(true) - $first->since) / 1e9;
-            $isStopped = $left <= 0 && \in_array(ProcessTree::state($worker->pid), ['T', 't'], true);
+            $isSuspended = $left <= 0 && \in_array(ProcessTree::state($worker->pid), ['T', 't'], true);
             $next = min($next ?? self::BEGIN_TIMEOUT, $left > 0 ? $left : self::BEGIN_TIMEOUT);
-            if ($isStopped) {
+            if ($isSuspended) {
                 $this->replace($worker);
             }
         }
-        if ($next !== null && $this->stoppedTimer === null) {
-            $this->scheduleStoppedCheck($next);
+        if ($next !== null && $this->suspensionTimer === null) {
+            $this->scheduleSuspensionCheck($next);
         }
     }
 
@@ -158,7 +163,7 @@ final class TaskTimeouts
     private function replace(WorkerHandle $worker): void
     {
         $this->takeBack($worker);
-        if ($worker->running() === null) { // otherwise it was continued just now
+        if ($worker->runningTask() === null) { // otherwise it was continued just now
             $this->workers->end($worker, static fn(): \Throwable => new \LogicException('The worker ran no task'));
         }
         ($this->onFreed)();
@@ -170,7 +175,7 @@ final class TaskTimeouts
         [$first, $second] = [$worker->batches[0], $worker->batches[1] ?? null];
 
         return ($second !== null && $second->limit > 0)
-            || ($first->limit - $first->received > 1 && $first->limit > $worker->started($first));
+            || ($first->limit - $first->received > 1 && $first->limit > $worker->startedCount($first));
     }
 
     private function scheduleTimeCheck(WorkerHandle $worker, float $seconds): void
@@ -188,14 +193,14 @@ final class TaskTimeouts
 
     private function checkTime(WorkerHandle $worker, float $timeout): void
     {
-        $batch = $worker->running()[0] ?? $worker->first();
+        $batch = $worker->runningTask()[0] ?? $worker->firstBatch();
         if ($batch === null || $worker->ending !== null) {
             return;
         }
         $since = max($batch->since, $worker->batches[0]->since);
         $left = null;
-        if ($worker->mark !== null && $worker->mark->read()[0] === $batch->id) {
-            $startedAt = $worker->mark->startedAt();
+        if ($worker->sharedFlags !== null && $worker->sharedFlags->read()[0] === $batch->id) {
+            $startedAt = $worker->sharedFlags->startedAt();
             $since = max($since, $startedAt);
             $left = $startedAt === 0 ? min($timeout, self::BETWEEN_TASKS_INTERVAL) : null;
         }
@@ -205,9 +210,9 @@ final class TaskTimeouts
 
             return;
         }
-        $late = $worker->running();
+        $late = $worker->runningTask();
         $this->takeBack($worker);
-        if ($worker->running() !== $late) {
+        if ($worker->runningTask() !== $late) {
             $this->scheduleTimeCheck($worker, $timeout); // the task has ended, and the next one has started
             ($this->onFreed)();
 

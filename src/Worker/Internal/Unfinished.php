@@ -29,7 +29,7 @@ final class Unfinished
     {
         $tasks = 0;
         foreach (self::$watched ?? [] as $submissions => $process) {
-            $tasks += $process === getmypid() ? $submissions->unfinished() : 0;
+            $tasks += $process === getmypid() ? $submissions->unfinishedCount() : 0;
         }
         if ($tasks === 0 || ((error_get_last()['type'] ?? 0) & self::FATAL) !== 0) {
             return;

@@ -33,7 +33,7 @@ final class ValuePacking
             } else {
                 $this->add(
                     WorkerProtocol::SERIALIZED,
-                    \is_float($value) ? ValueSerializer::bytes($value) : serialize($value),
+                    \is_float($value) ? ValueSerializer::serializeUnchecked($value) : serialize($value),
                 );
             }
         }
@@ -69,7 +69,7 @@ final class ValuePacking
      */
     public static function list(array $values, bool $integers): string
     {
-        return $integers ? 'q' . pack('q*', ...$values) : ValueSerializer::bytes($values);
+        return $integers ? 'q' . pack('q*', ...$values) : ValueSerializer::serializeUnchecked($values);
     }
 
     /** @return list<bool|int|float|string|null> values that were given to {@see list()} */

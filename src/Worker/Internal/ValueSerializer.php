@@ -42,8 +42,8 @@ final class ValueSerializer
     private const SLEEP_METHOD = 3;
     private const SERIALIZABLE = 4;
     private const DATE = 5;
-    private const OF_THIS_PROCESS = 6;
-    private const EMPTY = 7;
+    private const PROCESS_BOUND = 6;
+    private const EMPTIED = 7;
 
     /** @var array<string, int> kind of objects, by class */
     private static array $kinds = [];
@@ -55,14 +55,14 @@ final class ValueSerializer
     public static function serialize(mixed $value, string $path): string
     {
         if (\is_scalar($value) || $value === null) {
-            return self::bytes($value);
+            return self::serializeUnchecked($value);
         }
 
         return self::serializeAtDepth($value, $path, self::check($value, $path));
     }
 
     /** Serializes without a check. Floats keep all digits: an application may have lowered serialize_precision. */
-    public static function bytes(mixed $value): string
+    public static function serializeUnchecked(mixed $value): string
     {
         $precision = (string) \ini_get('serialize_precision');
         if ($precision === '-1' || $precision === '17') {
@@ -107,7 +107,9 @@ final class ValueSerializer
             ? self::unserializeObjects($bytes, $missing)
             : unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
         if ($value === false) { // the bytes are those of an array or an object
-            throw new \UnexpectedValueException('PHP cannot read the value: it is damaged, or ' . self::tooDeep());
+            throw new \UnexpectedValueException(
+                'PHP cannot read the value: it is damaged, or ' . self::tooDeepMessage(),
+            );
         }
 
         return $value;
@@ -150,7 +152,7 @@ final class ValueSerializer
         int $depth = 0,
     ): int {
         if ($depth >= self::MAX_DEPTH && (\is_array($value) || \is_object($value))) {
-            throw UnserializableException::at($path, self::tooDeep());
+            throw UnserializableException::at($path, self::tooDeepMessage());
         }
         $deepest = $depth;
         if (\is_array($value)) {
@@ -163,7 +165,8 @@ final class ValueSerializer
                     continue; // an array may contain itself
                 }
                 $seen[$reference ?? ''] = true;
-                $deepest = max($deepest, self::check($item, self::inArray($path, $key), $closures, $seen, $depth + 1));
+                $itemPath = self::pathOfElement($path, $key);
+                $deepest = max($deepest, self::check($item, $itemPath, $closures, $seen, $depth + 1));
             }
         } elseif (\is_object($value)) {
             return self::checkObject($value, $path, $closures, $seen, $depth);
@@ -196,11 +199,11 @@ final class ValueSerializer
         if (str_contains($class, "@anonymous\0")) {
             throw UnserializableException::at($path, 'an object of an anonymous class');
         }
-        $kind = self::$kinds[$class] ??= self::kind($value);
-        if ($kind === self::OF_THIS_PROCESS) {
+        $kind = self::$kinds[$class] ??= self::serializationKind($value);
+        if ($kind === self::PROCESS_BOUND) {
             throw UnserializableException::at($path, "a {$class}, which belongs to this process");
         }
-        if ($kind === self::EMPTY) {
+        if ($kind === self::EMPTIED) {
             $advice = 'send its contents as an array';
             throw UnserializableException::at(
                 $path,
@@ -224,8 +227,8 @@ final class ValueSerializer
         foreach ($parts as $name => $item) {
             if (!\is_scalar($item) && $item !== null) {
                 $pathOfItem = $kind === self::SERIALIZE_METHOD
-                    ? self::inArray("{$path}->__serialize()", $name)
-                    : self::inObject($path, $name);
+                    ? self::pathOfElement("{$path}->__serialize()", $name)
+                    : self::pathOfProperty($path, $name);
                 $deepest = max($deepest, self::check($item, $pathOfItem, null, $seen, $depth + 1));
             }
         }
@@ -245,22 +248,22 @@ final class ValueSerializer
     {
         foreach ((array) $value as $name => $item) {
             try {
-                self::check($item, self::inObject($path, $name), null, $seen, $depth + 1);
+                self::check($item, self::pathOfProperty($path, $name), null, $seen, $depth + 1);
             } catch (UnserializableException $refused) {
-                if ($refused->what === self::tooDeep()) {
+                if ($refused->what === self::tooDeepMessage()) {
                     throw $refused;
                 }
             }
         }
     }
 
-    private static function tooDeep(): string
+    private static function tooDeepMessage(): string
     {
         return 'nested deeper than ' . self::MAX_DEPTH . ' levels';
     }
 
     /** Looks methods up by class name, because some objects stand in for others, or refuse method calls. */
-    private static function kind(object $value): int
+    private static function serializationKind(object $value): int
     {
         $class = $value::class;
         if (
@@ -268,7 +271,7 @@ final class ValueSerializer
             && !$value instanceof \Throwable
             && method_exists($class, '__clone')
         ) {
-            return self::OF_THIS_PROCESS;
+            return self::PROCESS_BOUND;
         }
         if ($class === \DateTimeImmutable::class || $class === \DateTime::class) {
             return self::DATE;
@@ -286,7 +289,7 @@ final class ValueSerializer
         }
         foreach (self::EMPTIED_CLASSES as $emptied) {
             if (is_a($value, $emptied)) {
-                return self::EMPTY;
+                return self::EMPTIED;
             }
         }
 
@@ -316,12 +319,12 @@ final class ValueSerializer
         } catch (UnserializableException $refused) {
             throw $refused;
         } catch (\Throwable $refused) {
-            throw self::isRepeatable($call)
+            throw self::succeedsWhenRepeated($call)
                 ? $refused
                 : UnserializableException::at($path, self::describe($value, $refused), $refused);
         }
 
-        return $kind === self::SLEEP_METHOD ? self::properties($value, $parts) : $parts;
+        return $kind === self::SLEEP_METHOD ? self::sleepProperties($value, $parts) : $parts;
     }
 
     /**
@@ -329,7 +332,7 @@ final class ValueSerializer
      *
      * @return array<mixed> the properties that serialize() finds by these names
      */
-    private static function properties(object $value, array $names): array
+    private static function sleepProperties(object $value, array $names): array
     {
         $all = (array) $value;
         $class = $value::class;
@@ -377,7 +380,7 @@ final class ValueSerializer
      *
      * @param \Closure(): mixed $call
      */
-    private static function isRepeatable(\Closure $call): bool
+    private static function succeedsWhenRepeated(\Closure $call): bool
     {
         try {
             $call();
@@ -392,16 +395,16 @@ final class ValueSerializer
     private static function serializeChecked(mixed $value, string $path): string
     {
         try {
-            return self::bytes($value);
+            return self::serializeUnchecked($value);
         } catch (\Throwable $refused) {
-            throw self::isRepeatable(static fn(): string => serialize($value))
+            throw self::succeedsWhenRepeated(static fn(): string => serialize($value))
                 ? $refused
                 : self::explain($value, $path, $refused);
         }
     }
 
     /** Returns a suffix for messages that names the key of an input value; '' if the key is no scalar. */
-    public static function forKey(mixed $key): string
+    public static function keySuffix(mixed $key): string
     {
         return \is_scalar($key)
             ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES)
@@ -510,7 +513,7 @@ final class ValueSerializer
             $seen[$id ?? ''] = true;
             $refusal = self::findRefusedPart(
                 $part,
-                \is_array($value) ? self::inArray($path, $name) : self::inObject($path, $name),
+                \is_array($value) ? self::pathOfElement($path, $name) : self::pathOfProperty($path, $name),
                 $refusedPart,
                 $seen,
                 $cycle,
@@ -554,22 +557,23 @@ final class ValueSerializer
             : "{$what} and can't be serialized ({$reason})";
     }
 
-    public static function inArray(string $path, int|string $key): string
+    public static function pathOfElement(string $path, int|string $key): string
     {
-        return self::truncated($path) ?? $path . (\is_int($key) ? "[{$key}]" : "['" . addcslashes($key, "'\\") . "']");
+        return self::truncatedPath($path)
+            ?? $path . (\is_int($key) ? "[{$key}]" : "['" . addcslashes($key, "'\\") . "']");
     }
 
     /** @param int|string $name key of the object cast to an array: "\0class\0name" for a private property */
-    private static function inObject(string $path, int|string $name): string
+    private static function pathOfProperty(string $path, int|string $name): string
     {
         $name = (string) $name;
         $at = strrpos($name, "\0");
 
-        return self::truncated($path) ?? "{$path}->" . ($at === false ? $name : substr($name, $at + 1));
+        return self::truncatedPath($path) ?? "{$path}->" . ($at === false ? $name : substr($name, $at + 1));
     }
 
     /** @return string|null a path that is too long to extend, with an ellipsis; null for a shorter one */
-    private static function truncated(string $path): ?string
+    private static function truncatedPath(string $path): ?string
     {
         return \strlen($path) < self::MAX_PATH_BYTES ? null : (str_ends_with($path, '…') ? $path : "{$path}…");
     }

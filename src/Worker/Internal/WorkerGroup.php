@@ -32,14 +32,14 @@ final class WorkerGroup implements ContextEvents
     /**
      * @param \Closure(ContextEvents): Context $context
      * @param \Closure(self): WorkerStartup         $startup
-     * @param \Closure(WorkerHandle): void     $ended   called when a worker has ended and its exit is known
-     * @param \Closure(string, bool): void     $printed receives output, and whether it came from a standard error
+     * @param \Closure(WorkerHandle): void     $onEnded   called when a worker has ended and its exit is known
+     * @param \Closure(string, bool): void     $onPrinted receives output, and whether it came from a standard error
      */
     public function __construct(
         \Closure $context,
         \Closure $startup,
-        private readonly \Closure $ended,
-        private readonly \Closure $printed,
+        private readonly \Closure $onEnded,
+        private readonly \Closure $onPrinted,
     ) {
         $this->credentials = ProcessCredentials::current();
         $this->effective = ProcessCredentials::effective();
@@ -98,37 +98,37 @@ final class WorkerGroup implements ContextEvents
         $this->context->close();
     }
 
-    public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void
+    public function onEnded(int $id, ?int $exitCode, ?int $signal, int $peak): void
     {
         $worker = $this->workers[$id] ?? null;
         if ($worker !== null) {
             $worker->exit = [$exitCode, $signal, $peak];
-            ($this->ended)($worker);
+            ($this->onEnded)($worker);
         }
     }
 
-    public function notStarted(int $id, WorkerStartException $why): void
+    public function onNotStarted(int $id, WorkerStartException $why): void
     {
         $worker = $this->workers[$id] ?? null;
         if ($worker !== null) {
             $worker->startFailure ??= $why;
-            $this->ended($id, null, null, 0);
+            $this->onEnded($id, null, null, 0);
         }
     }
 
-    public function printed(int $id, string $bytes, bool $isError): void
+    public function onPrinted(int $id, string $bytes, bool $isError): void
     {
         if ($isError && isset($this->workers[$id])) {
             $this->workers[$id]->appendStderr($bytes);
         }
-        ($this->printed)($bytes, $isError);
+        ($this->onPrinted)($bytes, $isError);
     }
 
-    public function lost(string $how): void
+    public function onLost(string $how): void
     {
         foreach ($this->workers as $id => $worker) {
             $worker->appendStderr("The process that starts workers died ({$how})\n");
-            $this->ended($id, null, 9, 0);
+            $this->onEnded($id, null, 9, 0);
         }
     }
 }

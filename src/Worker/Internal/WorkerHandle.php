@@ -16,7 +16,7 @@ final class WorkerHandle
 
     /** Process id, from the greeting; 0 before. */
     public int $pid = 0;
-    public ?SharedFlags $mark = null;
+    public ?SharedFlags $sharedFlags = null;
 
     /** Whether the worker may be given tasks. */
     public bool $ready = false;
@@ -33,13 +33,13 @@ final class WorkerHandle
 
     /** @var list<Batch> batches that were sent and are not done, in the order in which they run */
     public array $batches = [];
-    public int $lastBatch = 0;
+    public int $lastBatchId = 0;
 
     /** @var array<int, true> sources whose code the worker has */
     public array $codes = [];
 
     /** Number of tasks run; start in nanoseconds of {@see hrtime()}; bytes of memory then, last, and at most. */
-    public int $tasks = 0;
+    public int $taskCount = 0;
     public int $readyAt = 0;
     public int $initialMemory = 0;
     public int $memory = 0;
@@ -56,10 +56,10 @@ final class WorkerHandle
     /** @var array{?int, ?int, int}|null exit code, signal and memory peak */
     public ?array $exit = null;
 
-    /** @var \WeakReference<Stream>|null items of the running task; followed by its index, or -1, and its batch */
+    /** @var \WeakReference<ItemStream>|null items of the running task; followed by its index, or -1, and its batch */
     public ?\WeakReference $stream = null;
-    public int $streaming = -1;
-    public ?Batch $streamOf = null;
+    public int $streamIndex = -1;
+    public ?Batch $streamBatch = null;
 
     /** When the worker became idle, in nanoseconds of {@see hrtime()}. */
     public int $idleSince = 0;
@@ -70,12 +70,12 @@ final class WorkerHandle
 
     public function __construct(
         public readonly int $id,
-        public readonly int $markKey,
+        public readonly int $sharedMemoryKey,
         public readonly WorkerGroup $group,
     ) {}
 
     /** @param string $payload of READY */
-    public function markReady(string $payload): void
+    public function setReady(string $payload): void
     {
         /** @var array{memory: int} $fields */
         $fields = unpack('Pmemory', $payload);
@@ -94,7 +94,7 @@ final class WorkerHandle
     }
 
     /** Returns the batch that the worker is running. */
-    public function first(): ?Batch
+    public function firstBatch(): ?Batch
     {
         return $this->batches[0] ?? null;
     }
@@ -116,11 +116,11 @@ final class WorkerHandle
     }
 
     /** Returns the number of tasks of a batch that the worker has started, as far as known. */
-    public function started(Batch $batch): int
+    public function startedCount(Batch $batch): int
     {
         $count = \count($batch->tasks);
-        if ($this->mark !== null) {
-            return max($batch->received, $this->mark->started($batch->id, $count));
+        if ($this->sharedFlags !== null) {
+            return max($batch->received, $this->sharedFlags->startedCount($batch->id, $count));
         }
 
         // The worker sends each result before it starts the next task.
@@ -128,10 +128,10 @@ final class WorkerHandle
     }
 
     /** @return array{Batch, int}|null the last task that the worker started, among its present batches */
-    public function running(): ?array
+    public function runningTask(): ?array
     {
         foreach (array_reverse($this->batches) as $batch) {
-            $started = $this->started($batch);
+            $started = $this->startedCount($batch);
             if ($started > 0) {
                 return [$batch, min($started, \count($batch->tasks)) - 1];
             }
@@ -141,26 +141,26 @@ final class WorkerHandle
     }
 
     /** Takes back the tasks of a batch that have not started. Returns the number of tasks that remain. */
-    public function revoke(Batch $batch): int
+    public function takeBack(Batch $batch): int
     {
-        $started = $this->mark === null
+        $started = $this->sharedFlags === null
             ? $batch->limit
-            : max($batch->received, $this->mark->revoke($batch->id, $batch->limit));
+            : max($batch->received, $this->sharedFlags->takeBack($batch->id, $batch->limit));
 
         return min($batch->limit, $started);
     }
 
     public function hasBegun(): bool
     {
-        return $this->tasks > 0 || $this->running() !== null || $this->diedReading();
+        return $this->taskCount > 0 || $this->runningTask() !== null || $this->diedWhileReading();
     }
 
     /** Returns whether the worker ran out of memory while it read the arguments of its first batch. */
-    public function diedReading(): bool
+    public function diedWhileReading(): bool
     {
-        $first = $this->first();
+        $first = $this->firstBatch();
 
-        return $first !== null && $this->ending === null && $this->started($first) === 0
+        return $first !== null && $this->ending === null && $this->startedCount($first) === 0
             && preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->exitReport ?? '') === 1;
     }
 

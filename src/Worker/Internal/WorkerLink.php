@@ -38,15 +38,15 @@ final class WorkerLink
     private int $reserved = 0;
 
     /** Process that owns the socket. A fork shares the socket, and must not use it. */
-    private readonly int $owner;
+    private readonly int $ownerPid;
 
     /**
      * @var (\Closure(int, int, string, int, int): void)|null receives type, id, bytes, offset and length of a payload
      */
-    private ?\Closure $frame = null;
+    private ?\Closure $onFrame = null;
 
     /** @var (\Closure(?string): void)|null called at the end of the connection, with any protocol error */
-    private ?\Closure $ended = null;
+    private ?\Closure $onEnd = null;
 
     /**
      * @param resource $stream
@@ -54,7 +54,7 @@ final class WorkerLink
      */
     public function __construct(private readonly mixed $stream, int $maxFrameBytes)
     {
-        $this->owner = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         stream_set_blocking($stream, false);
         stream_set_read_buffer($stream, 0);
         stream_set_write_buffer($stream, 0);
@@ -63,8 +63,8 @@ final class WorkerLink
         $this->frames = new FrameReader(
             static function (int $type, int $id, string $bytes, int $at, int $length) use ($weak): void {
                 $link = $weak->get();
-                if ($link?->frame !== null && !$link->closed) {
-                    ($link->frame)($type, $id, $bytes, $at, $length);
+                if ($link?->onFrame !== null && !$link->closed) {
+                    ($link->onFrame)($type, $id, $bytes, $at, $length);
                 }
             },
             $maxFrameBytes,
@@ -88,14 +88,14 @@ final class WorkerLink
     /**
      * Sets the receivers of all frames from now on.
      *
-     * @param \Closure(int, int, string, int, int): void $frame
-     * @param \Closure(?string): void                    $ended
+     * @param \Closure(int, int, string, int, int): void $onFrame
+     * @param \Closure(?string): void                    $onEnd
      * @param string                                     $magic prefix of each frame from now on
      */
-    public function listen(\Closure $frame, \Closure $ended, int $maxFrameBytes, string $magic = ''): void
+    public function listen(\Closure $onFrame, \Closure $onEnd, int $maxFrameBytes, string $magic = ''): void
     {
-        $this->frame = $frame;
-        $this->ended = $ended;
+        $this->onFrame = $onFrame;
+        $this->onEnd = $onEnd;
         $this->frames->maxFrameBytes = $maxFrameBytes;
         $this->frames->expect($magic);
     }
@@ -109,7 +109,7 @@ final class WorkerLink
     /** Sends frames. What the socket does not accept at once is sent as soon as it does. */
     public function send(string $frames): void
     {
-        if ($this->closed || $this->owner !== getmypid()) {
+        if ($this->closed || $this->ownerPid !== getmypid()) {
             return;
         }
         $sent = $this->unsent === [] ? (int) Warnings::write($this->stream, $frames) : 0;
@@ -149,7 +149,7 @@ final class WorkerLink
     /** @return bool whether bytes were read */
     private function read(): bool
     {
-        if ($this->owner !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             EventLoop::disable($this->reading);
 
             return false;
@@ -222,14 +222,14 @@ final class WorkerLink
     private function end(?string $protocolError): void
     {
         $this->close();
-        if ($this->ended !== null) {
-            ($this->ended)($protocolError);
+        if ($this->onEnd !== null) {
+            ($this->onEnd)($protocolError);
         }
     }
 
     private function write(): void
     {
-        if ($this->owner !== getmypid() && $this->writing !== null) {
+        if ($this->ownerPid !== getmypid() && $this->writing !== null) {
             EventLoop::disable($this->writing);
 
             return;

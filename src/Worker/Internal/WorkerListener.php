@@ -63,21 +63,21 @@ final class WorkerListener
     private int $failures = 0;
 
     /** Process that owns the socket. A fork shares the socket, and must not accept connections. */
-    private readonly int $owner;
+    private readonly int $ownerPid;
 
     /**
-     * @param \Closure(WorkerLink, int, int, string): void $greeted   receives a connection, type and id of its
+     * @param \Closure(WorkerLink, int, int, string): void $onGreeted   receives a connection, type and id of its
      *                                                                greeting, and
      *         the rest of the greeting
-     * @param \Closure(string): void                 $exhausted receives the reason why connections cannot be accepted
+     * @param \Closure(string): void                 $onExhausted receives the reason why connections cannot be accepted
      *
      * @throws WorkerStartException
      */
-    public function __construct(private readonly \Closure $greeted, private readonly \Closure $exhausted)
+    public function __construct(private readonly \Closure $onGreeted, private readonly \Closure $onExhausted)
     {
         $this->name = 'spindle-' . bin2hex(random_bytes(16));
         $this->token = random_bytes(WorkerProtocol::TOKEN_BYTES);
-        $this->owner = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         error_clear_last();
         $message = '';
         $socket = Warnings::suppressed(function () use (&$message): mixed {
@@ -134,7 +134,7 @@ final class WorkerListener
 
     private function accept(): void
     {
-        if ($this->owner !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             EventLoop::disable($this->accepting);
 
             return;
@@ -163,7 +163,7 @@ final class WorkerListener
     {
         if (!LoopLimit::allows($stream)) {
             fclose($stream);
-            ($this->exhausted)(self::HIGH_DESCRIPTOR);
+            ($this->onExhausted)(self::HIGH_DESCRIPTOR);
 
             return;
         }
@@ -203,7 +203,7 @@ final class WorkerListener
     {
         if (++$this->failures * self::ACCEPT_PAUSE_SECONDS >= 1) {
             $this->failures = 0;
-            ($this->exhausted)(self::NO_DESCRIPTOR);
+            ($this->onExhausted)(self::NO_DESCRIPTOR);
         }
         $this->pause();
     }
@@ -243,7 +243,7 @@ final class WorkerListener
             $number,
             WorkerProtocol::welcome($this->token, $nonce),
         ));
-        ($this->greeted)($link, $type, $number, $data);
+        ($this->onGreeted)($link, $type, $number, $data);
     }
 
     private function removeStranger(int $id): ?WorkerLink

@@ -85,7 +85,7 @@ final class WorkerProtocol
     public const PROOF_BYTES = 32;
 
     /** Size of a {@see SharedFlags} without its owner, in bytes. */
-    public const MARK_BYTES = 32;
+    public const SHARED_FLAGS_BYTES = 32;
 
     public static function frame(int $type, int $id, string $payload = ''): string
     {

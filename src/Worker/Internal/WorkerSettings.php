@@ -48,14 +48,14 @@ final class WorkerSettings
      *
      * @return array<string, mixed>
      */
-    public function forWorker(WorkerListener $listener, int $id, int $markKey, int $siblings): array
+    public function forWorker(WorkerListener $listener, int $id, int $sharedMemoryKey, int $siblings): array
     {
         return [
             'socket' => $listener->name,
             'token' => $listener->token,
             'key' => $this->key,
             'id' => $id,
-            'mark' => $markKey,
+            'sharedMemoryKey' => $sharedMemoryKey,
             'files' => $this->files(),
             'initialize' => $this->initialize,
             'depth' => WorkerBoot::depth() + 1,

@@ -16,17 +16,17 @@ final class WorkerShutdown
     private const EXIT_STATUS_TIMEOUT = 1.0;
 
     /** Number of workers that get no more tasks and have not ended. */
-    private int $count = 0;
+    private int $endingCount = 0;
 
-    public function count(): int
+    public function endingCount(): int
     {
-        return $this->count;
+        return $this->endingCount;
     }
 
     /** Ends a worker after its current tasks: call this again when those are done. */
     public function stop(WorkerHandle $worker): void
     {
-        $this->count += $worker->isEnding() ? 0 : 1;
+        $this->endingCount += $worker->isEnding() ? 0 : 1;
         $worker->retiring = true;
         if ($worker->batches === [] && $worker->link !== null && !$worker->stopping) {
             $worker->stopping = true;
@@ -39,7 +39,7 @@ final class WorkerShutdown
     public function end(WorkerHandle $worker, \Closure $reason): void
     {
         if ($worker->ending === null) {
-            $this->count += $worker->isEnding() ? 0 : 1;
+            $this->endingCount += $worker->isEnding() ? 0 : 1;
             $worker->ending = $reason;
             $worker->group->context->end($worker->id);
             // a thread that waits for a frame ends only when it receives one
@@ -54,14 +54,14 @@ final class WorkerShutdown
             $worker->appendStderr("{$protocolError}\n");
         }
         if ($worker->exit === null) { // otherwise its end is being handled
-            $worker->group->context->disconnected($worker->id);
+            $worker->group->context->onDisconnected($worker->id);
             $this->endIn($protocolError === null ? self::EXIT_STATUS_TIMEOUT : 0.0, $worker);
         }
     }
 
     public function forget(WorkerHandle $worker): void
     {
-        $this->count -= $worker->isEnding() ? 1 : 0;
+        $this->endingCount -= $worker->isEnding() ? 1 : 0;
     }
 
     private function endIn(float $seconds, WorkerHandle $worker): void

@@ -20,9 +20,9 @@ final class WorkerStartup
      * @param float $timeout seconds within which a worker must be ready
      * @param \Closure(WorkerHandle, int, int, string, int, int): void $onFrame receives each frame: type, id, then
      *        bytes that contain the payload, its offset and length
-     * @param \Closure(WorkerHandle, ?string): void $disconnected called when the connection has ended; the string
+     * @param \Closure(WorkerHandle, ?string): void $onDisconnected called when the connection has ended; the string
      *        describes a protocol error, if there was one
-     * @param \Closure(WorkerHandle, WorkerStartException): void $failed called when the worker was not ready in time,
+     * @param \Closure(WorkerHandle, WorkerStartException): void $onFailed called when the worker was not ready in time,
      *        or its connection cannot be accepted
      */
     public function __construct(
@@ -30,8 +30,8 @@ final class WorkerStartup
         private readonly WorkerSettings $settings,
         private readonly float $timeout,
         private readonly \Closure $onFrame,
-        private readonly \Closure $disconnected,
-        private readonly \Closure $failed,
+        private readonly \Closure $onDisconnected,
+        private readonly \Closure $onFailed,
     ) {}
 
     /**
@@ -44,14 +44,17 @@ final class WorkerStartup
     {
         $this->listener ??= $this->createListener();
         $worker = new WorkerHandle($id, SharedFlags::newKey(), $group);
-        $this->context->start($id, $this->settings->forWorker($this->listener, $id, $worker->markKey, $siblings));
+        $this->context->start(
+            $id,
+            $this->settings->forWorker($this->listener, $id, $worker->sharedMemoryKey, $siblings),
+        );
         $this->expected[$id] = $worker;
         $worker->timers[] = WeakTimer::after(
             $this->timeout,
             $this,
             static function (self $startup) use ($worker): void {
                 if (!$worker->ready) {
-                    ($startup->failed)($worker, WorkerStartException::late($startup->timeout));
+                    ($startup->onFailed)($worker, WorkerStartException::late($startup->timeout));
                 }
             },
         );
@@ -80,7 +83,7 @@ final class WorkerStartup
 
         return new WorkerListener(
             static function (WorkerLink $link, int $type, int $id, string $greeting) use ($weak): void {
-                $weak->get()?->greeted($link, $type, $id, $greeting);
+                $weak->get()?->onGreeted($link, $type, $id, $greeting);
             },
             static function (string $why) use ($weak): void {
                 $weak->get()?->failAll(WorkerStartException::impossible($why));
@@ -88,11 +91,11 @@ final class WorkerStartup
         );
     }
 
-    private function greeted(WorkerLink $link, int $type, int $id, string $greeting): void
+    private function onGreeted(WorkerLink $link, int $type, int $id, string $greeting): void
     {
         $worker = $type === WorkerProtocol::HELLO ? $this->expected[$id] ?? null : null;
         if ($worker === null) {
-            if (!$this->context->connected($link, $type, $greeting)) {
+            if (!$this->context->onConnected($link, $type, $greeting)) {
                 $link->close();
             }
 
@@ -100,19 +103,19 @@ final class WorkerStartup
         }
         unset($this->expected[$id]);
         $worker->link = $link;
-        /** @var array{pid: int, mark: int} $fields */
-        $fields = unpack('Vpid/Cmark', $greeting);
+        /** @var array{pid: int, hasSharedMemory: int} $fields */
+        $fields = unpack('Vpid/ChasSharedMemory', $greeting);
         $worker->pid = $fields['pid'];
-        $worker->mark = $fields['mark'] === 1 ? SharedFlags::open($worker->markKey) : null;
+        $worker->sharedFlags = $fields['hasSharedMemory'] === 1 ? SharedFlags::open($worker->sharedMemoryKey) : null;
         $onFrame = $this->onFrame;
-        $disconnected = $this->disconnected;
+        $onDisconnected = $this->onDisconnected;
         $receive = static fn(int $type, int $number, string $bytes, int $at, int $length)
             => $onFrame($worker, $type, $number, $bytes, $at, $length);
         $link->listen(
-            $fields['mark'] === 1 && $worker->mark === null
-                ? self::endingWhenReady($receive, $link, $worker, $disconnected)
+            $fields['hasSharedMemory'] === 1 && $worker->sharedFlags === null
+                ? self::endingWhenReady($receive, $link, $worker, $onDisconnected)
                 : $receive,
-            static fn(?string $protocolError) => $disconnected($worker, $protocolError),
+            static fn(?string $protocolError) => $onDisconnected($worker, $protocolError),
             $this->settings->maxResult + WorkerProtocol::MAX_BESIDE_RESULT_BYTES,
             WorkerProtocol::MAGIC,
         );
@@ -125,7 +128,7 @@ final class WorkerStartup
      * itself, and its own failure is reported.
      *
      * @param \Closure(int, int, string, int, int): void $receive
-     * @param \Closure(WorkerHandle, ?string): void      $disconnected
+     * @param \Closure(WorkerHandle, ?string): void      $onDisconnected
      *
      * @return \Closure(int, int, string, int, int): void
      */
@@ -133,7 +136,7 @@ final class WorkerStartup
         \Closure $receive,
         WorkerLink $link,
         WorkerHandle $worker,
-        \Closure $disconnected,
+        \Closure $onDisconnected,
     ): \Closure {
         return static function (
             int $type,
@@ -141,10 +144,10 @@ final class WorkerStartup
             string $bytes,
             int $at,
             int $length,
-        ) use ($receive, $link, $worker, $disconnected): void {
+        ) use ($receive, $link, $worker, $onDisconnected): void {
             if ($type === WorkerProtocol::READY) {
                 $link->close();
-                $disconnected($worker, 'This process may not open the shared memory of the worker');
+                $onDisconnected($worker, 'This process may not open the shared memory of the worker');
             } else {
                 $receive($type, $number, $bytes, $at, $length);
             }
@@ -155,7 +158,7 @@ final class WorkerStartup
     private function failAll(WorkerStartException $why): void
     {
         foreach ($this->expected as $worker) {
-            ($this->failed)($worker, $why);
+            ($this->onFailed)($worker, $why);
         }
     }
 }

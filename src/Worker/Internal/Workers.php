@@ -38,25 +38,25 @@ final class Workers
     /**
      * @param int $size maximum number of workers for later starts; may be changed
      * @param \Closure(ContextEvents): Context $context
-     * @param \Closure(): void $ready called when another worker can be given tasks
+     * @param \Closure(): void $onReady called when another worker can be given tasks
      * @param \Closure(WorkerHandle, int, int, string, int, int): void $onFrame receives each frame: type, id, then
      *        bytes that contain the payload, its offset and length
      * @param \Closure(WorkerHandle): void $onEnd called when a worker has ended and all its frames were received
-     * @param \Closure(WorkerStartException): void $failed called when there is no worker and none can be started
+     * @param \Closure(WorkerStartException): void $onStartFailed called when there is no worker and none can be started
      */
     public function __construct(
         public int $size,
         private readonly WorkerPoolOptions $options,
         private readonly WorkerSettings $settings,
         private readonly \Closure $context,
-        private readonly \Closure $ready,
+        private readonly \Closure $onReady,
         private readonly \Closure $onFrame,
         private readonly \Closure $onEnd,
-        private readonly \Closure $failed,
+        private readonly \Closure $onStartFailed,
     ) {
         $this->shutdown = new WorkerShutdown();
         $this->lifetime = new WorkerLifetime($options);
-        $this->backoff = new StartBackoff($ready);
+        $this->backoff = new StartBackoff($onReady);
         $this->group = $this->newGroup();
     }
 
@@ -161,7 +161,7 @@ final class Workers
             $failure = $failure instanceof WorkerStartException
                 ? $failure
                 : WorkerStartException::impossible($failure->getMessage(), $failure);
-            $this->hasOthers() ? $this->backoff->pause() : ($this->failed)($failure);
+            $this->hasOthers() ? $this->backoff->pause() : ($this->onStartFailed)($failure);
         }
     }
 
@@ -182,7 +182,7 @@ final class Workers
     public function becameIdle(WorkerHandle $worker): void
     {
         $worker->idleSince = hrtime(true);
-        if ($worker->tasks > 0) {
+        if ($worker->taskCount > 0) {
             $this->backoff->resetFailures();
         }
         if ($worker->retiring || $this->lifetime->isOver($worker) || $this->surplus() > 0) {
@@ -284,16 +284,16 @@ final class Workers
             $this->startFailed(...),
         );
 
-        return new WorkerGroup($this->context, $startup, $this->ended(...), $this->printed(...));
+        return new WorkerGroup($this->context, $startup, $this->onEnded(...), $this->onPrinted(...));
     }
 
-    private function ended(WorkerHandle $worker): void
+    private function onEnded(WorkerHandle $worker): void
     {
         $worker->link?->readAll();
         $this->handleExit($worker);
     }
 
-    private function printed(string $bytes, bool $isError): void
+    private function onPrinted(string $bytes, bool $isError): void
     {
         $onOutput = $this->options->onOutput;
         if ($onOutput !== null) {
@@ -322,7 +322,7 @@ final class Workers
                 $at,
                 $length,
             )),
-            WorkerProtocol::OUTPUT => $this->printed(substr($bytes, $at, $length), false),
+            WorkerProtocol::OUTPUT => $this->onPrinted(substr($bytes, $at, $length), false),
             WorkerProtocol::EXIT_REPORT => $worker->recordExitReport(substr($bytes, $at, $length)),
             default => ($this->onFrame)($worker, $type, $id, $bytes, $at, $length),
         };
@@ -330,11 +330,11 @@ final class Workers
 
     private function becameReady(WorkerHandle $worker, string $payload): void
     {
-        $worker->markReady($payload);
+        $worker->setReady($payload);
         $this->backoff->resetFailedStarts();
         $this->log('Worker {id} is ready', ['id' => $worker->id]);
         $this->becameIdle($worker);
-        ($this->ready)();
+        ($this->onReady)();
     }
 
     private function handleExit(WorkerHandle $worker): void
@@ -351,7 +351,7 @@ final class Workers
             $this->endedWithoutTask($worker);
         }
         if (!$this->closed) {
-            ($this->ready)(); // another worker can be started
+            ($this->onReady)(); // another worker can be started
         } elseif ($this->workers === []) {
             $this->notifyEmpty();
         }
@@ -377,7 +377,7 @@ final class Workers
         }
         $mayBeTransient = $worker->ready || $worker->wasKilled();
         if (!$mayBeTransient || !$this->backoff->mayRetry()) {
-            ($this->failed)($worker->failure());
+            ($this->onStartFailed)($worker->failure());
         }
     }
 
@@ -393,7 +393,7 @@ final class Workers
     /** Returns whether any worker may be given tasks, now or soon. */
     private function hasOthers(): bool
     {
-        return \count($this->workers) > $this->shutdown->count();
+        return \count($this->workers) > $this->shutdown->endingCount();
     }
 
     /** Returns whether any worker may be given tasks now. */
@@ -415,15 +415,15 @@ final class Workers
         $this->shutdown->forget($worker);
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();
-        if ($worker->mark === null) {
-            SharedFlags::open($worker->markKey); // the worker may have created the memory without reporting it
+        if ($worker->sharedFlags === null) {
+            SharedFlags::open($worker->sharedMemoryKey); // the worker may have created the memory without reporting it
         }
     }
 
     /** Returns by how much the number of workers exceeds the pool's size; negative if there are fewer. */
     private function surplus(): int
     {
-        return \count($this->workers) - $this->shutdown->count() - $this->size;
+        return \count($this->workers) - $this->shutdown->endingCount() - $this->size;
     }
 
     private function stopIdle(): void

@@ -38,7 +38,7 @@ final class SharedFlagsTest extends TestCase
         $mark = SharedFlags::open($key);
         $lost = 0;
         for ($i = 0; $i < 1000; ++$i) {
-            $started = $mark?->revoke(1, 100);
+            $started = $mark?->takeBack(1, 100);
             /** @var array{1: int} $limit */
             $limit = unpack('V', shmop_read($memory, 24, 4));
             $lost += $started < $limit[1] ? 1 : 0;

@@ -40,9 +40,9 @@ final class BacklogTest extends TestCase
             $this->backlog->add($this->batch($source, $tasks));
         }
 
-        self::assertSame(3, $this->backlog->count());
+        self::assertSame(3, $this->backlog->batchCount());
         self::assertSame([[1, 2], [3], [4, 5]], $this->all());
-        self::assertSame(0, $this->backlog->count());
+        self::assertSame(0, $this->backlog->batchCount());
         self::assertNull($this->backlog->shift(1));
     }
 
@@ -56,7 +56,7 @@ final class BacklogTest extends TestCase
 
         self::assertSame(
             [[1, 2], 10, [3, 4], 12, 2],
-            [$first?->tasks, $first?->first, $second?->tasks, $second?->first, $this->backlog->count()],
+            [$first?->tasks, $first?->first, $second?->tasks, $second?->first, $this->backlog->batchCount()],
         );
         self::assertSame([[5], [6]], $this->all());
     }
@@ -65,14 +65,14 @@ final class BacklogTest extends TestCase
     {
         $this->backlog->add($this->batch($this->source(), []));
 
-        self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(1)]);
+        self::assertSame([0, null], [$this->backlog->batchCount(), $this->backlog->shift(1)]);
     }
 
     public function testABatchWhoseSourceWasLeftIsDropped(): void
     {
         $this->backlog->add($this->batch($this->source(isLeft: true), [1]));
 
-        self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(1)]);
+        self::assertSame([0, null], [$this->backlog->batchCount(), $this->backlog->shift(1)]);
     }
 
     public function testASubmissionIsWithdrawnWithItsOutcomeAndTheOthersKeepTheirOrder(): void
@@ -90,7 +90,7 @@ final class BacklogTest extends TestCase
         }
 
         self::assertSame([[$submissions[0], '0'], [$submissions[2], '2'], [$submissions[6], '6']], $this->failed);
-        self::assertSame(2, $this->backlog->count());
+        self::assertSame(2, $this->backlog->batchCount());
         self::assertSame([[$submissions[1]], [$submissions[3]], [$submissions[4], $submissions[5]]], $this->all());
         self::assertFalse($this->backlog->withdraw($submissions[1], new \DomainException('late')), 'it is not here');
     }
@@ -105,12 +105,12 @@ final class BacklogTest extends TestCase
         foreach ([1, 2] as $i) {
             $this->backlog->withdraw($submissions[$i], new \DomainException());
         }
-        self::assertSame(2, $this->backlog->count());
+        self::assertSame(2, $this->backlog->batchCount());
         self::assertSame([$submissions[0]], $this->backlog->shift(9)?->tasks);
         self::assertSame([$submissions[3]], $this->backlog->shift(1)?->tasks);
         $this->backlog->withdraw($submissions[4], new \DomainException());
 
-        self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(9)]);
+        self::assertSame([0, null], [$this->backlog->batchCount(), $this->backlog->shift(9)]);
     }
 
     public function testWhatNobodyWantsAnyMoreHasItsOutcomeWhenItIsAdded(): void
@@ -140,7 +140,7 @@ final class BacklogTest extends TestCase
     public function testAnotherAttemptWaitsForItsTime(): void
     {
         $this->backlog->addDelayed($this->batch($this->source(), [1]), 0.02);
-        self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(1)]);
+        self::assertSame([0, null], [$this->backlog->batchCount(), $this->backlog->shift(1)]);
         for ($end = hrtime(true) + 5_000_000_000; $this->ready === 0 && hrtime(true) < $end;) {
             delay(0.005);
         }
@@ -174,7 +174,7 @@ final class BacklogTest extends TestCase
         $this->backlog->shift(1);
         $this->backlog->drop($left);
 
-        self::assertSame([2, []], [$this->backlog->count(), array_diff(EventLoop::getIdentifiers(), $timers)]);
+        self::assertSame([2, []], [$this->backlog->batchCount(), array_diff(EventLoop::getIdentifiers(), $timers)]);
         self::assertSame([[3, 4], [6]], $this->all());
     }
 
@@ -209,7 +209,7 @@ final class BacklogTest extends TestCase
             ],
             $this->failed,
         );
-        self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(9)]);
+        self::assertSame([0, null], [$this->backlog->batchCount(), $this->backlog->shift(9)]);
     }
 
     /** Fails when each operation copies or searches the list of all tasks: that takes much longer. */

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Unit\Worker;
 use PHPUnit\Framework\TestCase;
 use Spindle\Worker\Internal\Batch;
 use Spindle\Worker\Internal\BatchSizing;
-use Spindle\Worker\Internal\Encoded;
+use Spindle\Worker\Internal\EncodedValue;
 use Spindle\Worker\Internal\Source;
 use Spindle\Worker\Internal\ValuePacking;
 use Spindle\Worker\Internal\WorkerProtocol;
@@ -72,8 +72,8 @@ final class BatchTest extends TestCase
     {
         $tasks = [
             1,
-            new Encoded('bytes', WorkerProtocol::STRING),
-            new Encoded(serialize([2]), WorkerProtocol::SERIALIZED),
+            new EncodedValue('bytes', WorkerProtocol::STRING),
+            new EncodedValue(serialize([2]), WorkerProtocol::SERIALIZED),
         ];
         $batch = new Batch($this->source('code'), 0, $tasks, [0, 1, 2], true, 3);
         [$head, $body] = $batch->payload();

@@ -27,9 +27,9 @@ final class TaskDispatcherTest extends TestCase
 
             public function end(int $id): void {}
 
-            public function disconnected(int $id): void {}
+            public function onDisconnected(int $id): void {}
 
-            public function connected(WorkerLink $link, int $type, string $data): bool
+            public function onConnected(WorkerLink $link, int $type, string $data): bool
             {
                 return false;
             }

@@ -27,17 +27,17 @@ final class WorkerLifetimeTest extends TestCase
         $nothing = static fn(WorkerHandle $worker): mixed => null;
         yield 'without a limit' => [
             new WorkerPoolOptions(),
-            static fn(WorkerHandle $worker) => $worker->tasks = \PHP_INT_MAX,
+            static fn(WorkerHandle $worker) => $worker->taskCount = \PHP_INT_MAX,
             false,
         ];
         yield 'before its last task' => [
             new WorkerPoolOptions(maxTasks: 3),
-            static fn(WorkerHandle $worker) => $worker->tasks = 2,
+            static fn(WorkerHandle $worker) => $worker->taskCount = 2,
             false,
         ];
         yield 'after its last task' => [
             new WorkerPoolOptions(maxTasks: 3),
-            static fn(WorkerHandle $worker) => $worker->tasks = 3,
+            static fn(WorkerHandle $worker) => $worker->taskCount = 3,
             true,
         ];
         yield 'young' => [new WorkerPoolOptions(maxAge: 30.0), $nothing, false];
@@ -84,7 +84,7 @@ final class WorkerLifetimeTest extends TestCase
     public function testTasksThatItHasCountAmongThoseThatItMayBeGiven(): void
     {
         $worker = $this->worker();
-        $worker->tasks = 10;
+        $worker->taskCount = 10;
         $worker->batches = [$this->batch(5), $this->batch(4)];
         $worker->batches[0]->received = 2; // already counted in the ten
         $worker->batches[1]->limit = 1; // the others were taken back
@@ -130,7 +130,7 @@ final class WorkerLifetimeTest extends TestCase
         );
         $context = static fn(): Context => self::createStub(Context::class);
         $worker = new WorkerHandle(1, 1, new WorkerGroup($context, $startup, $nothing, $nothing));
-        $worker->markReady(pack('P', 1000));
+        $worker->setReady(pack('P', 1000));
 
         return $worker;
     }

@@ -29,7 +29,7 @@ final class ForkHost
     private array $ending = [];
 
     /** @var array<int, resource> reading end of each worker's own standard error, by worker */
-    private array $errors = [];
+    private array $stderrs = [];
 
     /** Gives each fork its own standard error. Without it, the forks share one. */
     private readonly ?Libc $libc;
@@ -42,7 +42,7 @@ final class ForkHost
     public function __construct(private readonly PoolLink $link)
     {
         $this->changes = new InheritedChanges();
-        $this->libc = \extension_loaded('FFI') ? self::libc() : null;
+        $this->libc = \extension_loaded('FFI') ? self::loadLibc() : null;
         $this->token = (string) preg_replace('/\.\d+$/D', '', (string) getenv('SPINDLE_COMMAND'));
     }
 
@@ -60,14 +60,14 @@ final class ForkHost
         $this->link->send(WorkerProtocol::READY, 0, '');
         while (true) {
             $this->reap();
-            $reads = [-1 => $this->link->stream()] + $this->errors;
+            $reads = [-1 => $this->link->stream()] + $this->stderrs;
             $none = null;
             if ((int) @stream_select($reads, $none, $none, null) === 0) {
                 continue;
             }
             foreach ($reads as $id => $_) {
                 if ($id >= 0) {
-                    if (isset($this->errors[$id])) { // the worker may have been reaped since
+                    if (isset($this->stderrs[$id])) { // the worker may have been reaped since
                         $this->relay($id);
                     }
                     continue;
@@ -122,7 +122,7 @@ final class ForkHost
             return null;
         }
         unset($settings['inherited']);
-        $pipe = $this->pipe();
+        $pipe = $this->createPipe();
         $pid = @pcntl_fork();
         if ($pid === 0) {
             $this->becomeWorker($id, $pipe);
@@ -131,11 +131,11 @@ final class ForkHost
         }
         if ($pipe !== null) {
             $reading = $pid > 0 ? fopen("php://fd/{$pipe[0]}", 'r') : false;
-            $this->close($pipe);
+            $this->closePipe($pipe);
             if ($reading !== false) {
                 stream_set_blocking($reading, false);
                 stream_set_read_buffer($reading, 0);
-                $this->errors[$id] = $reading;
+                $this->stderrs[$id] = $reading;
             }
         }
         if ($pid > 0) {
@@ -159,12 +159,12 @@ final class ForkHost
         $this->link->close();
         posix_setpgid(0, 0);
         putenv("SPINDLE_COMMAND={$this->token}.{$id}"); // identifies the processes that its tasks start
-        foreach ($this->errors as $stream) {
+        foreach ($this->stderrs as $stream) {
             fclose($stream);
         }
         if ($pipe !== null) {
             $this->libc?->functions->dup2($pipe[1], 2);
-            $this->close($pipe);
+            $this->closePipe($pipe);
         }
         pcntl_signal(\SIGCHLD, \SIG_DFL);
         pcntl_async_signals(false);
@@ -182,7 +182,7 @@ final class ForkHost
 
             return;
         }
-        $pids = $this->tree($id, $this->pids[$id]);
+        $pids = $this->processTree($id, $this->pids[$id]);
         foreach ([$signal, self::SIGCONT] as $each) { // a stopped process handles other signals only after CONT
             foreach ($pids as $pid) {
                 posix_kill($pid, $each);
@@ -191,7 +191,7 @@ final class ForkHost
     }
 
     /** @return list<int> process ids of a worker and of everything its tasks started */
-    private function tree(int $id, int $pid): array
+    private function processTree(int $id, int $pid): array
     {
         return array_keys(array_filter(
             ProcessTree::find($this->token, [$pid => $id], (int) getmypid()),
@@ -201,19 +201,19 @@ final class ForkHost
 
     private function killTree(int $id, int $pid): void
     {
-        ProcessTree::kill(fn(): array => $this->tree($id, $pid), static function (int $pid, int $signal): void {
+        ProcessTree::kill(fn(): array => $this->processTree($id, $pid), static function (int $pid, int $signal): void {
             posix_kill($pid, $signal);
         });
     }
 
     private function relay(int $id): void
     {
-        $bytes = @fread($this->errors[$id], self::READ_BYTES);
+        $bytes = @fread($this->stderrs[$id], self::READ_BYTES);
         if ($bytes !== '' && $bytes !== false) {
             $this->link->send(WorkerProtocol::PRINTED, $id, '', $bytes);
-        } elseif (feof($this->errors[$id])) {
-            fclose($this->errors[$id]);
-            unset($this->errors[$id]);
+        } elseif (feof($this->stderrs[$id])) {
+            fclose($this->stderrs[$id]);
+            unset($this->stderrs[$id]);
             $this->awaitEnd($id);
         }
     }
@@ -238,14 +238,14 @@ final class ForkHost
             /** @var int $status */
             $code = pcntl_wifexited($status) ? (int) pcntl_wexitstatus($status) : -1;
             $signal = pcntl_wifsignaled($status) ? (int) pcntl_wtermsig($status) : 0;
-            if (isset($this->errors[$id])) {
-                $this->link->send(WorkerProtocol::PRINTED, $id, '', (string) stream_get_contents($this->errors[$id]));
-                fclose($this->errors[$id]);
+            if (isset($this->stderrs[$id])) {
+                $this->link->send(WorkerProtocol::PRINTED, $id, '', (string) stream_get_contents($this->stderrs[$id]));
+                fclose($this->stderrs[$id]);
             }
             if (isset($this->ending[$id])) {
                 $this->killTree($id, $pid); // a worker that was ended must not leave processes behind
             }
-            unset($this->pids[$id], $this->errors[$id], $this->ending[$id]);
+            unset($this->pids[$id], $this->stderrs[$id], $this->ending[$id]);
             /** @var array<string, int> $usage */
             $this->link->send(
                 WorkerProtocol::ENDED,
@@ -256,7 +256,7 @@ final class ForkHost
     }
 
     /** @return array{int, int}|null descriptors to read from and to write to */
-    private function pipe(): ?array
+    private function createPipe(): ?array
     {
         if ($this->libc === null) {
             return null;
@@ -267,13 +267,13 @@ final class ForkHost
     }
 
     /** @param array{int, int} $pipe */
-    private function close(array $pipe): void
+    private function closePipe(array $pipe): void
     {
         $this->libc?->functions->close($pipe[0]);
         $this->libc?->functions->close($pipe[1]);
     }
 
-    private static function libc(): ?Libc
+    private static function loadLibc(): ?Libc
     {
         try {
             return new Libc();

@@ -27,13 +27,13 @@ final class ResultBuffer
     public bool $integers = true;
 
     /** Whether the results should be sent now. */
-    public bool $full = false;
+    public bool $isFull = false;
 
     /** Number of the batch in the pool. */
     public int $batch = 0;
 
     /** When results were last sent, or the batch began, in nanoseconds. */
-    public int $flushed = 0;
+    public int $flushedAt = 0;
 
     /** @var int nanoseconds that the longest task took */
     private int $longest = 0;
@@ -42,7 +42,7 @@ final class ResultBuffer
     private int $from = 0;
 
     private ValuePacking $packed;
-    private bool $failures = false;
+    private bool $hasFailures = false;
 
     /** @param int $maxResultBytes in bytes */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
@@ -55,7 +55,7 @@ final class ResultBuffer
         $this->batch = $batch;
         $this->from = 0;
         $this->longest = 0;
-        $this->flushed = hrtime(true);
+        $this->flushedAt = hrtime(true);
     }
 
     /** Records the duration of a task, or of several tiny ones together. */
@@ -68,7 +68,7 @@ final class ResultBuffer
     {
         try {
             \is_string($value)
-                ? $this->pack(WorkerProtocol::STRING, $this->limited($value, 'The result'))
+                ? $this->pack(WorkerProtocol::STRING, $this->withinLimit($value, 'The result'))
                 : $this->pack(WorkerProtocol::SERIALIZED, $this->serialize($value, 'The result'));
         } catch (UnserializableException $refused) {
             $this->refuse($refused);
@@ -78,12 +78,12 @@ final class ResultBuffer
     /** @throws UnserializableException also when the value has more bytes than the pool accepts */
     public function serialize(mixed $value, string $path): string
     {
-        return $this->limited(ValueSerializer::serialize($value, $path), $path);
+        return $this->withinLimit(ValueSerializer::serialize($value, $path), $path);
     }
 
     public function refuse(UnserializableException $refused): void
     {
-        $this->failures = true;
+        $this->hasFailures = true;
         $this->pack(WorkerProtocol::UNSERIALIZABLE, serialize([$refused->path, $refused->what]));
     }
 
@@ -95,7 +95,7 @@ final class ResultBuffer
 
             return;
         }
-        $this->failures = true;
+        $this->hasFailures = true;
         $this->pack(WorkerProtocol::THROWN, $bytes);
     }
 
@@ -117,8 +117,8 @@ final class ResultBuffer
             'VVCPPPP',
             $this->from,
             $count,
-            $flags | ($isPacked ? WorkerProtocol::PACKED : 0) | ($this->failures ? WorkerProtocol::FAILURES : 0),
-            $now - $this->flushed,
+            $flags | ($isPacked ? WorkerProtocol::PACKED : 0) | ($this->hasFailures ? WorkerProtocol::FAILURES : 0),
+            $now - $this->flushedAt,
             $this->longest,
             max(0, memory_get_usage() - \strlen($body)),
             memory_get_peak_usage(),
@@ -128,16 +128,16 @@ final class ResultBuffer
             $head .= $packed->head();
         }
         $this->values = [];
-        $this->failures = $this->full = false;
+        $this->hasFailures = $this->isFull = false;
         $this->integers = true;
         $this->from += $count;
-        $this->flushed = $now;
+        $this->flushedAt = $now;
 
         return $this->link->send(WorkerProtocol::RESULTS, $this->batch, $head, $body);
     }
 
     /** @throws UnserializableException */
-    private function limited(string $bytes, string $path): string
+    private function withinLimit(string $bytes, string $path): string
     {
         return \strlen($bytes) <= $this->maxResultBytes ? $bytes : throw $this->tooLarge(\strlen($bytes), $path);
     }
@@ -153,7 +153,7 @@ final class ResultBuffer
     {
         $this->packValues(); // plain values that precede this one
         $this->packed->add($kind, $bytes);
-        $this->full = $this->full || $this->packed->size() > self::SEND_THRESHOLD_BYTES;
+        $this->isFull = $this->isFull || $this->packed->size() > self::SEND_THRESHOLD_BYTES;
     }
 
     private function packValues(): void

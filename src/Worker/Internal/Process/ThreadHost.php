@@ -27,7 +27,7 @@ final class ThreadHost
     private array $ends = [];
 
     /** @var array<int, int> keys of the {@see SharedFlags}, by worker */
-    private array $marks = [];
+    private array $sharedMemoryKeys = [];
 
     public function __construct(private readonly PoolLink $link) {}
 
@@ -86,9 +86,9 @@ final class ThreadHost
 
             return;
         }
-        /** @var array{mark: int} $fields */
+        /** @var array{sharedMemoryKey: int} $fields */
         $fields = ValueSerializer::unserializeData($settings);
-        $this->marks[$id] = $fields['mark'];
+        $this->sharedMemoryKeys[$id] = $fields['sharedMemoryKey'];
         // The thread compiles these functions again, and allows few constructs in them, but any in what they call.
         $thread->run(static function (string $classes, string $settings) {
             require $classes;
@@ -115,7 +115,7 @@ final class ThreadHost
     /** Kills this process. A normal end would wait for each thread, and no thread would remove its mark. */
     private function killSelf(): never
     {
-        array_map(SharedFlags::remove(...), $this->marks);
+        array_map(SharedFlags::remove(...), $this->sharedMemoryKeys);
         posix_kill((int) getmypid(), self::SIGKILL);
         exit(255);
     }
@@ -123,6 +123,6 @@ final class ThreadHost
     private function forget(int $id): void
     {
         array_map(fclose(...), $this->ends[$id]);
-        unset($this->threads[$id], $this->ends[$id], $this->marks[$id]);
+        unset($this->threads[$id], $this->ends[$id], $this->sharedMemoryKeys[$id]);
     }
 }

@@ -34,10 +34,10 @@ final class Worker
 
     private readonly ResultBuffer $results;
     private readonly WorkerLifecycle $lifecycle;
-    private readonly Items $items;
-    private ?\Shmop $mark = null;
+    private readonly ItemSender $items;
+    private ?\Shmop $sharedMemory = null;
     private int $initialMemory = 0;
-    private ?State $state = null;
+    private ?InitialState $state = null;
 
     /** Callbacks in the event loop; null until the loop is loaded. */
     private ?LoopCallbacks $loop = null;
@@ -49,17 +49,17 @@ final class Worker
     private array $callables = [];
 
     /**
-     * @param int    $markKey     key of the shared memory, see {@see SharedFlags}; 0 for none
+     * @param int    $sharedMemoryKey     key of the shared memory, see {@see SharedFlags}; 0 for none
      * @param bool   $timed       whether to record when each task starts
      * @param int|null $maxGrowth bytes of memory that tasks may leave behind before the batch is cut short
-     * @param bool   $restoresState whether to restore {@see State} after each task
+     * @param bool   $restoresState whether to restore {@see InitialState} after each task
      * @param bool   $isThread    whether this is a thread: it gets no signals, and its shutdown functions run too late
      */
     public function __construct(
         private readonly PoolLink $link,
         #[\SensitiveParameter]
         string $key,
-        int $markKey,
+        int $sharedMemoryKey,
         private readonly bool $timed,
         int $maxResult,
         private readonly ?int $maxGrowth,
@@ -68,19 +68,19 @@ final class Worker
     ) {
         self::$key = $key;
         $this->results = new ResultBuffer($link, $maxResult);
-        $this->lifecycle = new WorkerLifecycle($link, $this->results, $markKey, $isThread);
-        $this->items = new Items($link, $this->lifecycle, $this->results);
+        $this->lifecycle = new WorkerLifecycle($link, $this->results, $sharedMemoryKey, $isThread);
+        $this->items = new ItemSender($link, $this->lifecycle, $this->results);
     }
 
     public function attach(): void
     {
-        $this->mark = $this->lifecycle->begin();
-        $this->items->clock = $this->timed ? $this->mark : null;
+        $this->sharedMemory = $this->lifecycle->begin();
+        $this->items->clock = $this->timed ? $this->sharedMemory : null;
     }
 
-    public function hasMark(): bool
+    public function hasSharedMemory(): bool
     {
-        return $this->mark !== null;
+        return $this->sharedMemory !== null;
     }
 
     /** @param string|null $code code of the callable to run first */
@@ -94,19 +94,19 @@ final class Worker
         }
     }
 
-    public function failed(\Throwable $failure): void
+    public function reportStartFailure(\Throwable $failure): void
     {
-        $this->lifecycle->markEnded();
+        $this->lifecycle->setEnded();
         $this->link->send(WorkerProtocol::NOT_READY, 0, serialize(Thrown::of($failure)));
     }
 
     public function work(): void
     {
-        $this->state = $this->restoresState ? new State($this->isThread) : null;
+        $this->state = $this->restoresState ? new InitialState($this->isThread) : null;
         $this->loop = LoopCallbacks::find(true);
         $this->initialMemory = memory_get_usage();
         $this->link->send(WorkerProtocol::READY, 0, pack('P', $this->initialMemory));
-        while (($frame = $this->items->shift() ?? $this->lifecycle->receive()) !== null) {
+        while (($frame = $this->items->shiftFrame() ?? $this->lifecycle->receive()) !== null) {
             [$type, $id, $payload] = $frame;
             $frame = null; // release a large payload early
             if ($type === WorkerProtocol::TASKS) {
@@ -120,7 +120,7 @@ final class Worker
             }
             $payload = '';
         }
-        $this->lifecycle->markEnded();
+        $this->lifecycle->setEnded();
     }
 
     public function reportExit(): void
@@ -134,10 +134,10 @@ final class Worker
         $head = unpack('Vcode/Vattempt/Cflags', $payload);
         TaskContext::enter(new TaskContext($head['attempt'], $this->lifecycle->cancellation(...), $this->report(...)));
         $this->results->begin($batch);
-        if ($this->mark !== null) {
-            shmop_write($this->mark, pack('VV', 0, $batch), 0);
+        if ($this->sharedMemory !== null) {
+            shmop_write($this->sharedMemory, pack('VV', 0, $batch), 0);
         }
-        $isEager = $this->mark === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0;
+        $isEager = $this->sharedMemory === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0;
         $this->runTasks(
             $head['code'],
             ($head['flags'] & WorkerProtocol::PACKED) !== 0,
@@ -162,42 +162,43 @@ final class Worker
             ? ValuePacking::split($payload, self::TASKS_HEAD_BYTES)
             : ['', ValuePacking::values($payload, self::TASKS_HEAD_BYTES)];
         $payload = '';
-        $mark = $this->mark;
+        $sharedMemory = $this->sharedMemory;
         $indexes = self::encodedIndexes(\count($items));
         $limit = \count($items);
         $task = null;
         $results = $this->results;
         $values = &$results->values; // a reference, so that the results are sent even if a task ends the process
         $plain = $code !== 0 && $kinds === '';
-        $timed = $this->timed && $mark !== null;
+        $timed = $this->timed && $sharedMemory !== null;
         // whether there is work to do after each task
         $checksEach = !$plain || $timed || $maxDelay === 0 || $this->state !== null;
         $loop = $this->loop;
         $lifecycle = $this->lifecycle;
         $cancellation = &$lifecycle->cancellation;
-        $startedAt = $results->flushed;
+        $startedAt = $results->flushedAt;
         $nextCheck = 0;
-        $lifecycle->enter(WorkerLifecycle::TASK);
+        $lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
         for ($i = 0; $i < $limit; ++$i) {
-            if ($mark !== null) {
-                shmop_write($mark, $indexes[$i], 0); // first the mark, then the clock, then the limit, see SharedFlags
+            if ($sharedMemory !== null) {
+                // First the mark, then the clock, then the limit: SharedFlags explains the order.
+                shmop_write($sharedMemory, $indexes[$i], 0);
             }
             $now = hrtime(true);
             if ($now > $nextCheck) {
                 $this->recordDuration($now - $startedAt);
-                if ($now - $results->flushed > $maxDelay && $i > 0) {
+                if ($now - $results->flushedAt > $maxDelay && $i > 0) {
                     $now = $this->flushBefore($i);
                 }
                 if ($loop === null && $i > 0) {
                     $loop = $this->findLoop(); // loading its classes takes a task more time than between two checks
                 }
-                $limit = $this->limit($limit);
+                $limit = $this->readLimit($limit);
                 if ($i >= $limit || ($i > 0 && $this->hasGrown())) {
                     break; // the pool gives the rest to another worker
                 }
                 $nextCheck = $timed ? 0 : $now + SharedFlags::LIMIT_CHECK_NANOSECONDS;
                 if ($timed) {
-                    shmop_write($mark, pack('P', $now), 8);
+                    shmop_write($sharedMemory, pack('P', $now), 8);
                 }
             }
             $startedAt = $now;
@@ -221,22 +222,22 @@ final class Worker
                     $values[] = $value;
                 } else {
                     $checksEach = true;
-                    $lifecycle->state = WorkerLifecycle::BUSY;
+                    $lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
                     $value instanceof \Generator ? $this->items->send($i, $value) : $results->add($value);
-                    $lifecycle->enter(WorkerLifecycle::TASK);
+                    $lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
                 }
             } catch (\Throwable $thrown) {
                 $checksEach = true;
-                $lifecycle->state = WorkerLifecycle::BUSY;
+                $lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
                 $results->fail($thrown);
-                $lifecycle->enter(WorkerLifecycle::TASK);
+                $lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
             }
             if ($loop !== null && $loop->hasLeft()) {
                 $loop->remove();
             }
             if ($checksEach || $cancellation !== null) {
                 if ($timed) {
-                    shmop_write($mark, "\0\0\0\0\0\0\0\0", 8);
+                    shmop_write($sharedMemory, "\0\0\0\0\0\0\0\0", 8);
                 }
                 $lifecycle->endIfCancelled();
                 try {
@@ -246,7 +247,7 @@ final class Worker
                     $late = null;
                 }
                 $this->state?->restore();
-                if (($results->full || $maxDelay === 0) && $i + 1 < $limit) {
+                if (($results->isFull || $maxDelay === 0) && $i + 1 < $limit) {
                     $this->recordDuration(hrtime(true) - $startedAt);
                     $lifecycle->flush(0);
                 }
@@ -255,7 +256,7 @@ final class Worker
         if ($loop === null) {
             $this->findLoop();
         }
-        $lifecycle->state = WorkerLifecycle::BUSY;
+        $lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
         $this->recordDuration(hrtime(true) - $startedAt);
     }
 
@@ -294,25 +295,25 @@ final class Worker
      */
     private function flushBefore(int $index): int
     {
-        if ($this->mark !== null) {
-            shmop_write($this->mark, self::$indexes[$index - 1], 0);
+        if ($this->sharedMemory !== null) {
+            shmop_write($this->sharedMemory, self::$indexes[$index - 1], 0);
         }
         $this->lifecycle->flush(0);
-        if ($this->mark !== null) {
-            shmop_write($this->mark, self::$indexes[$index], 0);
+        if ($this->sharedMemory !== null) {
+            shmop_write($this->sharedMemory, self::$indexes[$index], 0);
         }
 
         return hrtime(true);
     }
 
     /** Returns the index of the first task of the batch that must not start. */
-    private function limit(int $count): int
+    private function readLimit(int $count): int
     {
-        if ($this->mark === null) {
+        if ($this->sharedMemory === null) {
             return $count;
         }
         /** @var array{limit: int, batch: int} $words */
-        $words = unpack('Vlimit/Vbatch', shmop_read($this->mark, 16 + 8 * ($this->results->batch & 1), 8));
+        $words = unpack('Vlimit/Vbatch', shmop_read($this->sharedMemory, 16 + 8 * ($this->results->batch & 1), 8));
 
         return $words['batch'] === $this->results->batch ? min($count, $words['limit']) : $count;
     }

@@ -115,7 +115,7 @@ final class WorkerBoot
     {
         $boot = self::current();
         if ($boot->worker !== null) {
-            $boot->worker->failed($failure);
+            $boot->worker->reportStartFailure($failure);
         } else {
             $boot->link?->send(WorkerProtocol::NOT_READY, 0, serialize(Thrown::of($failure)));
         }
@@ -192,7 +192,7 @@ final class WorkerBoot
         /**
          * @var array{
          *     key: string, timed: bool, maxResult: int, maxGrowth: int|null, restoresState: bool, depth: int,
-         *     siblings: int, mark: int, token: string, id: int, socket: string, files: list<string>,
+         *     siblings: int, sharedMemoryKey: int, token: string, id: int, socket: string, files: list<string>,
          *     initialize: string|null,
          * } $settings
          */
@@ -204,7 +204,7 @@ final class WorkerBoot
         $this->worker = new Worker(
             $link,
             $settings['key'],
-            $settings['mark'],
+            $settings['sharedMemoryKey'],
             $settings['timed'],
             $settings['maxResult'],
             $settings['maxGrowth'],
@@ -212,7 +212,7 @@ final class WorkerBoot
             $isThread,
         );
         $this->worker->attach();
-        $fields = pack('VC', getmypid(), $this->worker->hasMark() ? 1 : 0);
+        $fields = pack('VC', getmypid(), $this->worker->hasSharedMemory() ? 1 : 0);
         $link->greet(WorkerProtocol::HELLO, $settings['id'], $settings['token'], $fields);
     }
 

@@ -17,17 +17,17 @@ use Spindle\Worker\Internal\WorkerProtocol;
  */
 final class WorkerLifecycle
 {
-    public const IDLE = 0;
-    public const BUSY = 1;
-    public const TASK = 2;
+    public const WAITING_FOR_FRAME = 0;
+    public const RUNNING_OWN_CODE = 1;
+    public const RUNNING_TASK = 2;
 
     private const SIGKILL = 9;
     private const SIGTERM = 15;
 
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
 
-    /** Which code is running. BUSY is the worker's own code: a signal waits until {@see enter()}. */
-    public int $state = self::IDLE;
+    /** Which code is running. BUSY is the worker's own code: a signal waits until {@see setState()}. */
+    public int $state = self::WAITING_FOR_FRAME;
 
     /** Cancellation of the running task; null until the task asks for it. */
     public ?DeferredCancellation $cancellation = null;
@@ -35,7 +35,7 @@ final class WorkerLifecycle
     private readonly int $pid;
 
     /** Whether shared memory exists under the key, or is about to. */
-    private bool $hasMark = false;
+    private bool $hasSharedMemory = false;
     private bool $terminating = false;
 
     /** Whether the worker ends after the running task, which has asked for its cancellation. */
@@ -48,13 +48,13 @@ final class WorkerLifecycle
     private ?string $reserve; // @phpstan-ignore property.onlyWritten
 
     /**
-     * @param int  $markKey  key of the shared memory, see {@see SharedFlags}; 0 for none
+     * @param int  $sharedMemoryKey  key of the shared memory, see {@see SharedFlags}; 0 for none
      * @param bool $isThread whether this is a thread: it gets no signals, and its shutdown functions run too late
      */
     public function __construct(
         private readonly PoolLink $link,
         private readonly ResultBuffer $results,
-        private readonly int $markKey,
+        private readonly int $sharedMemoryKey,
         private readonly bool $isThread,
     ) {
         $this->pid = (int) getmypid();
@@ -77,25 +77,26 @@ final class WorkerLifecycle
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
-        $this->hasMark = $this->markKey !== 0; // before the memory exists, because SIGTERM may arrive at any time
-        $mark = SharedFlags::create($this->markKey);
-        $this->hasMark = $mark !== null;
+        // Set before the memory exists, because SIGTERM may arrive at any time.
+        $this->hasSharedMemory = $this->sharedMemoryKey !== 0;
+        $memory = SharedFlags::create($this->sharedMemoryKey);
+        $this->hasSharedMemory = $memory !== null;
 
-        return $mark;
+        return $memory;
     }
 
     /** @return array{int, int, string}|null the next frame; a signal may end the worker during the wait */
     public function receive(): ?array
     {
-        $this->enter(self::IDLE);
+        $this->setState(self::WAITING_FOR_FRAME);
         $frame = $this->link->receive();
-        $this->state = self::BUSY;
+        $this->state = self::RUNNING_OWN_CODE;
 
         return $frame;
     }
 
     /** Leaves the worker's own code, and handles a signal that arrived in it. */
-    public function enter(int $state): void
+    public function setState(int $state): void
     {
         $this->state = $state;
         if ($this->terminating) {
@@ -108,9 +109,9 @@ final class WorkerLifecycle
     {
         $this->killSelfInFork();
         $state = $this->state;
-        $this->state = self::BUSY;
+        $this->state = self::RUNNING_OWN_CODE;
         $this->results->send($flags) || $this->killSelf();
-        $this->enter($state);
+        $this->setState($state);
     }
 
     /** Sends output or a report of the running task. */
@@ -118,9 +119,9 @@ final class WorkerLifecycle
     {
         if (getmypid() === $this->pid) {
             $state = $this->state;
-            $this->state = self::BUSY;
+            $this->state = self::RUNNING_OWN_CODE;
             $this->link->send($type, $this->results->batch, '', $bytes);
-            $this->enter($state);
+            $this->setState($state);
         }
     }
 
@@ -162,7 +163,7 @@ final class WorkerLifecycle
     /** Ends this process without running destructors or shutdown functions of the task, if possible by this signal. */
     public function killSelf(int $signal = self::SIGKILL): never
     {
-        $this->removeMark();
+        $this->removeSharedMemory();
         if (\function_exists('posix_kill') && !($this->isThread && getmypid() === $this->pid)) {
             foreach ([$signal, self::SIGKILL] as $each) { // a task may have blocked the first signal
                 posix_kill((int) getmypid(), $each);
@@ -173,7 +174,7 @@ final class WorkerLifecycle
     }
 
     /** Declares that the worker ends normally, without an exit report. */
-    public function markEnded(): void
+    public function setEnded(): void
     {
         $this->ended = true;
     }
@@ -182,7 +183,7 @@ final class WorkerLifecycle
     public function reportExit(): void
     {
         if ($this->ended) {
-            $this->removeMark();
+            $this->removeSharedMemory();
 
             return;
         }
@@ -191,7 +192,7 @@ final class WorkerLifecycle
 
             return;
         }
-        $this->state = self::BUSY;
+        $this->state = self::RUNNING_OWN_CODE;
         $this->reserve = null;
         $peak = memory_get_peak_usage(true);
         $this->flush(0);
@@ -206,14 +207,14 @@ final class WorkerLifecycle
                     . " in {$error['file']}:{$error['line']}"
                 : '',
         );
-        $this->removeMark();
+        $this->removeSharedMemory();
     }
 
     /** Handles SIGTERM from the pool. A task that asked for its cancellation may continue until it is killed. */
     private function terminate(): void
     {
         $this->killSelfInFork();
-        $this->terminating = $this->state === self::BUSY;
+        $this->terminating = $this->state === self::RUNNING_OWN_CODE;
         if ($this->terminating) {
             return;
         }
@@ -242,10 +243,10 @@ final class WorkerLifecycle
         }, 1);
     }
 
-    private function removeMark(): void
+    private function removeSharedMemory(): void
     {
-        if ($this->hasMark && getmypid() === $this->pid) {
-            SharedFlags::remove($this->markKey);
+        if ($this->hasSharedMemory && getmypid() === $this->pid) {
+            SharedFlags::remove($this->sharedMemoryKey);
         }
     }
 }

@@ -8,10 +8,10 @@ use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\UnserializableException;
 
 /** Sends the items of generator tasks, as far ahead of the reader as the pool allows. */
-final class Items
+final class ItemSender
 {
     /** @var list<array{int, int, string}> other frames that arrived while a generator waited */
-    private array $frames = [];
+    private array $otherFrames = [];
 
     /**
      * Memory with the start time of the task, see {@see \Spindle\Worker\Internal\SharedFlags}; null without a time
@@ -26,9 +26,9 @@ final class Items
     ) {}
 
     /** @return array{int, int, string}|null a frame about something else that arrived while a generator waited */
-    public function shift(): ?array
+    public function shiftFrame(): ?array
     {
-        return array_shift($this->frames);
+        return array_shift($this->otherFrames);
     }
 
     /**
@@ -42,17 +42,17 @@ final class Items
     {
         $elapsed = $this->stopClock();
         $this->lifecycle->flush(0);
-        $this->results->full = true; // send the result of a generator at once, whatever it is
+        $this->results->isFull = true; // send the result of a generator at once, whatever it is
         $this->sendFrame($index, '');
         $unacknowledged = $size = 0;
         $resumeTask = function (int $elapsed): void {
             $this->startClock($elapsed);
-            $this->lifecycle->enter(WorkerLifecycle::TASK);
+            $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
         };
         for ($resumeTask($elapsed); $items->valid(); $resumeTask($elapsed), $items->next()) {
             $elapsed = $this->stopClock();
             $item = [$items->key(), $items->current()];
-            $this->lifecycle->state = WorkerLifecycle::BUSY;
+            $this->lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
             try {
                 $bytes = $this->results->serialize($item, 'The item');
             } catch (UnserializableException $refused) {
@@ -79,7 +79,7 @@ final class Items
                 $size -= $acknowledged[1];
             }
         }
-        $this->lifecycle->state = WorkerLifecycle::BUSY;
+        $this->lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
         $this->results->add($items->getReturn());
     }
 
@@ -123,7 +123,7 @@ final class Items
             $frame[1] !== $this->results->batch
             || ($frame[0] !== WorkerProtocol::ITEMS_READ && $frame[0] !== WorkerProtocol::ITEMS_RELEASED)
         ) {
-            $this->frames[] = $frame;
+            $this->otherFrames[] = $frame;
 
             return [0, 0];
         }

@@ -12,7 +12,7 @@ use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\ResultBudget;
 
 /** The items of a generator task, in the pool's process. When the reader releases them, the task is cancelled. */
-final class Stream
+final class ItemStream
 {
     /**
      * Items of this many bytes or more count in the budget, and the worker sends no other before such an item was used.
@@ -25,30 +25,30 @@ final class Stream
     /** @var \SplQueue<string> */
     private \SplQueue $items;
     private bool $isEnded = false;
-    private readonly int $owner;
+    private readonly int $ownerPid;
 
     /** @var (\Closure(): mixed)|null decodes the result of the generator */
-    private ?\Closure $result = null;
+    private ?\Closure $decodeResult = null;
 
     /** @var (\Closure(): \Throwable)|null decodes the exception that ended the generator */
-    private ?\Closure $failure = null;
+    private ?\Closure $decodeFailure = null;
 
     /** @var Suspension<null>|null reader that waits for an item */
     private ?Suspension $reader = null;
 
     /**
-     * @param \Closure(string): mixed  $decode returns key and value of an item
-     * @param \Closure(int, int): void $onRead  called with the number of items that were read, and their bytes
+     * @param \Closure(string): mixed  $decodeItem returns key and value of an item
+     * @param \Closure(int, int): void $onAcknowledge  called with the number of items that were read, and their bytes
      * @param \Closure(): void         $onRelease   called when the reader needs no more items
      */
     public function __construct(
-        private readonly \Closure $decode,
-        private readonly \Closure $onRead,
+        private readonly \Closure $decodeItem,
+        private readonly \Closure $onAcknowledge,
         private readonly \Closure $onRelease,
         private readonly ?ResultBudget $budget = null,
     ) {
         $this->items = new \SplQueue();
-        $this->owner = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
     }
 
     public function __destruct()
@@ -69,19 +69,19 @@ final class Stream
         $this->wake();
     }
 
-    /** @param \Closure(): mixed $result decodes the result; called in the reader's fiber */
-    public function ended(\Closure $result): void
+    /** @param \Closure(): mixed $decodeResult decodes the result; called in the reader's fiber */
+    public function ended(\Closure $decodeResult): void
     {
         $this->isEnded = true;
-        $this->result = $result;
+        $this->decodeResult = $decodeResult;
         $this->wake();
     }
 
-    /** @param \Closure(): \Throwable $failure decodes the exception; called in the reader's fiber */
-    public function failed(\Closure $failure): void
+    /** @param \Closure(): \Throwable $decodeFailure decodes the exception; called in the reader's fiber */
+    public function failed(\Closure $decodeFailure): void
     {
         $this->isEnded = true;
-        $this->failure = $failure;
+        $this->decodeFailure = $decodeFailure;
         $this->wake();
     }
 
@@ -105,7 +105,7 @@ final class Stream
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 /** @var array{mixed, mixed} $item */
-                $item = ($this->decode)($bytes);
+                $item = ($this->decodeItem)($bytes);
                 [$key, $value] = $item;
                 unset($bytes, $item);
                 OneWayGenerator::refuse(yield $key => $value);
@@ -114,13 +114,13 @@ final class Stream
                     $this->acknowledge($size);
                 }
             }
-            if ($this->failure !== null) {
-                throw ($this->failure)();
+            if ($this->decodeFailure !== null) {
+                throw ($this->decodeFailure)();
             }
             if ($this->isEnded) {
-                return $this->result === null ? null : ($this->result)();
+                return $this->decodeResult === null ? null : ($this->decodeResult)();
             }
-            if ($this->owner !== getmypid()) {
+            if ($this->ownerPid !== getmypid()) {
                 throw PoolClosedException::forked();
             }
             self::$awaited[spl_object_id($this)] = $this;
@@ -136,7 +136,7 @@ final class Stream
     private function acknowledge(int $size): void
     {
         if (!$this->isEnded) {
-            ($this->onRead)(1, $size);
+            ($this->onAcknowledge)(1, $size);
         }
     }
 

@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal\Process;
 use Spindle\Internal\Warnings;
 
 /** State of a worker's process before its first task, which tasks may change. */
-final class State
+final class InitialState
 {
     private readonly string|false $directory;
     private readonly int $umask;

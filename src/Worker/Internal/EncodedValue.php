@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /** A value that was serialized when it was submitted. Later changes to the original do not reach the task. */
-class Encoded
+class EncodedValue
 {
     /** @param int $kind {@see WorkerProtocol::SERIALIZED} or {@see WorkerProtocol::STRING} */
     public function __construct(public readonly string $bytes, public readonly int $kind) {}
