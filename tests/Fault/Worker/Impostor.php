@@ -42,7 +42,7 @@ final class Impostor
             'token' => $token,
             'key' => random_bytes(32),
             'id' => 1,
-            'mark' => 0,
+            'sharedMemoryKey' => 0,
             'files' => [\dirname(__DIR__, 3) . '/vendor/autoload.php'],
             'initialize' => null,
             'depth' => 1,
