@@ -81,26 +81,26 @@ final readonly class Admin implements RequestHandlerInterface
 
     public function handle(ServerRequestInterface $request): Response
     {
-        if (!$this->hosts->allow($request)) { // RFC 9110, 15.5.20
+        if (!$this->hosts->allows($request)) { // RFC 9110, 15.5.20
             return Response::text(
                 'Misdirected Request: this address serves requests for IP addresses,'
                     . " localhost and allowed names (--admin-host)\n",
                 421,
             );
         }
-        $answer = $this->answerTo($request->getUri()->getPath());
-        if ($answer === null) {
+        $pathHandler = $this->handlerFor($request->getUri()->getPath());
+        if ($pathHandler === null) {
             return Response::text("Not Found\n", 404);
         }
         if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
             return Response::text("Method Not Allowed\n", 405, ['Allow' => 'GET, HEAD']);
         }
 
-        return $answer($request);
+        return $pathHandler($request);
     }
 
     /** @return (\Closure(ServerRequestInterface): Response)|null */
-    private function answerTo(string $path): ?\Closure
+    private function handlerFor(string $path): ?\Closure
     {
         return match ($path) {
             '/metrics' => $this->metrics(...),

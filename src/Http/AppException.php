@@ -66,8 +66,8 @@ final class AppException extends \RuntimeException implements SpindleException
     /**
      * @internal
      *
-     * @param string $source    "app.php", or the callable in it that returned the closure
-     * @param string $reason "needs 2 arguments"
+     * @param string $source "app.php", or the callable in it that returned the closure
+     * @param string $reason such as "needs 2 arguments"
      */
     public static function noHandler(string $app, string $source, string $reason): self
     {

@@ -6,7 +6,10 @@ namespace Spindle\Http;
 
 use Spindle\SpindleException;
 
-/** The reason of a request's cancellation: its client closed the connection or was too slow. */
+/**
+ * The reason of a request's cancellation: the client closed the connection or was too slow, the handler exceeded its
+ * deadline, or the server stopped.
+ */
 final class ClientLeftException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

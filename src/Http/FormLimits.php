@@ -15,13 +15,13 @@ final readonly class FormLimits
 
     /**
      * @param int $fields fields of a form, including file inputs that were left empty
-     * @param int $files  files of one upload; each large one needs a descriptor
+     * @param int $files  files of one upload; each large file needs a descriptor
      * @param int $depth  levels of brackets in a name, and of arrays and objects in JSON
      * @param int $text   bytes kept in memory: a form without files, JSON, or the names and values of all fields
      *                    together in a form with files
      * @param int $members total members of those JSON objects in a body that have more than 100 each. Lists and smaller
-     *                     objects are not limited. Keys can be chosen so that PHP compares each one with all before it:
-     *                     10,000 take 0.1 s, and twice as many take four times as long
+     *                     objects are not limited. A client can choose keys whose hashes collide, so that PHP compares
+     *                     each key with all earlier ones: 10,000 such keys take 0.1 s, 20,000 take 0.4 s
      *
      * @throws \ValueError when a number is out of its range
      */

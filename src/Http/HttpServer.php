@@ -30,8 +30,8 @@ use Spindle\Statistics;
  * clients. A handler must not wait between ob_start() and ob_get_clean(). In a process of `spindle serve`, the four
  * functions throw, and each fiber has its own output buffers.
  *
- * Output of a handler goes to standard output. When the reader of standard output is gone, the output is lost, because
- * the server calls ignore_user_abort(true).
+ * Output of a handler goes to standard output. If the reader has closed standard output, the handler's output is lost
+ * and the process continues, because the server calls ignore_user_abort(true).
  */
 final class HttpServer
 {
@@ -49,18 +49,19 @@ final class HttpServer
     /** @var array<string, Acceptor> by address */
     private array $acceptors = [];
 
-    /** @var DeferredFuture<null> complete when the server is to stop */
+    /** @var DeferredFuture<null> completed by the first call that stops the server */
     private readonly DeferredFuture $stopRequested;
 
-    /** @var DeferredFuture<null>|null null before the stop; complete when the last connection has ended */
+    /** @var DeferredFuture<null>|null null before the stop; completed when the last connection has ended */
     private ?DeferredFuture $stopping = null;
 
+    /** Number of requests that were unfinished when the stop timed out. */
     private int $unanswered = 0;
 
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler an {@see Application}
      *     brings its own options and logger
-     * @param HttpServerOptions|null $options replace those of the application
+     * @param HttpServerOptions|null $options replaces those of the application; null for them
      * @param LoggerInterface|null   $logger  gets exceptions of handlers and messages for operators, but no access log
      */
     public function __construct(
@@ -222,7 +223,7 @@ final class HttpServer
     /** @param array<string, resource> $sockets */
     private function accept(array $sockets, bool $shared): void
     {
-        // Otherwise output of a handler ends the process when the reader of standard output is gone.
+        // Otherwise PHP would end the process when a handler prints after the reader has closed standard output.
         ignore_user_abort(true);
         $service = \WeakReference::create($this->service);
         $pid = getmypid(); // a process that a handler forks does not own the connections
@@ -242,7 +243,7 @@ final class HttpServer
     }
 
     /**
-     * Stops while other processes go on serving the same sockets. Connections that were not accepted are left to them.
+     * Stops while other processes continue to serve the same sockets and accept the pending connections.
      * Handlers have as much time as without the stop, even for the last request that arrives.
      *
      * @internal
@@ -277,14 +278,15 @@ final class HttpServer
         ];
     }
 
-    /** @internal Returns whether connections have waited for some time because there is no room for them. */
+    /** @internal Returns whether connections have waited for a second or more because the limit is reached. */
     public function isFull(): bool
     {
         return $this->service->connectionLimits->isFull();
     }
 
     /**
-     * Sets a callback that restores the output buffers of a process which has one buffer around everything.
+     * Sets a callback that closes output buffers which a handler has left open. It is for a process that captures all
+     * output in one buffer.
      *
      * @internal
      *
@@ -327,7 +329,7 @@ final class HttpServer
         }
     }
 
-    /** Checks at runtime what the interface only promises. */
+    /** Returns whether a value is a finite number. PHP does not check the array of the interface's docblock. */
     private static function isNumber(mixed $value): bool
     {
         return \is_int($value) || \is_float($value) && is_finite($value);
@@ -378,7 +380,7 @@ final class HttpServer
         $this->kill();
     }
 
-    /** @return DeferredFuture<null> complete when the last connection has ended */
+    /** @return DeferredFuture<null> completed when the last connection has ended */
     private function beginStop(bool $othersServe): DeferredFuture
     {
         if ($this->stopping !== null) {

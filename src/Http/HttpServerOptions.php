@@ -31,7 +31,7 @@ final readonly class HttpServerOptions
      *                                   count
      * @param int   $minRate             minimum bytes per second of a request body, over $rateWindow; 0 for none
      * @param float $rateWindow          period over which that rate is measured
-     * @param float $writeTimeout        how long a client may receive no byte of its response. The kernel may report
+     * @param float $writeTimeout        how long a client may accept no byte of its response. The kernel may report
      *                                   progress in steps of 64 KB
      * @param int   $maxRequests         requests per connection
      * @param int   $maxConnections      at once; fewer if the event loop or the limit of descriptors allows fewer.
@@ -44,9 +44,10 @@ final readonly class HttpServerOptions
      *                                           proxies ({@see Middleware\TrustedProxies}) are not counted
      * @param int   $maxInFlight         requests handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           while stopping: how long a connection without a request is still kept
-     * @param float $stopTimeout         while stopping: after it, open requests are abandoned with a warning. If a
-     *                                   handler blocks the process, a supervisor kills it one second later. After a
-     *                                   reload, it waits for $handlerTimeout if that is longer
+     * @param float $stopTimeout         while stopping: how long to wait for responses. Unanswered requests then get
+     *                                   503, and a warning is logged. If a handler blocks the process, a supervisor
+     *                                   kills the process one second later. After a reload, the old process waits for
+     *                                   $handlerTimeout if that is longer
      *
      * @throws \ValueError when a number is out of its range
      */

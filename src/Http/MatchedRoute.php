@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Http;
 
 /**
- * Reports to the server which route a request belongs to, so that it can count by route. A router calls
- * `$request->getAttribute(MatchedRoute::class)?->name('/aircraft/{number}')`. There would be too many different paths
- * to count.
+ * Reports the route of a request to the server, which counts requests by route. A router calls
+ * `$request->getAttribute(MatchedRoute::class)?->name('/aircraft/{number}')`. The server does not count by path,
+ * because the number of different paths has no limit.
  */
 final class MatchedRoute
 {

@@ -35,8 +35,8 @@ final class Response implements ResponseInterface
     /** Maximum number of media types for which a template is kept, because clients may influence the types. */
     private const MAX_TEMPLATES = 16;
 
-    /** @var array<string, self> empty responses to be cloned, by type */
-    private static array $empty = [];
+    /** @var array<string, self> empty responses that {@see of()} clones, by media type */
+    private static array $templates = [];
 
     // Setting properties with a default takes half the time of promoted ones.
 
@@ -57,7 +57,7 @@ final class Response implements ResponseInterface
      * @param array<string, string|list<string>>  $headers by name
      * @param string|StreamInterface              $body    a stream is read to its end, from its beginning if it can be
      *     rewound
-     * @param string                              $reason  in place of the standard reason of the status
+     * @param string                              $reason  reason phrase; '' for the standard one of the status
      *
      * @throws \InvalidArgumentException when the status, a header or the reason can't be sent unchanged
      */
@@ -134,11 +134,11 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends chunks as an iterator yields them, at most one chunk ahead of the client. An iterator that suspends does
-     * not block other requests.
+     * Sends chunks as an iterator yields them. At most one chunk is fetched before the client has received the previous
+     * one. An iterator that suspends does not block other requests.
      *
-     * When the client leaves, a generator gets a {@see ClientLeftException} at its `yield`. Its `finally` blocks run
-     * and may suspend. Any other iterator is dropped.
+     * When the client disconnects, a generator gets a {@see ClientLeftException} at its `yield`. Its `finally` blocks
+     * run and may suspend. Any other iterator is dropped.
      *
      * @param iterable<string>                   $chunks
      * @param array<string, string|list<string>> $headers
@@ -165,7 +165,7 @@ final class Response implements ResponseInterface
      *     ETag given here
      *
      * @throws HttpException 404 when the file does not exist, 403 when it can't be read
-     * @throws \RuntimeException when no file can be opened at present
+     * @throws \RuntimeException when too many files are open
      */
     public static function file(
         string $path,
@@ -181,9 +181,9 @@ final class Response implements ResponseInterface
      * this response.
      *
      * A comment is sent first, and whenever no event has come for `$heartbeat` seconds. Comments keep proxies from
-     * closing the connection, and detect clients that have left.
+     * closing the connection, and detect clients that have disconnected.
      *
-     * When the client leaves, a generator gets a {@see ClientLeftException} at its `yield`, so that its `finally`
+     * When the client disconnects, a generator gets a {@see ClientLeftException} at its `yield`, so that its `finally`
      * blocks run. A generator that is waiting continues up to its next `yield`. To end sooner, pass the request's
      * cancellation to the operation that waits. Later exceptions of the generator are not reported. The generator ends
      * the same way when the server stops or is reloaded. The browser then reconnects.
@@ -288,8 +288,8 @@ final class Response implements ResponseInterface
     /** @param array<string, string|list<string>> $headers */
     private static function of(string $type, string|StreamInterface $body, int $status, array $headers): self
     {
-        // Cloning a response takes two thirds of the time of creating one, and its head is prepared.
-        $response = clone (self::$empty[$type] ?? self::empty($type));
+        // Cloning a template takes two thirds of the time of creating a response, and the clone already has its head.
+        $response = clone (self::$templates[$type] ?? self::template($type));
         $response->body = $body;
         if ($status !== 200) {
             self::checkStatus($status, '');
@@ -302,12 +302,12 @@ final class Response implements ResponseInterface
         return $response;
     }
 
-    private static function empty(string $type): self
+    private static function template(string $type): self
     {
         $response = new self(200, ['Content-Type' => $type]);
         $response->plainHead();
-        if (\count(self::$empty) < self::MAX_TEMPLATES) {
-            self::$empty[$type] = $response;
+        if (\count(self::$templates) < self::MAX_TEMPLATES) {
+            self::$templates[$type] = $response;
         }
 
         return $response;

@@ -16,8 +16,8 @@ use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Request;
-use Spindle\Http\Internal\Sapi\SapiEnvironment;
 use Spindle\Http\Internal\Sapi\SapiExchange;
+use Spindle\Http\Internal\Sapi\ServerVariables;
 use Spindle\Http\Internal\Server\OutgoingBody;
 use Spindle\Http\Internal\Server\ResponseWriter;
 use Spindle\Internal\Launcher\Process\Libc;
@@ -37,7 +37,7 @@ use Spindle\Internal\Launcher\Process\Libc;
  */
 final class Sapi
 {
-    /** Seconds for an iterator of events, after its client has left. Then the script ends. */
+    /** How long an iterator of events may continue after its client has disconnected, in seconds. */
     private const EVENTS_END_TIMEOUT = 10.0;
 
     private function __construct() {}
@@ -53,18 +53,18 @@ final class Sapi
     {
         $warning = error_get_last()['message'] ?? '';
         $application = AppLoader::of($app);
-        $environment = new SapiEnvironment($_SERVER);
-        $head = $environment->head();
+        $variables = new ServerVariables($_SERVER);
+        $head = $variables->head();
         $logger = $application->logger instanceof NullLogger ? null : $application->logger;
         $exchange = new SapiExchange(
             $head,
-            $environment->peer(),
-            $environment->time(),
+            $variables->connection(),
+            $variables->requestTime(),
             new FormReader($application->options->forms),
             $warning,
             $logger,
         );
-        // Output of a handler is not part of its response. In the server it goes to the terminal.
+        // Output of a handler is not part of its response. In the server, this output goes to standard output.
         $level = ob_get_level();
         ob_start(static fn(): string => '');
         try {
@@ -99,13 +99,13 @@ final class Sapi
         // Displayed errors would become part of the body.
         ini_set('display_errors', '0');
         header_remove('X-Powered-By');
-        $given = $response instanceof Response ? $response->body() : null;
-        $whole = \is_string($given) ? \strlen($given) : null;
+        $content = $response instanceof Response ? $response->body() : null;
+        $contentLength = \is_string($content) ? \strlen($content) : null;
         $body = $response->getBody();
         $status = $response->getStatusCode();
-        $line = ResponseWriter::statusLine($status, $response->getReasonPhrase());
+        $statusLine = ResponseWriter::statusLine($status, $response->getReasonPhrase());
         // PHP would remove the space before an empty reason, which RFC 9112, 4, requires.
-        str_ends_with($line, ' ') ? http_response_code($status) : header($line, true, $status);
+        str_ends_with($statusLine, ' ') ? http_response_code($status) : header($statusLine, true, $status);
         foreach ($response->getHeaders() as $name => $values) {
             $key = strtolower((string) $name);
             $isUpgrade = $key === 'upgrade' && ResponseWriter::isSent($key, $status);
@@ -115,9 +115,9 @@ final class Sapi
                 }
             }
         }
-        $length = $whole ?? ResponseWriter::length($response, $body);
+        $length = $contentLength ?? ResponseWriter::length($response, $body);
         $hasBody = ResponseWriter::hasBody($status, $head);
-        $line = match (true) {
+        $lengthLine = match (true) {
             $hasBody => $length === null ? '' : "Content-Length: {$length}",
             default => rtrim(ResponseWriter::lengthWithoutBody(
                 $status,
@@ -125,15 +125,15 @@ final class Sapi
                 $length,
             )),
         };
-        if ($line !== '') {
-            header($line);
+        if ($lengthLine !== '') {
+            header($lengthLine);
         }
         try {
             if ($hasBody) {
                 self::sendBody($body, $length, $exchange);
             }
         } catch (\Throwable $failure) {
-            $length === null ? self::breakOff() : null;
+            $length === null ? self::killAtEnd() : null;
             throw $failure;
         } finally {
             $body->close();
@@ -142,10 +142,11 @@ final class Sapi
     }
 
     /**
-     * Breaks off a response of unknown length, so that the client does not take it for complete. PHP-FPM ends each
-     * response properly unless the process is killed. It then starts another process. The exception is logged before.
+     * Kills the process of PHP-FPM at the end of the script, so that the client does not take a response of unknown
+     * length for complete. Without that, PHP-FPM would end the response as usual. PHP logs the exception before.
+     * PHP-FPM then starts another process.
      */
-    private static function breakOff(): void
+    private static function killAtEnd(): void
     {
         if (\PHP_SAPI === 'fpm-fcgi' && \function_exists('posix_kill')) {
             register_shutdown_function(static fn(): bool => posix_kill(posix_getpid(), Libc::SIGKILL));

@@ -51,10 +51,10 @@ final readonly class Supervisor
 
     /**
      * @param string       $app       path of a file, resolved for each process. The file returns a handler, an
-     *                                {@see Application}, a closure without parameters that makes one, or a PSR-11
+     *                                {@see Application}, a closure without parameters that creates one, or a PSR-11
      *                                container that has one
      * @param list<string> $addresses as for {@see HttpServer::listen()}
-     * @param LoggerInterface $logger of this process and the workers; an application with its own logger uses that
+     * @param LoggerInterface $logger of this process, and of its workers if the application has no logger
      */
     public function __construct(
         private string $app,
@@ -106,11 +106,11 @@ final readonly class Supervisor
         $sockets = $this->listen();
         $admin = $this->options->admin === null ? [] : \array_slice($sockets, -1);
         $sockets = array_diff_key($sockets, $admin);
-        $ready = self::describe($processes, array_keys($sockets), array_keys($admin));
+        $readyMessage = self::readyMessage($processes, array_keys($sockets), array_keys($admin));
 
         return $canFork
-            ? $this->supervise($processes, $sockets, $admin, $ready)
-            : $this->serveHere($sockets, $admin, $ready);
+            ? $this->supervise($processes, $sockets, $admin, $readyMessage)
+            : $this->serveHere($sockets, $admin, $readyMessage);
     }
 
     private function checkSingleProcess(int $processes): void
@@ -145,7 +145,7 @@ final readonly class Supervisor
      * @param list<string> $addresses
      * @param list<string> $admin
      */
-    private static function describe(int $processes, array $addresses, array $admin): string
+    private static function readyMessage(int $processes, array $addresses, array $admin): string
     {
         $text = 'Listening on '
             . implode(', ', $addresses)
@@ -160,32 +160,33 @@ final readonly class Supervisor
      * @param array<string, resource> $sockets
      * @param array<string, resource> $admin
      */
-    private function supervise(int $processes, array $sockets, array $admin, string $ready): int
+    private function supervise(int $processes, array $sockets, array $admin, string $readyMessage): int
     {
         $app = str_starts_with($this->app, '/') ? $this->app : self::currentFolder() . "/{$this->app}";
         $release = new Release($app, self::currentFolder());
-        $serve = function (SupervisorLink $link) use ($app, $release): HttpServer {
+        $createServer = function (SupervisorLink $link) use ($app, $release): HttpServer {
             $release->follow();
 
-            return $this->server($app, $link);
+            return $this->createServer($app, $link);
         };
-        $limit = MemoryLimit::of($this->options, $processes);
+        $memoryLimit = MemoryLimit::of($this->options, $processes);
         $roles = array_map(
             static fn(int $number): ProcessRole
-                => new ProcessRole("worker {$number}", $sockets, $serve, memoryLimit: $limit),
+                => new ProcessRole("worker {$number}", $sockets, $createServer, memoryLimit: $memoryLimit),
             range(1, $processes),
         );
         if ($admin !== []) {
             $roles[] = new ProcessRole(
                 'admin',
                 $admin,
-                fn(SupervisorLink $link): HttpServer => $this->adminServer(Admin::from(new ProcessServers($link))),
+                fn(SupervisorLink $link): HttpServer
+                    => $this->createAdminServer(Admin::from(new ProcessServers($link))),
                 false,
             );
         }
         $files = $this->options->watch ? new FileWatch(\dirname($app)) : null;
 
-        return (new ProcessManager($app, $roles, $ready, $this->options, $this->logger, $files))->run();
+        return (new ProcessManager($app, $roles, $readyMessage, $this->options, $this->logger, $files))->run();
     }
 
     /**
@@ -207,39 +208,39 @@ final readonly class Supervisor
      * @param array<string, resource> $sockets
      * @param array<string, resource> $admin
      */
-    private function serveHere(array $sockets, array $admin, string $ready): int
+    private function serveHere(array $sockets, array $admin, string $readyMessage): int
     {
-        $limit = MemoryLimit::of($this->options, 1);
-        $limit === null ? null : ini_set('memory_limit', $limit);
+        $memoryLimit = MemoryLimit::of($this->options, 1);
+        $memoryLimit === null ? null : ini_set('memory_limit', $memoryLimit);
         $output = new StrayOutput($this->logger);
         $output->capture();
         RequestFunctions::define();
-        $server = $this->server($this->app, null);
+        $server = $this->createServer($this->app, null);
         $output->tidy(); // buffers that the application has left open while it was loaded
         $server->tidyOutput($output->tidy(...));
         $server->serve($sockets);
         if ($admin !== []) {
-            $this->adminServer(Admin::of($server))->serve($admin);
+            $this->createAdminServer(Admin::of($server))->serve($admin);
         }
-        $this->logger->info($ready);
+        $this->logger->info($readyMessage);
         EventLoop::run();
         $output->close();
 
         return 0;
     }
 
-    private function server(string $app, ?SupervisorLink $link): HttpServer
+    private function createServer(string $app, ?SupervisorLink $link): HttpServer
     {
         $application = AppLoader::load($app);
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
-            $counted = ProcessLifetime::of(
+            $countedHandler = ProcessLifetime::of(
                 $application->handler,
                 $this->options->maxRequests,
                 $this->options->maxMemory,
                 $link->requestReplacement(...),
             );
             $application = new Application(
-                $counted,
+                $countedHandler,
                 $application->statistics,
                 $application->checks,
                 $application->options,
@@ -250,7 +251,7 @@ final readonly class Supervisor
         return new HttpServer($application, logger: $application->logger instanceof NullLogger ? $this->logger : null);
     }
 
-    private function adminServer(Admin $admin): HttpServer
+    private function createAdminServer(Admin $admin): HttpServer
     {
         $admin = $admin->withLogger($this->logger)->withHosts(
             self::host((string) $this->options->admin),

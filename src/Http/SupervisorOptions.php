@@ -20,13 +20,13 @@ final readonly class SupervisorOptions
      *                                            requests (SNI)
      * @param int|null    $maxRequests  requests after which a process is replaced, or up to a tenth fewer; null for no
      *                                  limit
-     * @param int|null    $maxMemory    bytes in use by PHP from which on a process is replaced; null for no limit
+     * @param int|null    $maxMemory    bytes in use by PHP at which a process is replaced; null for no limit
      * @param float       $startTimeout seconds in which a process has to load the application, at least 0.1
      * @param float       $stallTimeout seconds for which a process's event loop may be blocked before the process is
      *                                  killed, at least 0.1; INF for no limit
      * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for
-     *                                  PHP's setting. If PHP was given none: an equal share of three quarters of the
-     *                                  memory of the machine or the container, but at least 128 MB, and twice
+     *                                  PHP's setting. If PHP has no setting: an equal share of three quarters of the
+     *                                  memory of the machine or the container, but at least 128 MB, and at least twice
      *                                  $maxMemory
      * @param list<string> $adminHosts  host names for the admin address, in addition to its own, IP addresses and
      *                                  localhost; "*" for any: {@see Admin::withHosts()}
@@ -62,7 +62,7 @@ final readonly class SupervisorOptions
                 throw new \ValueError("The option {$name} must be at least 0.1 seconds, not {$seconds}");
             }
         }
-        if ($memoryLimit !== null && !self::isLimit($memoryLimit)) {
+        if ($memoryLimit !== null && !self::isMemoryLimit($memoryLimit)) {
             throw new \ValueError(
                 'The option memoryLimit must be a number of bytes, at least 32M, optionally with K, M or G, or -1,'
                     . " not {$memoryLimit}",
@@ -71,7 +71,7 @@ final readonly class SupervisorOptions
     }
 
     /** Returns whether a memory limit is valid. With less than the minimum, PHP could not load the application. */
-    private static function isLimit(string $limit): bool
+    private static function isMemoryLimit(string $limit): bool
     {
         return $limit === '-1'
             || preg_match('/^[1-9]\d{0,11}[KMG]?$/D', $limit) === 1 && ini_parse_quantity($limit) >= 32 << 20;

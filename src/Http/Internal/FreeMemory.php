@@ -9,9 +9,10 @@ final readonly class FreeMemory
 {
     private const RESERVED_DIVISOR = 8;
 
+    /** Largest share of the usable memory for one request. */
     private const MAX_REQUEST_SHARE = 0.75;
 
-    /** Bytes. */
+    /** Usable memory in bytes. */
     private int $usable;
 
     /** @param int|null $limit bytes; null for the limit of this process */
@@ -21,17 +22,18 @@ final readonly class FreeMemory
         $this->usable = $limit <= 0 ? \PHP_INT_MAX >> 1 : $limit - intdiv($limit, self::RESERVED_DIVISOR);
     }
 
+    /** Returns whether this many further bytes are available at present. */
     public function allows(int $bytes): bool
     {
         if (memory_get_usage(true) <= $this->usable - $bytes) {
             return true;
         }
-        gc_mem_caches(); // freed memory that PHP has kept counts as used otherwise
+        gc_mem_caches(); // otherwise freed memory that PHP has kept counts as used
 
         return memory_get_usage(true) <= $this->usable - $bytes;
     }
 
-    /** Returns whether a request may have this many bytes when there are no other requests. */
+    /** Returns whether a request may use this many bytes when no other request uses memory. */
     public function couldAllow(int $bytes): bool
     {
         return $bytes <= $this->usable * self::MAX_REQUEST_SHARE;

@@ -18,8 +18,8 @@ use Spindle\Internal\LineFile;
 
 /**
  * Logs each response of a handler in Apache's combined format. Quotes, backslashes and all bytes except printable ASCII
- * are written as \xhh. An exception is logged with the status that it will be answered with, unless the client has
- * left. The duration ends at the response, before its body is sent. A body of unknown length is logged as "-".
+ * are written as \xhh. An exception is logged with the status of its response, unless the client has disconnected. The
+ * duration ends when the handler returns, before the body is sent. A body of unknown length is logged as "-".
  *
  * Responses that the server sends without a handler are not logged: for malformed, too large or late requests, and
  * above the limit of concurrent requests. The server's statistics count them by status. A handler that returns after
@@ -112,18 +112,18 @@ final class AccessLog implements MiddlewareInterface
     private function log(ServerRequestInterface $request, AccessLogEntry $entry): void
     {
         try {
-            $why = $this->write($entry);
+            $reason = $this->write($entry);
         } catch (\Throwable $failure) {
-            $why = $failure->getMessage();
+            $reason = $failure->getMessage();
         }
-        if ($why === null) {
+        if ($reason === null) {
             return;
         }
         ++$this->lostLines;
         if ($this->warnings->isNew('')) {
             $exchange = $request->getAttribute(RequestExchange::class);
             $logger = $exchange instanceof RequestExchange ? $exchange->logger() : null;
-            $warning = "Lines of the access log are lost, because it could not be written: {$why}";
+            $warning = "Lines of the access log are lost, because it could not be written: {$reason}";
             $logger === null ? error_log("Spindle: {$warning}") : $logger->warning($warning);
         }
     }
@@ -134,7 +134,7 @@ final class AccessLog implements MiddlewareInterface
         if ($this->log instanceof LineFile) {
             return $this->log->append($entry->combined());
         }
-        // Loggers replace names in braces by values of the context.
+        // Braces are escaped, because loggers replace names in braces with values of the context.
         $this->log->info(strtr($entry->combined(), ['{' => '\x7b', '}' => '\x7d']), $entry->context());
 
         return null;

@@ -6,6 +6,7 @@ namespace Spindle\Http\Middleware;
 
 use Spindle\SpindleException;
 
+/** The file of an access log could not be opened. */
 final class AccessLogException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message, public readonly string $path)

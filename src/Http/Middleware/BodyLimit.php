@@ -12,8 +12,9 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\BodyLimited;
 
 /**
- * Raises or lowers the limit of the request body for later handlers; 413 beyond. A Content-Length is checked before the
- * body is read. Without one, each read is checked, if the body comes from Spindle's own server.
+ * Raises or lowers the limit of the request body for later handlers. A request with a larger body is answered with 413.
+ * A Content-Length is checked before the body is read. Without this header, each read is checked, if the body comes
+ * from Spindle's own server.
  */
 final readonly class BodyLimit implements MiddlewareInterface
 {

@@ -28,10 +28,10 @@ use Spindle\Http\Internal\Middleware\Vary;
  */
 final readonly class Compression implements MiddlewareInterface
 {
-    /** Bytes. A smaller body fits into one packet without compression. */
+    /** Minimum size of a body, in bytes. A smaller body fits into one packet without compression. */
     private const MIN_BODY_BYTES = 1024;
 
-    /** Maximum bytes that are compressed at once. */
+    /** Maximum size of a body that is compressed in one call, in bytes. */
     private const MAX_SINGLE_PASS_BYTES = 65_536;
 
     private const LEVEL = 5;
@@ -41,7 +41,7 @@ final readonly class Compression implements MiddlewareInterface
         . '|application/(?:json|xml|javascript|x-javascript|ecmascript|wasm|x-ndjson'
         . '|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
 
-    /** Fields of a response that is already encoded, is a part, or has a checksum of its bytes. */
+    /** Header fields of a response that is already encoded, is a part of a file, or has a checksum of its body. */
     private const EXCLUDING_FIELDS = [
         'Content-Encoding',
         'Content-Range',
@@ -88,13 +88,13 @@ final readonly class Compression implements MiddlewareInterface
             && !self::wasRead(Body::of($response));
     }
 
-    /** Returns whether a body that can be read once was read before. Compressed, it would look complete. */
+    /** Returns whether a body that can be read only once was already read. Compressed, nothing would look complete. */
     private static function wasRead(string|StreamInterface $body): bool
     {
         return !\is_string($body) && !$body->isSeekable() && $body->eof();
     }
 
-    /** HEAD gets the header fields of GET as well. RFC 9110, 9.3.2. */
+    /** The response to HEAD has the same header fields as the response to GET. RFC 9110, 9.3.2. */
     private static function compressed(ResponseInterface $response, bool $isHead): ResponseInterface
     {
         $body = Body::of($response);

@@ -15,8 +15,8 @@ use Spindle\Http\Response;
  * Lets pages of other origins read responses. Answers preflights with 204 and adds the headers that browsers require.
  * Replaces or removes such headers of a handler.
  *
- * The middleware does not prevent requests. Put it before {@see Errors}. Behind that, responses to exceptions would
- * not have these headers.
+ * The middleware does not prevent requests. Put it before {@see Errors}: in the other order, responses to exceptions
+ * would not have these headers.
  *
  * @see https://fetch.spec.whatwg.org/#http-cors-protocol
  */
@@ -26,9 +26,9 @@ final readonly class Cors implements MiddlewareInterface
     private const TOKEN_PATTERN = '@^[!#$%&\'*+\-.^_`|~0-9A-Za-z]++$@D';
     private const DEFAULT_PORTS = ['http' => 80, 'https' => 443];
 
-    private bool $any;
+    private bool $allowsAnyOrigin;
 
-    /** @var array<string, true> by origin in the form of normalized() */
+    /** @var array<string, true> by origin in the form of {@see normalized()} */
     private array $origins;
 
     /** @var array<string, string> header fields of the response to a preflight, without the origin */
@@ -60,13 +60,13 @@ final readonly class Cors implements MiddlewareInterface
         ?int $maxAge = null,
     ) {
         $origins = (array) $origins;
-        self::check([...$methods, ...$headers, ...$exposedHeaders], $maxAge);
+        self::checkTokens([...$methods, ...$headers, ...$exposedHeaders], $maxAge);
         if ($credentials && \in_array('*', [...$origins, ...$methods, ...$headers, ...$exposedHeaders], true)) {
             throw new \ValueError('With credentials, browsers do not accept "*".'
                 . ' Name the origins, methods and headers');
         }
-        $this->any = \in_array('*', $origins, true);
-        $this->origins = self::table(array_diff($origins, ['*']));
+        $this->allowsAnyOrigin = \in_array('*', $origins, true);
+        $this->origins = self::normalizedOrigins(array_diff($origins, ['*']));
         $this->exposedHeaders = implode(', ', $exposedHeaders);
         $this->preflight = array_filter([
             'Access-Control-Allow-Methods' => implode(', ', $methods),
@@ -103,7 +103,7 @@ final readonly class Cors implements MiddlewareInterface
             $allowed !== null && $this->credentials ? 'true' : '',
         );
 
-        return $this->any ? $response : Vary::by($response, 'Origin');
+        return $this->allowsAnyOrigin ? $response : Vary::by($response, 'Origin');
     }
 
     /**
@@ -111,7 +111,7 @@ final readonly class Cors implements MiddlewareInterface
      *
      * @throws \ValueError
      */
-    private static function check(array $tokens, ?int $maxAge): void
+    private static function checkTokens(array $tokens, ?int $maxAge): void
     {
         foreach ($tokens as $token) {
             if (preg_match(self::TOKEN_PATTERN, $token) !== 1) {
@@ -129,29 +129,29 @@ final readonly class Cors implements MiddlewareInterface
     /**
      * @param array<string> $origins
      *
-     * @return array<string, true>
+     * @return array<string, true> by normalized origin
      *
      * @throws \ValueError
      */
-    private static function table(array $origins): array
+    private static function normalizedOrigins(array $origins): array
     {
-        $table = [];
+        $normalizedOrigins = [];
         foreach ($origins as $origin) {
             $key = self::normalized($origin)
                 ?? throw new \ValueError(
                     'An origin must be a scheme, a host and optionally a port, such as https://app.example, not '
                         . json_encode($origin, \JSON_INVALID_UTF8_SUBSTITUTE),
                 );
-            $table[$key] = true;
+            $normalizedOrigins[$key] = true;
         }
 
-        return $table;
+        return $normalizedOrigins;
     }
 
     /** Returns the allowed origin for the response header; null when the origin is not allowed. */
     private function allowed(string $origin): ?string
     {
-        if ($this->any) {
+        if ($this->allowsAnyOrigin) {
             return '*';
         }
         $key = self::normalized($origin);
@@ -159,7 +159,7 @@ final readonly class Cors implements MiddlewareInterface
         return $key !== null && isset($this->origins[$key]) ? $origin : null;
     }
 
-    /** Returns the origin in lower case, without its scheme's default port; null for "null" and non-origins. */
+    /** Returns the origin in lower case and with its port, 0 if that is unknown; null for "null" and non-origins. */
     private static function normalized(string $origin): ?string
     {
         if (preg_match(self::ORIGIN_PATTERN, strtolower($origin), $part) !== 1) {
@@ -170,6 +170,7 @@ final readonly class Cors implements MiddlewareInterface
         return "{$part[1]}://{$part[2]}:{$port}";
     }
 
+    /** Sets a header; removes it if the value is empty. */
     private static function set(ResponseInterface $response, string $name, string $value): ResponseInterface
     {
         return match (true) {

@@ -15,18 +15,18 @@ use Spindle\Http\Internal\Middleware\ClientDisconnect;
 use Spindle\Http\Internal\Middleware\ErrorPage;
 
 /**
- * Turns exceptions of handlers into responses. A {@see HttpException} gets its own status, message and headers.
- * Anything else gets a 500 without details. Such exceptions are logged, and so is the previous exception of a
- * HttpException with a status of at least 500. The format is JSON (RFC 9457), HTML or plain text, as the client
- * prefers.
+ * Turns exceptions of handlers into responses: JSON (RFC 9457), HTML or plain text, as the client prefers. An
+ * {@see HttpException} determines the status, message and headers of its response. Any other exception is answered with
+ * 500 without details and is logged. The previous exception of an HttpException with a status of 500 or above is logged
+ * as well.
  *
  * Failures go to the given logger, else to the server's logger, else to PHP's error log.
  *
- * Exceptions caused by a client that has left are not errors and are rethrown.
+ * Exceptions that a client caused by disconnecting are not errors. They are rethrown.
  */
 final class Errors implements MiddlewareInterface
 {
-    private bool $traces = false;
+    private bool $showsTraces = false;
 
     /** @param LoggerInterface|null $logger gets failures at error level, with the exception; null for the server's */
     public function __construct(private readonly ?LoggerInterface $logger = null) {}
@@ -35,7 +35,7 @@ final class Errors implements MiddlewareInterface
     public static function showingTraces(?LoggerInterface $logger = null): self
     {
         $errors = new self($logger);
-        $errors->traces = true;
+        $errors->showsTraces = true;
 
         return $errors;
     }
@@ -52,7 +52,7 @@ final class Errors implements MiddlewareInterface
 
             return (new ErrorPage(
                 500,
-                trace: $this->traces ? $failure : null,
+                failure: $this->showsTraces ? $failure : null,
             ))->response($request->getHeaderLine('Accept'));
         }
     }
@@ -82,8 +82,8 @@ final class Errors implements MiddlewareInterface
         if ($logger === null) {
             error_log(
                 'Spindle: ' . json_encode(
-                    "{$request->getMethod()} {$request->getRequestTarget()}: " . ErrorPage::line($failure),
-                    ErrorPage::JSON,
+                    "{$request->getMethod()} {$request->getRequestTarget()}: " . ErrorPage::describe($failure),
+                    ErrorPage::JSON_FLAGS,
                 ),
             );
 

@@ -14,20 +14,20 @@ final class RequestId implements MiddlewareInterface
 {
     private const HEADER = 'X-Request-Id';
 
-    private bool $keeps = false;
+    private bool $keepsIncoming = false;
 
-    /** Keeps an X-Request-Id of 1 to 128 letters, digits, ".", "_", "-". Clients then choose ids in your logs. */
+    /** Keeps an X-Request-Id of 1 to 128 letters, digits, ".", "_", "-". Clients can then choose ids in your logs. */
     public static function keepingIncoming(): self
     {
         $ids = new self();
-        $ids->keeps = true;
+        $ids->keepsIncoming = true;
 
         return $ids;
     }
 
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
-        $id = $this->keeps ? $request->getHeaderLine(self::HEADER) : '';
+        $id = $this->keepsIncoming ? $request->getHeaderLine(self::HEADER) : '';
         if (preg_match('/^[A-Za-z0-9._\-]{1,128}$/D', $id) !== 1) {
             $id = bin2hex(random_bytes(16));
         }

@@ -43,10 +43,10 @@ final readonly class StaticFiles implements MiddlewareInterface
     private array $headers;
 
     /**
-     * @param string      $root   a directory; links in its path are resolved once, here
-     * @param string      $prefix of the paths to serve, as in a URI
+     * @param string      $root   a directory; symbolic links in its path are resolved once, by the constructor
+     * @param string      $prefix of the URI paths under which the files are served
      * @param string|null $index  the file that is served for a directory; null for none
-     * @param int|null    $maxAge seconds for which a client may use a file without asking again; null for no
+     * @param int|null    $maxAge seconds for which a client may reuse a file without another request; null for no
      *                            Cache-Control
      *
      * @throws \ValueError when the root is not a directory, the prefix does not begin with a slash, or $maxAge is
@@ -103,7 +103,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         };
     }
 
-    /** Returns the path on disk, with a final slash if the URI has one; null when no file can have this path. */
+    /** Returns the path on disk, with a final slash if the URI has one; null when no file is served under the URI. */
     private function path(string $uri): ?string
     {
         if ("{$uri}/" === $this->prefix) {
@@ -118,7 +118,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         $names = $slash === '' ? $names : \array_slice($names, 0, -1);
         $checked = $this->prefix === '/' && ($names[0] ?? '') === self::WELL_KNOWN ? \array_slice($names, 1) : $names;
 
-        // preg_grep() does not match invalid UTF-8.
+        // Names in invalid UTF-8 do not match.
         return \count((array) preg_grep(self::NAME_PATTERN, $checked)) === \count($checked)
             ? implode('/', [$this->root, ...$names]) . $slash
             : null;

@@ -16,18 +16,19 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
 
 /**
  * Finds the client behind trusted proxies. The client's address becomes the attribute "client-ip". The scheme, host and
- * port that the client used go into the request's URI and its Host field.
+ * port that the client used go into the request's URI and its Host header.
  *
- * Each proxy appends the address of its own client to a list. The list is read from its end: the first address that is
- * not trusted is the client's. Entries that the client sent itself are further left and are never read, malformed or
- * not. At a hidden ("unknown", "_name") or malformed address, the search ends with the last known address. Scheme and
- * host are taken from the entry at which the search ended.
+ * Each proxy appends the address of its own client to a list. The middleware searches this list from its end: the first
+ * address that is not trusted is the client's. Entries that the client sent itself are further left and are never read.
+ * At a hidden address ("unknown", "_name"), the search ends with the last known address. A malformed entry is not used,
+ * and the search ends before it. Scheme, host and port come from the entry at which the search ended.
  *
- * Forwarding fields that are not trusted are removed from the request. If the sender is not a trusted proxy, these are
- * all of them. Otherwise, these are the fields of the other kind, which the proxy may have passed on unchanged.
+ * Forwarding headers that are not trusted are removed from the request. If the sender is not a trusted proxy, all
+ * forwarding headers are removed. Otherwise, the headers of the other kind are removed, because a proxy may forward
+ * them without a change.
  *
- * A proxy has to set or remove each field of its own kind. Fields such as X_Forwarded_For are always removed. CGI
- * variables and Symfony's headers do not distinguish them from those with hyphens, and proxies do not know them.
+ * A proxy must set or remove each header of its own kind. Headers such as X_Forwarded_For are always removed: proxies
+ * forward them unchanged, but CGI variables and Symfony's headers do not distinguish underscores from hyphens.
  *
  * A server with this middleware does not apply `maxConnectionsPerAddress` to these proxies.
  */
@@ -40,9 +41,9 @@ final readonly class TrustedProxies implements MiddlewareInterface
     /**
      * @param list<string> $proxies such as "10.0.0.1", "10.0.0.0/8", "2001:db8::/32"; "unix" for every client of a Unix
      *                              socket
-     * @param ProxyHeaders $headers    the fields that these proxies set
+     * @param ProxyHeaders $headers the headers that these proxies set
      *
-     * @throws \ValueError when one is neither an address nor a network
+     * @throws \ValueError when a proxy is neither an address, a network nor "unix"
      */
     public function __construct(array $proxies, private ProxyHeaders $headers)
     {
@@ -53,21 +54,26 @@ final readonly class TrustedProxies implements MiddlewareInterface
     {
         $peer = $request->getServerParams()['REMOTE_ADDR'] ?? '';
         $client = Networks::canonical(\is_string($peer) ? $peer : '');
-        $isProxy = $this->trusted->contain($client);
+        $isProxy = $this->trusted->contains($client);
         if ($isProxy) {
             $exchange = $request->getAttribute(RequestExchange::class);
             if ($exchange instanceof RequestExchange) {
                 $exchange->trustPeer();
             }
-            [$client, $hop] = $this->search($client, $request);
+            [$client, $hop] = $this->findClient($client, $request);
             $request = self::withClientUri($request, $hop);
         }
 
-        return $handler->handle($this->withoutUntrustedFields($request, $isProxy)->withAttribute('client-ip', $client));
+        $request = $this->withoutUntrustedHeaders($request, $isProxy);
+
+        return $handler->handle($request->withAttribute('client-ip', $client));
     }
 
-    /** @return array{string, Hop|null} the client's address as far as it is known, and the last trusted entry */
-    private function search(string $known, ServerRequestInterface $request): array
+    /**
+     * @return array{string, Hop|null} the last known address, and the entry at which the search ended; null without
+     *                                 entries
+     */
+    private function findClient(string $known, ServerRequestInterface $request): array
     {
         $last = null;
         $hops = $this->headers === ProxyHeaders::Forwarded
@@ -76,7 +82,7 @@ final readonly class TrustedProxies implements MiddlewareInterface
         foreach ($hops as $hop) {
             $last = $hop;
             $known = $hop->address === null ? $known : Networks::canonical($hop->address);
-            if ($hop->address === null || !$this->trusted->contain($known)) {
+            if ($hop->address === null || !$this->trusted->contains($known)) {
                 break;
             }
         }
@@ -98,7 +104,7 @@ final readonly class TrustedProxies implements MiddlewareInterface
         return $request->withUri($uri)->withRequestTarget($request->getRequestTarget());
     }
 
-    private function withoutUntrustedFields(ServerRequestInterface $request, bool $isProxy): ServerRequestInterface
+    private function withoutUntrustedHeaders(ServerRequestInterface $request, bool $isProxy): ServerRequestInterface
     {
         foreach (ProxyHeaders::cases() as $kind) {
             foreach ($isProxy && $kind === $this->headers ? [] : $kind->names() as $name) {
@@ -106,10 +112,10 @@ final readonly class TrustedProxies implements MiddlewareInterface
             }
         }
 
-        return self::withoutUnderscores($request);
+        return self::withoutUnderscoreVariants($request);
     }
 
-    private static function withoutUnderscores(ServerRequestInterface $request): ServerRequestInterface
+    private static function withoutUnderscoreVariants(ServerRequestInterface $request): ServerRequestInterface
     {
         foreach (array_keys($request->getHeaders()) as $name) {
             $isDisguised = str_contains((string) $name, '_')

@@ -71,7 +71,7 @@ final class Client
             Peer::of(self::CLIENT_ADDRESS, self::SERVER_ADDRESS, false),
         );
         try {
-            return (new TestConversation($pair[1]))->ask($method, $target, $headers, $body);
+            return (new TestConversation($pair[1]))->exchange($method, $target, $headers, $body);
         } finally {
             $connection->close();
         }

@@ -6,14 +6,15 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
+/** The statistics of several processes, and their totals. */
 final readonly class CombinedStatistics
 {
     public Totals $totals;
 
     /**
-     * @param list<HttpServerStatistics> $processes one for each process that has answered, at this moment
-     * @param Totals                     $others    last counts of all other processes: Prometheus takes a total that
-     *                                              falls for a restart
+     * @param list<HttpServerStatistics> $processes one for each process that has answered now
+     * @param Totals                     $others    last known counters of all other processes, because Prometheus would
+     *                                              interpret a total that decreases as a restart
      *                                              (https://prometheus.io/docs/concepts/metric_types/#counter)
      */
     public function __construct(public array $processes, Totals $others = new Totals())
@@ -22,6 +23,7 @@ final readonly class CombinedStatistics
         array_map($this->totals->add(...), $processes);
     }
 
+    /** Returns whether a process is not stopping. */
     public function isReady(): bool
     {
         return \in_array(false, array_column($this->processes, 'stopping'), true);

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Admin;
 
 /**
- * Writes Prometheus' text format 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/.
+ * Writes Prometheus' text format 0.0.4. {@see metric()} begins a metric; the calls of {@see sample()} for it follow.
  *
- * All samples of a metric follow its head.
+ * @see https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 final class Exposition
 {

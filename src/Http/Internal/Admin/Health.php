@@ -8,10 +8,13 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Response;
 
-/** Answers whether this server should get requests. Reasons are only logged, because they may contain addresses. */
+/**
+ * Responds to /healthz: whether this server should get requests. The reasons of failures are only logged, because they
+ * may contain addresses.
+ */
 final class Health
 {
-    /** @var array<string, string> logged reasons of failing checks, by name */
+    /** @var array<string, string> reasons that were logged last, by the name of the failing check */
     private array $failing = [];
 
     public function __construct(private readonly ServerOverview $overview, private readonly LoggerInterface $logger) {}

@@ -12,7 +12,7 @@ use Psr\Http\Message\ServerRequestInterface;
  */
 final readonly class Hosts
 {
-    /** Any name: for an address behind a proxy that controls access. */
+    /** Allows any name, for an address behind a proxy that controls access. */
     public const ANY = '*';
 
     /** @var list<string> in lower case */
@@ -29,10 +29,11 @@ final readonly class Hosts
     }
 
     /**
-     * Returns whether the Host field is an IP address, a name of the loopback interface (RFC 6761, 6.3), one of these
-     * names, or missing. Browsers always send one. Clients of a Unix socket are allowed, because they are not browsers.
+     * Returns whether the Host field is an IP address, a name of the loopback interface (RFC 6761, 6.3), an accepted
+     * name, or missing. Browsers always send this field. All requests over a Unix socket are allowed, because browsers
+     * can't send them.
      */
-    public function allow(ServerRequestInterface $request): bool
+    public function allows(ServerRequestInterface $request): bool
     {
         $host = rtrim(strtolower($request->getUri()->getHost()), '.');
         if ($host === '' || ($request->getServerParams()['REMOTE_ADDR'] ?? '') === 'unix:') {

@@ -10,7 +10,7 @@ use Spindle\Http\HttpServerStatistics;
 
 use function Amp\async;
 
-/** The servers of this process. They share its memory, its event loop and statistics of the same name. */
+/** The servers of this process. They share its memory and its event loop. Statistics of the same name count once. */
 final readonly class LocalServers implements ServerOverview
 {
     /** @param non-empty-list<HttpServer> $servers */
@@ -69,7 +69,7 @@ final readonly class LocalServers implements ServerOverview
         );
     }
 
-    /** @return array<string, string|null> by a check's name: why it failed in at least one server, or null */
+    /** @return array<string, string|null> by the check's name: why it failed in a server; null when it passed in all */
     private function checks(): array
     {
         /** @var non-empty-list<Future<array<string, string|null>>> $running */

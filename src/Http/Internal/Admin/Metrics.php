@@ -6,11 +6,12 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
+/** The statistics of servers in the text format of Prometheus. */
 final class Metrics
 {
     public const TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-    private readonly Exposition $text;
+    private readonly Exposition $exposition;
 
     public static function of(CombinedStatistics $statistics): string
     {
@@ -22,13 +23,13 @@ final class Metrics
         $metrics->processes();
         $metrics->pools();
 
-        return $metrics->text->text();
+        return $metrics->exposition->text();
     }
 
     /** @param list<HttpServerStatistics> $processes */
     private function __construct(private readonly Totals $totals, private readonly array $processes)
     {
-        $this->text = new Exposition();
+        $this->exposition = new Exposition();
     }
 
     private function requests(): void
@@ -39,13 +40,13 @@ final class Metrics
             'Requests that the server refused before it called a handler.',
             $this->totals->refused,
         );
-        $this->one(
+        $this->single(
             'spindle_http_requests_abandoned_total',
             'counter',
             'Requests whose client disconnected before the response.',
             $this->totals->abandoned,
         );
-        $this->one(
+        $this->single(
             'spindle_http_requests_in_flight',
             'gauge',
             'Requests whose handler has not returned.',
@@ -56,51 +57,51 @@ final class Metrics
     private function durations(): void
     {
         $name = 'spindle_http_request_duration_seconds';
-        $this->text->metric($name, 'histogram', 'Time from the head of a request to its response, in seconds.');
+        $this->exposition->metric($name, 'histogram', 'Time from the head of a request to its response, in seconds.');
         $count = 0;
         foreach ($this->totals->durations as $bucket => $answers) {
             $count += $answers;
-            $this->text->sample(
+            $this->exposition->sample(
                 "{$name}_bucket",
                 $count,
                 ['le' => HttpServerStatistics::DURATION_BOUNDS[$bucket] ?? '+Inf'],
             );
         }
         if ($this->totals->durations === []) {
-            $this->text->sample("{$name}_bucket", 0, ['le' => '+Inf']);
+            $this->exposition->sample("{$name}_bucket", 0, ['le' => '+Inf']);
         }
-        $this->text->sample("{$name}_sum", $this->totals->duration);
-        $this->text->sample("{$name}_count", $count);
+        $this->exposition->sample("{$name}_sum", $this->totals->duration);
+        $this->exposition->sample("{$name}_count", $count);
     }
 
     private function connections(): void
     {
-        $this->one('spindle_http_connections', 'gauge', 'Open connections.', $this->totals->connections);
-        $this->one(
+        $this->single('spindle_http_connections', 'gauge', 'Open connections.', $this->totals->connections);
+        $this->single(
             'spindle_http_connections_accepted_total',
             'counter',
             'Accepted connections.',
             $this->totals->accepted,
         );
-        $this->one(
+        $this->single(
             'spindle_http_connections_rejected_total',
             'counter',
             'Connections that were closed at once because their address had too many.',
             $this->totals->rejected,
         );
-        $this->one(
+        $this->single(
             'spindle_http_connections_evicted_total',
             'counter',
             'Connections that were closed to make room for others.',
             $this->totals->evicted,
         );
-        $this->one(
+        $this->single(
             'spindle_http_connections_max',
             'gauge',
             'Maximum number of open connections.',
             $this->totals->maxConnections,
         );
-        $this->one(
+        $this->single(
             'spindle_http_tls_handshakes_failed_total',
             'counter',
             'Failed TLS handshakes.',
@@ -117,20 +118,20 @@ final class Metrics
             'spindle_http_route_errors_total' => 'Responses with a status of 500 or above, by route.',
         ];
         foreach (array_keys($metrics) as $index => $name) {
-            $this->text->metric($name, 'counter', $metrics[$name]);
+            $this->exposition->metric($name, 'counter', $metrics[$name]);
             foreach ($this->totals->routes as $route => $statistics) {
-                $this->text->sample($name, $statistics[$index], ['route' => $route]);
+                $this->exposition->sample($name, $statistics[$index], ['route' => $route]);
             }
         }
     }
 
     private function processes(): void
     {
-        $this->one('spindle_processes', 'gauge', 'Processes that serve requests.', \count($this->processes));
-        $this->one(
+        $this->single('spindle_processes', 'gauge', 'Processes that serve requests.', \count($this->processes));
+        $this->single(
             'spindle_processes_full',
             'gauge',
-            'Processes without room for another connection.',
+            'Processes that can accept no further connection.',
             $this->totals->full,
         );
         $metrics = [
@@ -146,9 +147,9 @@ final class Metrics
             ],
         ];
         foreach ($metrics as $name => [$help, $property]) {
-            $this->text->metric($name, 'gauge', $help);
+            $this->exposition->metric($name, 'gauge', $help);
             foreach (array_column($this->processes, $property, 'pid') as $pid => $value) {
-                $this->text->sample($name, $value, ['pid' => $pid]);
+                $this->exposition->sample($name, $value, ['pid' => $pid]);
             }
         }
     }
@@ -157,19 +158,19 @@ final class Metrics
     {
         $metrics = [];
         foreach ($this->totals->pools as $pool => $statistics) {
-            foreach ($statistics as $figure => $value) {
+            foreach ($statistics as $key => $value) {
                 // https://prometheus.io/docs/concepts/data_model/#metric-names-and-labels
-                $metrics['spindle_pool_' . preg_replace('/[^a-zA-Z0-9_]/', '_', "{$figure}")][$pool] = $value;
+                $metrics['spindle_pool_' . preg_replace('/[^a-zA-Z0-9_]/', '_', "{$key}")][$pool] = $value;
             }
         }
         foreach ($metrics as $name => $values) {
-            $this->text->metric(
+            $this->exposition->metric(
                 $name,
                 str_ends_with($name, '_total') ? 'counter' : 'gauge',
                 'A value of the statistics that are registered under this name.',
             );
             foreach ($values as $pool => $value) {
-                $this->text->sample($name, $value, ['pool' => $pool]);
+                $this->exposition->sample($name, $value, ['pool' => $pool]);
             }
         }
     }
@@ -177,17 +178,17 @@ final class Metrics
     /** @param array<int, int> $counts */
     private function byStatus(string $name, string $help, array $counts): void
     {
-        $this->text->metric($name, 'counter', $help);
+        $this->exposition->metric($name, 'counter', $help);
         ksort($counts);
         foreach ($counts as $status => $count) {
-            $this->text->sample($name, $count, ['status' => $status]);
+            $this->exposition->sample($name, $count, ['status' => $status]);
         }
     }
 
     /** @param 'counter'|'gauge' $type */
-    private function one(string $name, string $type, string $help, int|float $value): void
+    private function single(string $name, string $type, string $help, int|float $value): void
     {
-        $this->text->metric($name, $type, $help);
-        $this->text->sample($name, $value);
+        $this->exposition->metric($name, $type, $help);
+        $this->exposition->sample($name, $value);
     }
 }

@@ -9,8 +9,8 @@ final readonly class Readiness
 {
     /**
      * @param string                     $problem why no process accepts requests; '' when one does
-     * @param array<string, string|null> $checks  by name: why it failed in at least one process that accepts requests,
-     *                                            or null
+     * @param array<string, string|null> $checks  by name: why the check failed in a process that accepts requests; null
+     *                                            when it passed in all
      */
     private function __construct(public string $problem, public array $checks) {}
 
@@ -30,12 +30,13 @@ final readonly class Readiness
         return new self('draining', []);
     }
 
-    /** No process has room for another connection, or can close one for it. */
+    /** All processes have reached their limit of connections and have no idle connection that they can close. */
     public static function full(): self
     {
         return new self('full', []);
     }
 
+    /** The supervisor or every process fails to answer in time. */
     public static function stuck(): self
     {
         return new self('stuck', []);

@@ -11,10 +11,9 @@ use Spindle\Http\ServerSentEvent;
 
 use function Amp\delay;
 
-/** Data of the status page as JSON, once a second. The page computes rates itself. */
+/** The data of the status page as JSON, once a second. The page computes rates from two snapshots. */
 final readonly class Snapshots
 {
-    /** Seconds. */
     private const INTERVAL_SECONDS = 1;
 
     public function __construct(private ServerOverview $overview) {}
@@ -22,7 +21,7 @@ final readonly class Snapshots
     /**
      * Yields snapshots until the servers stop, so that an open page does not delay the stop.
      *
-     * @param Cancellation|null $cancellation of the client
+     * @param Cancellation|null $cancellation of the request
      *
      * @return \Generator<int, ServerSentEvent>
      */
@@ -31,11 +30,11 @@ final readonly class Snapshots
         do {
             $statistics = $this->overview->statistics();
             yield new ServerSentEvent(self::snapshot($statistics), retry: self::INTERVAL_SECONDS * 1000);
-        } while ($statistics->isReady() && self::wait($cancellation));
+        } while ($statistics->isReady() && self::waitForInterval($cancellation));
     }
 
     /** @return bool whether the client is still connected */
-    private static function wait(?Cancellation $cancellation): bool
+    private static function waitForInterval(?Cancellation $cancellation): bool
     {
         try {
             delay(self::INTERVAL_SECONDS, cancellation: $cancellation);

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\Response;
 
-/** The status page: one HTML document with its style and scripts. Its Content-Security-Policy allows nothing else. */
+/** The status page: one HTML document with its style and scripts. Its Content-Security-Policy allows no others. */
 final readonly class StatusPage
 {
     private string $html;

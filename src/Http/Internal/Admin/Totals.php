@@ -6,7 +6,10 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
-/** Sums of several servers' {@see HttpServerStatistics}. */
+/**
+ * Sums of several servers' {@see HttpServerStatistics}. The status page gets these properties, by their names, as JSON:
+ * {@see Snapshots}.
+ */
 final class Totals
 {
     public int $inFlight = 0;
@@ -16,6 +19,7 @@ final class Totals
     public int $evicted = 0;
     public int $maxConnections = 0;
 
+    /** Number of servers that are full. */
     public int $full = 0;
 
     public int $handshakesFailed = 0;
@@ -39,7 +43,7 @@ final class Totals
     /** @var array<string, array<string, int|float>> by name */
     public array $pools = [];
 
-    /** @param int $maxRoutes routes that are counted separately: the first ones, even with a count of 0 */
+    /** @param int $maxRoutes number of routes that are counted separately: the first ones, even without a request */
     public function __construct(private readonly int $maxRoutes = \PHP_INT_MAX) {}
 
     public function add(HttpServerStatistics $server): void
@@ -52,7 +56,7 @@ final class Totals
         $this->addPools($server, false);
     }
 
-    /** Adds counters, but no current state. For servers that have ended, too. */
+    /** Adds only the counters of a server, because a server that has ended has no current state. */
     public function addCounts(HttpServerStatistics $server): void
     {
         $this->accepted += $server->accepted;
@@ -73,7 +77,7 @@ final class Totals
         $this->addPools($server, true);
     }
 
-    /** Reserves places for the routes of a server among those that are counted separately. */
+    /** Adds the routes of a server to those that are counted separately, up to the maximum, without their counts. */
     public function reserveRoutes(HttpServerStatistics $server): void
     {
         foreach ($server->routes as $name => $_) {
@@ -83,12 +87,12 @@ final class Totals
         }
     }
 
-    /** @param bool $growing whether to add counters, or all other values */
-    private function addPools(HttpServerStatistics $server, bool $growing): void
+    /** @param bool $counters whether to add only counters, whose names end with _total, or only other values */
+    private function addPools(HttpServerStatistics $server, bool $counters): void
     {
         foreach ($server->pools as $pool => $values) {
             foreach ($values as $name => $value) {
-                if (str_ends_with("{$name}", '_total') === $growing) {
+                if (str_ends_with("{$name}", '_total') === $counters) {
                     $this->pools[$pool][$name] = ($this->pools[$pool][$name] ?? 0) + $value;
                 }
             }

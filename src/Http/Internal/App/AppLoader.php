@@ -17,6 +17,8 @@ final class AppLoader
     private function __construct() {}
 
     /**
+     * Returns the application itself, one for the handler, or the one that a file returns.
+     *
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app
      *     a string is the path of a file
      *
@@ -31,7 +33,11 @@ final class AppLoader
         };
     }
 
-    /** @throws AppException */
+    /**
+     * Loads the application that a file returns.
+     *
+     * @throws AppException when the file can't be loaded or returns no application
+     */
     public static function load(string $file): Application
     {
         $path = realpath($file);
@@ -39,12 +45,14 @@ final class AppLoader
             throw AppException::missing($file);
         }
 
-        return self::resolve($file, $file, self::attempt($file, static fn(): mixed => require $path), true);
+        return self::resolve($file, $file, self::call($file, static fn(): mixed => require $path), true);
     }
 
     /**
-     * @param bool $mayBeFactory whether a closure without parameters may be a factory; it is called to find out whether
-     *                           it is a handler
+     * Converts a value that a file, a container or a factory returned to an application. A closure without parameters
+     * is called: it is a handler if it returns a response, and otherwise a factory.
+     *
+     * @param bool $mayBeFactory whether a closure without parameters may be a factory
      *
      * @throws AppException
      */
@@ -58,9 +66,9 @@ final class AppLoader
         }
         if (
             $value instanceof ContainerInterface
-            && self::attempt($file, static fn(): bool => $value->has(RequestHandlerInterface::class)) === true
+            && self::call($file, static fn(): bool => $value->has(RequestHandlerInterface::class)) === true
         ) {
-            $entry = self::attempt($file, static fn(): mixed => $value->get(RequestHandlerInterface::class));
+            $entry = self::call($file, static fn(): mixed => $value->get(RequestHandlerInterface::class));
 
             return self::resolve($file, "The container in {$file}", $entry, false);
         }
@@ -68,10 +76,10 @@ final class AppLoader
             throw AppException::returned($file, $source, $value);
         }
         if ((new \ReflectionFunction($value))->getNumberOfParameters() > 0) {
-            return new Application(self::handler($file, $source, $value));
+            return new Application(self::checkedHandler($file, $source, $value));
         }
 
-        $result = self::attempt($file, $value);
+        $result = self::call($file, $value);
         if ($result instanceof ResponseInterface) {
             /** @var \Closure(): ResponseInterface $value */
             return new Application($value); // a handler that does not use the request
@@ -85,9 +93,9 @@ final class AppLoader
     /**
      * @return \Closure(ServerRequestInterface): ResponseInterface
      *
-     * @throws AppException when it can't be called with only a request
+     * @throws AppException when the closure can't be called with only a request
      */
-    private static function handler(string $file, string $source, \Closure $closure): \Closure
+    private static function checkedHandler(string $file, string $source, \Closure $closure): \Closure
     {
         $signature = new HandlerSignature($closure);
         if ($signature->problem !== null) {
@@ -99,14 +107,14 @@ final class AppLoader
     }
 
     /**
-     * @param \Closure(): mixed $call
+     * @param \Closure(): mixed $code of the application
      *
      * @throws AppException
      */
-    private static function attempt(string $file, \Closure $call): mixed
+    private static function call(string $file, \Closure $code): mixed
     {
         try {
-            return $call();
+            return $code();
         } catch (\ParseError $error) {
             throw AppException::malformed($file, $error);
         } catch (\Throwable $failure) {

@@ -10,7 +10,7 @@ use Spindle\Http\Internal\Message\Request;
 /** Checks whether a closure can be called with only a request. */
 final readonly class HandlerSignature
 {
-    /** Why it can't: "needs 2 arguments"; null when it can. */
+    /** Why the closure can't be called, such as "needs 2 arguments"; null when it can. */
     public ?string $problem;
 
     public function __construct(\Closure $closure)
@@ -42,7 +42,7 @@ final readonly class HandlerSignature
         };
     }
 
-    /** Returns whether a class may be that of a request. Middleware may pass on requests of other libraries. */
+    /** Returns whether a request may be an instance of a class. Middleware may pass on requests of other libraries. */
     private static function mayBeRequest(string $class): bool
     {
         return is_a(Request::class, $class, true)

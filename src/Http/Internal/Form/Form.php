@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
+/** The fields and files of a parsed body. */
 final readonly class Form
 {
     /**
-     * @param array<mixed>|null $fields by name, nested according to their names; null when the body has no supported
-     *                                  type
+     * @param array<mixed>|null $fields nested according to their names; null when nothing was parsed
      * @param array<mixed>      $files  in the same structure, each an {@see UploadedFile}
      */
     public function __construct(

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Http\FormLimits;
 use Spindle\Http\HttpException;
 
-/** Collects the parts of a form: fields in memory, files in spools. */
+/** Collects the parts of a form: fields in memory, and each file in a {@see Spool}. */
 final class FormCollector implements MultipartSink
 {
     private readonly NameTree $fields;
@@ -15,6 +15,7 @@ final class FormCollector implements MultipartSink
     private Part $part;
     private string $value = '';
 
+    /** The file of the current part; null for a field, and when no file was chosen. */
     private ?Spool $spool = null;
 
     /** @var list<Spool> */
@@ -26,7 +27,7 @@ final class FormCollector implements MultipartSink
 
     /**
      * @param string         $directory for temporary files
-     * @param DiskFiles|null $diskFiles      counts files on disk
+     * @param DiskFiles|null $diskFiles counts files on disk
      */
     public function __construct(
         private readonly FormLimits $limits,
@@ -46,12 +47,12 @@ final class FormCollector implements MultipartSink
         $this->spool = null;
         $this->countText(\strlen($part->name));
         if ($part->filename === null || $part->filename === '') {
-            $this->count('fields', ++$this->fieldCount, $this->limits->fields);
+            $this->checkCount('fields', ++$this->fieldCount, $this->limits->fields);
 
             return;
         }
-        $this->count('files', ++$this->fileCount, $this->limits->files);
-        // PHP drops such a file and all later ones. The name of a field would be repaired.
+        $this->checkCount('files', ++$this->fileCount, $this->limits->files);
+        // PHP would drop such a file and all later ones. In a field's name, PHP replaces brackets that do not match.
         if (preg_match('/^[^[\]]*+(?:\[[^[\]]*+\])*+$/D', $part->name) !== 1) {
             throw Refusal::malformed('The name of a file has brackets that do not match');
         }
@@ -100,7 +101,7 @@ final class FormCollector implements MultipartSink
     }
 
     /** @throws HttpException */
-    private function count(string $what, int $count, int $limit): void
+    private function checkCount(string $what, int $count, int $limit): void
     {
         if ($count > $limit) {
             throw Refusal::tooMuch("The form has more than {$limit} {$what}");

@@ -21,10 +21,10 @@ final readonly class FormReader
 {
     private const READ_BYTES = 65_536;
 
-    /** Maximum bytes of a body that can be read again although it is never parsed. */
+    /** Maximum size of a body that can be read again although it is not parsed, in bytes. */
     private const MAX_KEPT_BYTES = 65_536;
 
-    /** Maximum bytes of JSON that needs little memory whatever it contains. */
+    /** Maximum size of JSON whose need of memory is not checked, in bytes. */
     private const MAX_SMALL_JSON_BYTES = 16_384;
 
     private const URLENCODED = 'application/x-www-form-urlencoded';
@@ -59,9 +59,9 @@ final readonly class FormReader
     {
         $type = self::type($contentType);
         $parse = match (true) {
-            $type === self::URLENCODED => $this->urlencoded(...),
-            $type === self::MULTIPART => fn(StreamInterface $body): Form => $this->multipart($contentType, $body),
-            self::isJson($type) => $this->json(...),
+            $type === self::URLENCODED => $this->parseUrlencoded(...),
+            $type === self::MULTIPART => fn(StreamInterface $body): Form => $this->parseMultipart($contentType, $body),
+            self::isJson($type) => $this->parseJson(...),
             default => null,
         };
         if ($parse === null) {
@@ -75,7 +75,7 @@ final readonly class FormReader
         return $parse($body);
     }
 
-    /** Returns up to how many bytes a body with this Content-Type can be read again; 0 for never. */
+    /** Returns the maximum size in bytes of a body with this Content-Type that can be read again; 0 for none. */
     public function maxKeptBytes(string $contentType): int
     {
         $type = self::type($contentType);
@@ -112,9 +112,9 @@ final readonly class FormReader
     }
 
     /** @throws HttpException */
-    private function urlencoded(StreamInterface $body): Form
+    private function parseUrlencoded(StreamInterface $body): Form
     {
-        $text = rtrim($this->text($body), '&');
+        $text = rtrim($this->readText($body), '&');
         if ($text !== '' && substr_count($text, '&') >= $this->limits->fields) {
             throw Refusal::tooMuch("The form has more than {$this->limits->fields} fields");
         }
@@ -128,7 +128,7 @@ final readonly class FormReader
     }
 
     /** @throws HttpException */
-    private function multipart(string $contentType, StreamInterface $body): Form
+    private function parseMultipart(string $contentType, StreamInterface $body): Form
     {
         if ($body->tell() > 0) {
             self::rewind($body);
@@ -153,14 +153,14 @@ final readonly class FormReader
      *
      * @throws HttpException
      */
-    private function json(StreamInterface $body): Form
+    private function parseJson(StreamInterface $body): Form
     {
-        $text = $this->text($body);
+        $text = $this->readText($body);
         if ($text === '') {
             return new Form(null);
         }
         $members = $this->limits->members;
-        if (JsonMembers::exceed($text, $members)) {
+        if (JsonMembers::exceeds($text, $members)) {
             throw Refusal::tooMuch(
                 "The JSON has more than {$members} members in objects of more than "
                     . JsonMembers::MAX_UNCOUNTED_MEMBERS
@@ -168,7 +168,7 @@ final readonly class FormReader
             );
         }
         if (\strlen($text) > self::MAX_SMALL_JSON_BYTES) {
-            $this->checkMemory(JsonMembers::memory($text));
+            $this->checkMemory(JsonMembers::maxMemoryBytes($text));
         }
         try {
             // json_decode() counts a scalar as a level
@@ -194,7 +194,7 @@ final readonly class FormReader
     }
 
     /** @throws HttpException */
-    private function text(StreamInterface $body): string
+    private function readText(StreamInterface $body): string
     {
         $limit = $this->limits->text;
         $position = $body->tell();
@@ -231,8 +231,8 @@ final readonly class FormReader
         $body->rewind();
     }
 
-    private static function tooLate(string $why): \LogicException
+    private static function tooLate(string $reason): \LogicException
     {
-        return new \LogicException("{$why}: call getParsedBody() or getUploadedFiles() before getBody()");
+        return new \LogicException("{$reason}: call getParsedBody() or getUploadedFiles() before getBody()");
     }
 }

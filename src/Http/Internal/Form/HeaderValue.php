@@ -10,14 +10,14 @@ use Spindle\Http\Internal\Message\HeadReader;
  * The value of Content-Type or Content-Disposition with its parameters.
  *
  * In quotes, a backslash escapes only a quote or a backslash, as in browsers and PHP, because clients send other
- * backslashes unescaped. "%22" is not decoded: browsers encode a quote that way, but not a percent sign. A backslash
- * before the last quote is refused, because parsers differ in whether that quote is the last.
+ * backslashes unescaped. "%22" is not decoded: browsers encode a quote that way, but they do not encode a percent sign.
+ * A value with a backslash before the last quote is refused, because some parsers take that quote for an escaped one.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.6
  */
 final readonly class HeaderValue
 {
-    /** Clients send at most three. Without a limit, chosen names could make PHP compare each one with all before it. */
+    /** Clients send at most three parameters. A client could choose names whose hashes collide. */
     private const MAX_PARAMETERS = 20;
 
     private const PARAMETER_PATTERN = '@\G[ \t]*+;[ \t]*+('
@@ -27,7 +27,7 @@ final readonly class HeaderValue
     /** @param array<string, string> $parameters by name in lower case */
     private function __construct(public string $value, public array $parameters) {}
 
-    /** @return self|null null when it is malformed, or has a parameter twice, or too many */
+    /** @return self|null null when the value is malformed, has a parameter twice, or has too many parameters */
     public static function parse(string $line): ?self
     {
         if (preg_match('@^' . HeadReader::TOKEN . '(?:/' . HeadReader::TOKEN . ')?+@', $line, $match) !== 1) {

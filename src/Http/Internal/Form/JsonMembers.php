@@ -5,23 +5,23 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Form;
 
 /**
- * Counts the members of the objects in a JSON text without decoding it, and the memory that PHP needs for them.
+ * Counts the members of the objects in a JSON text without decoding it, and estimates the memory that decoding needs.
  *
- * PHP's hash tables use no secret, so a client can choose keys that all collide. Decoding an object with N such members
- * needs N² / 2 comparisons.
+ * PHP's hash function has no secret key, so a client can choose members whose hashes all collide. Decoding an object
+ * with N such members needs N² / 2 comparisons.
  */
 final class JsonMembers
 {
     /** Number of members up to which an object is cheap, whatever its keys are. */
     public const MAX_UNCOUNTED_MEMBERS = 100;
 
-    /** Everything except braces and colons, in one match. A string without an end extends to the end of the text. */
+    /** Matches everything except braces and colons. A string without an end extends to the end of the text. */
     private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
 
     /** Depth at which counting stops. No text is decoded to that depth. */
     private const MAX_DEPTH = 10_001;
 
-    /** Bytes for an array with string keys, for a list, for a further member of each, and for a string. */
+    /** Bytes of memory for an array with string keys, a list, a member of the array, an item of the list, a string. */
     private const OBJECT_BYTES = 376;
     private const LIST_BYTES = 216;
     private const MEMBER_BYTES = 72;
@@ -30,8 +30,8 @@ final class JsonMembers
 
     private function __construct() {}
 
-    /** Returns an upper bound of the decoded text's bytes. Brackets, commas or colons in strings raise it. */
-    public static function memory(string $json): int
+    /** Returns an upper bound of the memory for the decoded text. Brackets, commas and colons in strings raise it. */
+    public static function maxMemoryBytes(string $json): int
     {
         return self::OBJECT_BYTES * (substr_count(
             $json,
@@ -46,36 +46,36 @@ final class JsonMembers
      * total. The result for invalid JSON is arbitrary. The count takes a few milliseconds per megabyte, and ends when
      * the limit is exceeded.
      */
-    public static function exceed(string $json, int $limit): bool
+    public static function exceeds(string $json, int $limit): bool
     {
         if (substr_count($json, ':') <= $limit) {
             return false;
         }
         $structure = preg_replace(self::NON_STRUCTURE_PATTERN, '', $json);
         if ($structure === null) {
-            return true; // PCRE has reached one of its own limits
+            return true; // PCRE has reached a limit of its own
         }
-        // most objects of some texts, which need no count
+        // Objects with at most one member need no count. Some texts have hardly any others.
         $structure = str_replace(['{}', '{:}'], '', $structure);
         $length = \strlen($structure);
-        $members = $counted = 0;
-        $around = [];
+        $members = $total = 0;
+        $outerCounts = [];
         for ($at = 0; $at < $length; ++$at) {
             if ($structure[$at] === ':') {
                 if (++$members > self::MAX_UNCOUNTED_MEMBERS) {
-                    $counted += $members === self::MAX_UNCOUNTED_MEMBERS + 1 ? $members : 1;
-                    if ($counted > $limit) {
+                    $total += $members === self::MAX_UNCOUNTED_MEMBERS + 1 ? $members : 1;
+                    if ($total > $limit) {
                         return true;
                     }
                 }
             } elseif ($structure[$at] === '{') {
-                $around[] = $members;
+                $outerCounts[] = $members;
                 $members = 0;
-                if (\count($around) > self::MAX_DEPTH) {
+                if (\count($outerCounts) > self::MAX_DEPTH) {
                     return false;
                 }
             } else {
-                $members = array_pop($around) ?? 0;
+                $members = array_pop($outerCounts) ?? 0;
             }
         }
 

@@ -7,20 +7,20 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Http\HttpException;
 
 /**
- * Parses a body of multipart/form-data: bytes in, parts out to a sink. It uses no stream, no event loop and no clock.
+ * Parses a body of multipart/form-data, and passes the parts to a sink. The parser uses no stream, event loop or clock.
  *
- * The result does not depend on how the bytes are split, except for the pieces of data. The parser buffers at most a
- * boundary or the header of a part. An exception ends the parsing.
+ * Only the sizes of the pieces of data depend on how the body is split into calls of {@see push()}. The parser buffers
+ * at most a boundary or the header of a part. After an exception, the parser must not be used.
  *
- * Bodies that two parsers might split differently are refused: a boundary behind a bare LF, one followed by something
- * else, or one behind the last.
+ * Bodies that another parser might split differently are refused: those with a boundary after a bare LF, with other
+ * text in the line of a boundary, or with a boundary after the last one.
  *
  * @see https://www.rfc-editor.org/rfc/rfc7578
  * @see https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1
  */
 final class MultipartParser
 {
-    /** Maximum bytes before the first and behind the last boundary, which are ignored. */
+    /** Maximum total bytes before the first and after the last boundary. The parser ignores them. */
     private const MAX_IGNORED_BYTES = 16_384;
 
     private const BOUNDARY_END_PATTERN = '/^(?:--|[ \t]{0,64}+\r\n)/';
@@ -29,17 +29,19 @@ final class MultipartParser
 
     private readonly string $boundary;
 
-    /** A boundary follows a line end; the first boundary has none before it. */
+    /** Unparsed bytes. Begins with a line end, because the body may begin with a boundary, which follows a line end. */
     private string $buffer = "\r\n";
 
     /** Read offset into the buffer. */
     private int $offset = 0;
 
-    /** Bytes from there that are not data, but may be the line end before a boundary. */
+    /** Number of bytes from the offset that are not data. They may be the line end before a boundary. */
     private int $skip = 2;
 
     private MultipartState $state = MultipartState::Preamble;
     private PartHeadReader $head;
+
+    /** Number of ignored bytes before the first and after the last boundary. */
     private int $ignored = 0;
 
     /** @throws HttpException when the boundary is invalid */
@@ -58,12 +60,12 @@ final class MultipartParser
         $this->buffer = substr($this->buffer, $this->offset) . $bytes;
         $this->offset = 0;
         do {
-            $more = match ($this->state) {
-                MultipartState::Boundary => $this->afterBoundary(),
-                MultipartState::Head => $this->headLine(),
-                default => $this->upToBoundary(),
+            $hasAdvanced = match ($this->state) {
+                MultipartState::Boundary => $this->readBoundaryEnd(),
+                MultipartState::Head => $this->readHeadLine(),
+                default => $this->readUpToBoundary(),
             };
-        } while ($more);
+        } while ($hasAdvanced);
     }
 
     /** @throws HttpException when the body is incomplete */
@@ -74,8 +76,12 @@ final class MultipartParser
         }
     }
 
-    /** @throws HttpException */
-    private function upToBoundary(): bool
+    /**
+     * @return bool whether the boundary was found; false when more bytes are needed
+     *
+     * @throws HttpException
+     */
+    private function readUpToBoundary(): bool
     {
         $at = strpos($this->buffer, $this->boundary, $this->offset);
         $end = $at === false ? \strlen($this->buffer) - \strlen($this->boundary) : $at - 1;
@@ -98,7 +104,11 @@ final class MultipartParser
         return true;
     }
 
-    /** @throws HttpException */
+    /**
+     * Passes data to the sink, and counts bytes that are ignored.
+     *
+     * @throws HttpException
+     */
     private function consume(int $length): void
     {
         $skipped = min($this->skip, $length);
@@ -120,7 +130,7 @@ final class MultipartParser
     }
 
     /** @throws HttpException */
-    private function afterBoundary(): bool
+    private function readBoundaryEnd(): bool
     {
         $bytes = substr($this->buffer, $this->offset, 80);
         if (preg_match(self::BOUNDARY_END_PATTERN, $bytes, $match) !== 1) {
@@ -129,7 +139,7 @@ final class MultipartParser
                 : throw Refusal::malformed('The line of a boundary has more than the boundary');
         }
         if ($match[0] === '--') {
-            $this->content(MultipartState::Epilogue);
+            $this->enter(MultipartState::Epilogue);
         } else {
             $this->offset += \strlen($match[0]);
             $this->head = new PartHeadReader();
@@ -140,15 +150,15 @@ final class MultipartParser
     }
 
     /** @throws HttpException */
-    private function headLine(): bool
+    private function readHeadLine(): bool
     {
         $end = strpos($this->buffer, "\n", $this->offset);
         if ($end === false) {
-            $this->head->expect(\strlen($this->buffer) - $this->offset);
+            $this->head->checkSize(\strlen($this->buffer) - $this->offset);
 
             return false;
         }
-        $part = $this->head->line(substr($this->buffer, $this->offset, $end + 1 - $this->offset));
+        $part = $this->head->addLine(substr($this->buffer, $this->offset, $end + 1 - $this->offset));
         if ($part === null) {
             $this->offset = $end + 1;
 
@@ -157,13 +167,13 @@ final class MultipartParser
         // The empty line may also be the line end before the next boundary, for a part without data.
         $this->offset = $end - 1;
         $this->sink->begin($part);
-        $this->content(MultipartState::Data);
+        $this->enter(MultipartState::Data);
 
         return true;
     }
 
-    /** Enters a state. The next two bytes are not data. */
-    private function content(MultipartState $state): void
+    /** Enters a state that extends to a boundary. The next two bytes are not data. */
+    private function enter(MultipartState $state): void
     {
         $this->state = $state;
         $this->skip = 2;

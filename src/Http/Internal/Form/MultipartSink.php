@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
-/** Receives the parsed parts: for each part its begin, its data in any number of pieces, its end. */
+/** Receives the parsed parts: for each part its header, then its data in any number of pieces, then its end. */
 interface MultipartSink
 {
     public function begin(Part $part): void;

@@ -8,7 +8,7 @@ use Spindle\Http\HttpException;
 
 /**
  * Stores values by names such as "a[b][]" in nested arrays, like PHP. The last of several values wins, and spaces and
- * dots before the first bracket become underscores. Text behind the last pair of brackets is ignored, and a name that
+ * dots before the first bracket become underscores. Text after the last pair of brackets is ignored, and a name that
  * begins with a bracket is invalid.
  *
  * Three details differ from PHP. Too many brackets are an error, and so is a NUL. Before PHP 8.3, "a[]" after
@@ -16,7 +16,7 @@ use Spindle\Http\HttpException;
  */
 final class NameTree
 {
-    /** A single space between brackets counts as nothing, unlike two. */
+    /** Brackets around a single white-space character count as empty, unlike brackets around two. */
     private const KEY_PATTERN = '/\G\[(?:\s?+\]|([^\]]++)\])/';
 
     /** @var array<mixed> */
@@ -38,7 +38,7 @@ final class NameTree
             if (!\is_array($node)) {
                 $node = [];
             }
-            $key ??= self::next($node);
+            $key ??= self::append($node);
             if ($key === null || self::isDisguised((string) $key, $name)) {
                 return;
             }
@@ -54,7 +54,7 @@ final class NameTree
     }
 
     /**
-     * @return list<string|null> null for the next free number; empty for an invalid name
+     * @return list<string|null> the keys of a name; null for the next free number. Empty for an invalid name
      *
      * @throws HttpException
      */
@@ -81,11 +81,13 @@ final class NameTree
     }
 
     /**
+     * Appends an element, as [] does.
+     *
      * @param array<mixed> $values
      *
-     * @return int|string|null null when the largest number is already used
+     * @return int|string|null its key; null when the largest number is already used
      */
-    private static function next(array &$values): int|string|null
+    private static function append(array &$values): int|string|null
     {
         if (\array_key_exists(\PHP_INT_MAX, $values)) {
             return null;
@@ -95,7 +97,7 @@ final class NameTree
         return array_key_last($values);
     }
 
-    /** Returns whether a key has a prefix with a meaning in cookie names that the name as sent does not have. */
+    /** Returns whether a key has the prefix __Host- or __Secure- of protected cookies, unlike the original name. */
     private static function isDisguised(string $key, string $name): bool
     {
         return preg_match('/^__(?:Host|Secure)-/', $key, $match) === 1 && !str_starts_with($name, $match[0]);

@@ -4,11 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
+/** The header of one part of a multipart form. */
 final readonly class Part
 {
     /**
      * @param string|null $filename null for a field that is not a file; empty when no file was chosen
-     * @param string|null $type     as sent, without parameters
+     * @param string|null $type     media type as the client sent it, without parameters; null for none
      */
     public function __construct(
         public string $name,

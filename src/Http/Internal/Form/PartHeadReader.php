@@ -15,7 +15,7 @@ use Spindle\Http\Internal\Message\HeadReader;
  */
 final class PartHeadReader
 {
-    /** Enough for the longest path with each byte escaped. */
+    /** Maximum size of a header in bytes. A file name of the maximum length fits even if each byte is escaped. */
     private const MAX_BYTES = 16_384;
 
     private const MAX_LINES = 20;
@@ -23,13 +23,17 @@ final class PartHeadReader
     private const FIELD_PATTERN = '@^(' . HeadReader::TOKEN . '):(' . HeadReader::VALUE . ')$@D';
 
     private int $size = 0;
-    private int $count = 0;
+    private int $lineCount = 0;
 
     /** @var array<string, string> by name in lower case */
     private array $fields = [];
 
-    /** @throws HttpException when this many bytes of an incomplete line are too many */
-    public function expect(int $bytes): void
+    /**
+     * @param int $bytes number of bytes of an incomplete line
+     *
+     * @throws HttpException when the header would exceed its maximum size
+     */
+    public function checkSize(int $bytes): void
     {
         if ($this->size + $bytes > self::MAX_BYTES) {
             throw Refusal::tooMuch('The header of a part is longer than ' . self::MAX_BYTES . ' bytes');
@@ -43,9 +47,9 @@ final class PartHeadReader
      *
      * @throws HttpException
      */
-    public function line(string $line): ?Part
+    public function addLine(string $line): ?Part
     {
-        $this->expect(\strlen($line));
+        $this->checkSize(\strlen($line));
         $this->size += \strlen($line);
         if (!str_ends_with($line, "\r\n")) {
             throw Refusal::malformed('A header line of a part ends without CR');
@@ -53,7 +57,7 @@ final class PartHeadReader
         if ($line === "\r\n") {
             return $this->part();
         }
-        if (++$this->count > self::MAX_LINES) {
+        if (++$this->lineCount > self::MAX_LINES) {
             throw Refusal::tooMuch('A part has more than ' . self::MAX_LINES . ' header lines');
         }
         $this->field(substr($line, 0, -2));

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/** Parses the variables of a query like PHP. Where PHP would warn and leave some out, the query is refused. */
+/** Parses the variables of a query like PHP. A query of which PHP would leave out variables is refused. */
 final class Query
 {
     private function __construct() {}
@@ -18,10 +18,10 @@ final class Query
      */
     public static function parse(string $query): array
     {
-        [$variables, $depth] = [(int) \ini_get('max_input_vars'), (int) \ini_get('max_input_nesting_level')];
+        [$maxVariables, $maxDepth] = [(int) \ini_get('max_input_vars'), (int) \ini_get('max_input_nesting_level')];
         // A query this short can't exceed either limit.
-        if (\strlen($query) > min(2 * $variables, $depth)) {
-            self::check($query, $variables, $depth);
+        if (\strlen($query) > min(2 * $maxVariables, $maxDepth)) {
+            self::check($query, $maxVariables, $maxDepth);
         }
         parse_str($query, $values);
 
@@ -29,20 +29,20 @@ final class Query
     }
 
     /** @throws HttpException */
-    private static function check(string $query, int $variables, int $depth): void
+    private static function check(string $query, int $maxVariables, int $maxDepth): void
     {
         $brackets = substr_count($query, '[') + substr_count($query, '%5');
-        if (\strlen($query) <= 2 * $variables && $brackets <= $depth) {
+        if (\strlen($query) <= 2 * $maxVariables && $brackets <= $maxDepth) {
             return;
         }
         $count = 0;
         foreach (explode('&', strtr($query, self::separators())) as $pair) {
             $count += $pair === '' ? 0 : 1;
-            if ($count > $variables) {
-                throw Refusal::malformed("The query has more than {$variables} variables");
+            if ($count > $maxVariables) {
+                throw Refusal::malformed("The query has more than {$maxVariables} variables");
             }
-            if ($brackets > $depth && substr_count(urldecode(explode('=', $pair, 2)[0]), '[') > $depth) {
-                throw Refusal::malformed("The name of a variable of the query has more than {$depth} brackets");
+            if ($brackets > $maxDepth && substr_count(urldecode(explode('=', $pair, 2)[0]), '[') > $maxDepth) {
+                throw Refusal::malformed("The name of a variable of the query has more than {$maxDepth} brackets");
             }
         }
     }

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
+/** Creates the exceptions for bodies and queries that are refused. */
 final class Refusal
 {
     private function __construct() {}
@@ -22,7 +23,9 @@ final class Refusal
 
     public static function noMemory(): HttpException
     {
-        return new HttpException(503, 'The server has no memory for the body at present', ['Retry-After' => '1']);
+        $message = 'The server has too little free memory for the body at present';
+
+        return new HttpException(503, $message, ['Retry-After' => '1']);
     }
 
     /** Returns the error for a full disk. Directory and reason are in the previous exception, for the log only. */

@@ -11,7 +11,7 @@ use Spindle\Internal\Warnings;
 /** Stores an uploaded file while it arrives: in memory while it is small, then in an unnamed temporary file. */
 final class Spool
 {
-    /** Bytes. A file on disk needs a descriptor, and takes 100 times as long as a few KB in memory. */
+    /** Maximum size of a file in memory, in bytes. On disk, a file of a few KB takes 100 times as long. */
     private const MAX_MEMORY_BYTES = 65_536;
 
     /** @var resource */
@@ -23,10 +23,13 @@ final class Spool
     /**
      * @param string         $directory for the temporary file
      * @param DiskFiles|null $files     counts files on disk
+     *
+     * @throws HttpException
      */
     public function __construct(private readonly string $directory, private readonly ?DiskFiles $files = null)
     {
-        $this->file = $this->open(static fn() => fopen('php://memory', 'w+'));
+        [$file, $warning] = Warnings::of(static fn() => fopen('php://memory', 'w+'));
+        $this->file = $file !== false ? $file : throw $this->noSpace($warning);
     }
 
     /** @throws HttpException */
@@ -61,7 +64,10 @@ final class Spool
         $this->files?->check();
         rewind($this->file);
         $bytes = (string) stream_get_contents($this->file);
-        $file = $this->open(fn() => UnlinkedFile::open($this->directory));
+        $file = UnlinkedFile::open($this->directory);
+        if ($file === false) {
+            throw $this->noSpace(error_get_last()['message'] ?? '');
+        }
         $this->files?->add($file);
         $this->close();
         $this->file = $file;
@@ -72,25 +78,16 @@ final class Spool
     /** @throws HttpException */
     private function append(string $bytes): void
     {
-        for ($left = $bytes; $left !== ''; $left = substr($left, $written)) {
-            [$written, $warning] = Warnings::of(fn() => fwrite($this->file, $left));
+        for ($remaining = $bytes; $remaining !== ''; $remaining = substr($remaining, $written)) {
+            [$written, $warning] = Warnings::of(fn() => fwrite($this->file, $remaining));
             if ($written === false || $written === 0) {
-                throw Refusal::noSpace(UploadException::notKept($this->directory, $warning));
+                throw $this->noSpace($warning);
             }
         }
     }
 
-    /**
-     * @param \Closure(): (resource|false) $call
-     *
-     * @return resource
-     *
-     * @throws HttpException
-     */
-    private function open(\Closure $call): mixed
+    private function noSpace(string $warning): HttpException
     {
-        [$file, $warning] = Warnings::of($call);
-
-        return $file !== false ? $file : throw Refusal::noSpace(UploadException::notKept($this->directory, $warning));
+        return Refusal::noSpace(UploadException::notStored($this->directory, $warning));
     }
 }

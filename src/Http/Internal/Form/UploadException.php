@@ -15,7 +15,7 @@ final class UploadException extends \RuntimeException implements SpindleExceptio
     }
 
     /** @param string $warning of the PHP function that failed, '' for none */
-    public static function notKept(string $directory, string $warning): self
+    public static function notStored(string $directory, string $warning): self
     {
         return new self("Could not store an uploaded file in {$directory}: " . self::reason($warning));
     }

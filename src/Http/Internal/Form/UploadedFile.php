@@ -49,8 +49,8 @@ final class UploadedFile implements UploadedFileInterface
     }
 
     /**
-     * Copies the file next to the target, then renames it, so the target is never incomplete. An existing file is
-     * replaced. The fiber may suspend in between, so that a large file does not block others.
+     * Copies the file into the target's directory, then renames the copy, so that the target is never incomplete. An
+     * existing target is replaced. While the file is copied, the fiber may suspend, so that other fibers can run.
      *
      * @throws \InvalidArgumentException when the path is invalid
      * @throws UploadException when there is no file, it was moved, its stream was closed, or it can't be written there;
@@ -62,17 +62,17 @@ final class UploadedFile implements UploadedFileInterface
             throw new \InvalidArgumentException('An uploaded file can only be moved to a path');
         }
         $file = $this->open();
-        $beside = \dirname($targetPath) . '/.spindle-upload-' . bin2hex(random_bytes(8));
+        $temporaryPath = \dirname($targetPath) . '/.spindle-upload-' . bin2hex(random_bytes(8));
         $this->file = null;
         try {
-            $this->copy($file, $beside, $targetPath);
-            self::succeed(static fn() => rename($beside, $targetPath), $targetPath);
+            $this->copy($file, $temporaryPath, $targetPath);
+            self::callOrThrow(static fn() => rename($temporaryPath, $targetPath), $targetPath);
             $this->stream = null;
         } catch (UploadException $exception) {
             $this->file = $file;
             throw $exception;
         } finally {
-            Warnings::of(static fn() => unlink($beside));
+            Warnings::of(static fn() => unlink($temporaryPath));
         }
     }
 
@@ -86,7 +86,7 @@ final class UploadedFile implements UploadedFileInterface
         return $this->error;
     }
 
-    /** Returns the name behind the last slash or backslash, like $_FILES; null when there is none. */
+    /** Returns the name after the last slash or backslash, like $_FILES; null when the name is empty or missing. */
     public function getClientFilename(): ?string
     {
         $parts = explode('/', strtr($this->clientFilename ?? '', '\\', '/'));
@@ -95,7 +95,7 @@ final class UploadedFile implements UploadedFileInterface
         return $name === '' ? null : $name;
     }
 
-    /** Returns the type as sent, without parameters; null when there is none. */
+    /** Returns the media type as the client sent it, without parameters; null when the client sent none. */
     public function getClientMediaType(): ?string
     {
         return $this->clientMediaType;
@@ -127,14 +127,14 @@ final class UploadedFile implements UploadedFileInterface
      */
     private function copy(mixed $from, string $path, string $targetPath): void
     {
-        $to = self::succeed(static fn() => fopen($path, 'x'), $targetPath);
+        $to = self::callOrThrow(static fn() => fopen($path, 'x'), $targetPath);
         try {
             for ($copied = 0; $copied < $this->size; $copied += $bytes) {
                 if ($copied > 0) {
                     delay(0);
                 }
                 $length = min(self::CHUNK_BYTES, $this->size - $copied);
-                $bytes = self::succeed(
+                $bytes = self::callOrThrow(
                     static fn() => fseek($from, $copied) === 0 ? stream_copy_to_stream($from, $to, $length) : false,
                     $targetPath,
                 );
@@ -151,9 +151,9 @@ final class UploadedFile implements UploadedFileInterface
      *
      * @return T
      *
-     * @throws UploadException when it failed or did nothing
+     * @throws UploadException when the call fails or copies nothing
      */
-    private static function succeed(\Closure $call, string $targetPath): mixed
+    private static function callOrThrow(\Closure $call, string $targetPath): mixed
     {
         [$result, $warning] = Warnings::of($call);
         if ($result === false || $result === 0) {

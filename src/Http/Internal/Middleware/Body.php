@@ -8,7 +8,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Response;
 
-/** Inspects a response's body without creating a stream for a string, because the same response may be sent again. */
+/** Reads a response's body and its size without converting a string to a stream, which would change the response. */
 final class Body
 {
     private function __construct() {}

@@ -6,12 +6,12 @@ namespace Spindle\Http\Internal\Middleware;
 
 use Spindle\Http\ClientLeftException;
 
-/** Detects whether a request ended because its client has left. */
+/** Detects exceptions that follow from the cancellation of a request. */
 final class ClientDisconnect
 {
     private function __construct() {}
 
-    /** Returns whether a departure is among the causes. A cancellation has its reason as the previous exception. */
+    /** Returns whether a {@see ClientLeftException} is among the causes. */
     public static function caused(\Throwable $failure): bool
     {
         for ($cause = $failure; $cause !== null; $cause = $cause->getPrevious()) {

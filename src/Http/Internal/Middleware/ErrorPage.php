@@ -11,14 +11,14 @@ use Spindle\Http\Response;
 /** The response to a failed request, in the format that the client prefers. */
 final readonly class ErrorPage
 {
-    public const JSON = \JSON_UNESCAPED_SLASHES
+    public const JSON_FLAGS = \JSON_UNESCAPED_SLASHES
         | \JSON_UNESCAPED_UNICODE
         | \JSON_INVALID_UTF8_SUBSTITUTE
         | \JSON_THROW_ON_ERROR;
 
     private const PROBLEM_TYPE = 'application/problem+json';
 
-    /** Maximum stack frames of a trace. An endless recursion has a hundred thousand. */
+    /** Maximum number of stack frames in a trace. An infinite recursion may have a hundred thousand. */
     private const MAX_FRAMES = 100;
 
     private const STYLE = 'body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:4em auto;'
@@ -27,13 +27,13 @@ final readonly class ErrorPage
 
     /**
      * @param array<string, string> $headers of the response, except those of its body
-     * @param \Throwable|null       $trace   shown in full
+     * @param \Throwable|null       $failure shown with its trace and its causes; null to show no exception
      */
     public function __construct(
         private int $status,
         private string $detail = '',
         private array $headers = [],
-        private ?\Throwable $trace = null,
+        private ?\Throwable $failure = null,
     ) {}
 
     /** @param string $accept the request's Accept field */
@@ -65,7 +65,7 @@ final readonly class ErrorPage
     }
 
     /** Describes the exception alone, without its trace and previous exceptions. */
-    public static function line(\Throwable $failure): string
+    public static function describe(\Throwable $failure): string
     {
         return self::name($failure::class)
             . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}";
@@ -73,7 +73,7 @@ final readonly class ErrorPage
 
     private function html(string $title): string
     {
-        $trace = self::trace($this->trace);
+        $trace = self::trace($this->failure);
 
         return '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
             . '<meta name="viewport" content="width=device-width"><title>'
@@ -93,14 +93,14 @@ final readonly class ErrorPage
         return json_encode(
             ($reason === '' ? [] : ['title' => $reason]) + ['status' => $this->status]
             + ($this->detail === '' ? [] : ['detail' => $this->detail])
-            + ($this->trace === null ? [] : ['trace' => self::trace($this->trace)]),
-            self::JSON,
+            + ($this->failure === null ? [] : ['trace' => self::trace($this->failure)]),
+            self::JSON_FLAGS,
         ) . "\n";
     }
 
     private function text(string $title): string
     {
-        $trace = implode("\n", self::trace($this->trace));
+        $trace = implode("\n", self::trace($this->failure));
 
         return "{$title}\n"
             . ($this->detail === '' ? '' : "\n{$this->detail}\n")
@@ -112,7 +112,7 @@ final readonly class ErrorPage
     {
         $lines = [];
         for (; $failure !== null; $failure = $failure->getPrevious()) {
-            $lines[] = ($lines === [] ? '' : 'Caused by ') . self::line($failure);
+            $lines[] = ($lines === [] ? '' : 'Caused by ') . self::describe($failure);
             foreach (\array_slice($failure->getTrace(), 0, self::MAX_FRAMES) as $at => $frame) {
                 $place = isset($frame['file'], $frame['line'])
                     ? "{$frame['file']}:{$frame['line']}"

@@ -7,26 +7,31 @@ namespace Spindle\Http\Internal\Middleware;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Message\HeadReader;
 
-/** @see https://www.rfc-editor.org/rfc/rfc7239 Forwarded */
+/**
+ * Parses the Forwarded header.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc7239
+ */
 final class ForwardedField
 {
     private const PAIR = '(' . HeadReader::TOKEN . ')=(?|(' . HeadReader::TOKEN . ')|"((?:[^"\\\\]|\\\\.)*+)")';
 
-    /** Spaces around ";" are allowed. The RFC has none, but many proxies send them. */
+    /** Allows spaces around ";". The RFC does not allow them, but many proxies send them. */
     private const ELEMENT_PATTERN = '@^[ \t]*+' . self::PAIR . '(?:[ \t]*+;[ \t]*+' . self::PAIR . ')*+[ \t]*+;?$@D';
 
-    /** Maximum bytes of an element with commas while its begin is searched. */
+    /** Maximum bytes of parts between commas that are joined in search of the beginning of an element. */
     private const MAX_ELEMENT_BYTES = 1024;
 
-    /** Proxies send four pairs. Without a limit, chosen names could make PHP compare each one with all before it. */
+    /** Proxies send at most four pairs. A client could choose names whose hashes collide. */
     private const MAX_PAIRS = 20;
 
     private function __construct() {}
 
     /**
-     * Yields the hops, read from the end, so that an unclosed quote of the client does not hide later ones.
+     * Yields the hops. The header is read from its end, so that a quote which the client has not closed does not hide
+     * the entries of the proxies.
      *
-     * @return iterable<Hop> from the last to the first, up to one that is malformed
+     * @return iterable<Hop> from the last to the first, up to a malformed entry
      */
     public static function hops(ServerRequestInterface $request): iterable
     {

@@ -8,19 +8,19 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\Internal\Message\IterableStream;
 
-/** A body that is compressed while it is read. If its size is unknown, clients can decompress each read at once. */
+/** A body that is compressed while it is read. If its size is unknown, clients can decompress each piece at once. */
 final class GzipStream implements StreamInterface
 {
     use ForwardOnly;
 
     private const CHUNK_BYTES = 16_384;
 
-    /** Maximum bytes that one read compresses. zlib itself would take megabytes of zeros before it returns anything. */
+    /** Maximum bytes that one read compresses. zlib can consume megabytes of zeros before it returns anything. */
     private const MAX_INPUT_BYTES_PER_READ = 262_144;
 
     private readonly int $flush;
 
-    /** Whether the source can be rewound, so that others may read it at any time. */
+    /** Whether the source can be rewound. Other code may then read it between two reads of this stream. */
     private readonly bool $seekable;
 
     private ?\DeflateContext $deflate = null;

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Middleware;
 
-/** One entry of a proxy about the request that it forwarded. Invalid values count as missing. */
+/** The entry that one proxy added to the headers of a forwarded request. Invalid values count as missing. */
 final readonly class Hop
 {
     private const AUTHORITY_PATTERN = '@^([a-z0-9._\-]++|\[[0-9a-f:.]++\])(?::(\d{1,5}))?$@D';
 
-    /** RFC 7239, 6; also IPv6 without brackets, as in X-Forwarded-For. */
+    /** Matches a node of RFC 7239, 6, and an IPv6 address without brackets, as in X-Forwarded-For. */
     private const NODE_PATTERN = '@^(?|([0-9.]++)(?::[\w.\-]++)?'
         . '|\[([0-9A-Fa-f:.]++)\](?::[\w.\-]++)?'
         . '|([0-9A-Fa-f:.]++))$@D';
@@ -33,7 +33,7 @@ final readonly class Hop
      * @param string $node      the proxy's client: an address, perhaps with a port; "unknown" or "_name" when it is
      *                          hidden
      * @param string $authority host of the request, perhaps with a port
-     * @param string $port      used if the authority has none
+     * @param string $port      port of the request, if the authority has none
      *
      * @return self|null when the node is malformed
      */

@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Middleware;
 
-/** A set of IP addresses and networks. It may include all clients of Unix sockets. */
+/** A set of IP addresses and networks. The set may also contain all clients of Unix sockets. */
 final readonly class Networks
 {
-    /** Address of a Unix socket's client in a server's requests. */
+    /** REMOTE_ADDR of a Unix socket's client. */
     private const UNIX_PEER = 'unix:';
 
     private const IPV4_MAPPED_PREFIX = "\0\0\0\0\0\0\0\0\0\0\xff\xff";
 
-    private bool $unix;
+    private bool $containsUnixClients;
 
     /** @var array<int, list<array{string, string}>> mask and network, by the length of an address in bytes */
     private array $networks;
@@ -24,7 +24,7 @@ final readonly class Networks
      */
     public function __construct(array $networks)
     {
-        $this->unix = \in_array('unix', $networks, true);
+        $this->containsUnixClients = \in_array('unix', $networks, true);
         $parsed = [4 => [], 16 => []];
         foreach (array_diff($networks, ['unix']) as $network) {
             [$mask, $base] = self::parse($network)
@@ -37,7 +37,7 @@ final readonly class Networks
         $this->networks = $parsed;
     }
 
-    /** Returns an address in its shortest form, and IPv4 in IPv6 as IPv4. Anything else is returned unchanged. */
+    /** Returns an IP address in its shortest form, and IPv4 in IPv6 as IPv4. Other text is returned unchanged. */
     public static function canonical(string $address): string
     {
         $packed = self::packed($address);
@@ -45,11 +45,11 @@ final readonly class Networks
         return $packed === null ? $address : (string) inet_ntop($packed);
     }
 
-    public function contain(string $address): bool
+    public function contains(string $address): bool
     {
         $packed = self::packed($address);
         if ($packed === null) {
-            return $this->unix && $address === self::UNIX_PEER;
+            return $this->containsUnixClients && $address === self::UNIX_PEER;
         }
         foreach ($this->networks[\strlen($packed)] ?? [] as [$mask, $base]) {
             if (($packed & $mask) === $base) {
@@ -60,7 +60,7 @@ final readonly class Networks
         return false;
     }
 
-    /** @return array{string, string}|null */
+    /** @return array{string, string}|null mask and network; null for a malformed network */
     private static function parse(string $network): ?array
     {
         preg_match('@^([^/]*+)(?:/(\d{1,3}))?$@D', $network, $part);
@@ -81,6 +81,7 @@ final readonly class Networks
         return [$mask, $packed & $mask];
     }
 
+    /** Returns the bytes of an address, of IPv4 in IPv6 only the IPv4 part; null if the text is not an IP address. */
     private static function packed(string $address): ?string
     {
         $packed = filter_var($address, \FILTER_VALIDATE_IP) === false ? false : inet_pton($address);

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Middleware;
 
 /**
- * The members of an Accept or Accept-Encoding field with their weights. Malformed members are ignored, and so are names
- * after the hundredth.
+ * The members of an Accept or Accept-Encoding field with their weights. Malformed members are ignored, and so are all
+ * members after the hundredth.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-12.4.2
  */
 final readonly class Preferences
 {
-    /** Clients send at most ten. Without a limit, chosen names could make PHP compare each one with all before it. */
+    /** Clients send at most ten. A client could choose names whose hashes collide, so that each insertion is slower. */
     private const MAX_NAMES = 100;
 
     private const MEMBER_PATTERN = '@^[ \t]*+([!#$%&\'*+\-.^_`|~0-9A-Za-z/]++)[ \t]*+(;.*+)?$@Ds';
@@ -34,7 +34,7 @@ final readonly class Preferences
         $this->weights = $weights;
     }
 
-    /** Returns whether a content coding is acceptable, and preferred at least as much as none. RFC 9110, 12.5.3. */
+    /** Returns whether a content coding is acceptable, and has at least the weight of no coding. RFC 9110, 12.5.3. */
     public function accepts(string $coding): bool
     {
         $weight = $this->weights[$coding] ?? $this->weights['*'] ?? 0.0;
@@ -43,11 +43,12 @@ final readonly class Preferences
     }
 
     /**
-     * Returns the best type by weight, precision of its range, order of the field, order of offers: RFC 9110, 12.5.1.
+     * Returns the type with the highest weight. Types of the same weight are ordered by the precision of their range,
+     * then by the order of the field, then by the order of the offers. RFC 9110, 12.5.1.
      *
      * @param list<string> $offers in lower case
      *
-     * @return string|null null when none is acceptable
+     * @return string|null null when no type is acceptable
      */
     public function best(array $offers): ?string
     {

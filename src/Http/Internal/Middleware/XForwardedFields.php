@@ -6,15 +6,16 @@ namespace Spindle\Http\Internal\Middleware;
 
 use Psr\Http\Message\ServerRequestInterface;
 
-/** X-Forwarded-For, -Proto, -Host and -Port, which have no specification. */
+/** Parses X-Forwarded-For, -Proto, -Host and -Port, which have no specification. */
 final class XForwardedFields
 {
     private function __construct() {}
 
     /**
-     * Yields the hops. A field with one member applies to all. Otherwise the nth last member is for the nth last hop.
+     * Yields the hops. The only member of a header applies to all hops. Several members are assigned to the hops from
+     * the end: the last member to the last hop.
      *
-     * @return iterable<Hop> from the last to the first, up to one that is malformed
+     * @return iterable<Hop> from the last to the first, up to a malformed entry
      */
     public static function hops(ServerRequestInterface $request): iterable
     {
@@ -24,8 +25,13 @@ final class XForwardedFields
             self::members($request, 'Port'),
         ];
         $nodes = self::members($request, 'For');
-        foreach ($nodes === [] ? ['unknown'] : $nodes as $at => $node) {
-            $hop = Hop::of($node, self::at($schemes, $at), self::at($hosts, $at), self::at($ports, $at));
+        foreach ($nodes === [] ? ['unknown'] : $nodes as $index => $node) {
+            $hop = Hop::of(
+                $node,
+                self::memberAt($index, $schemes),
+                self::memberAt($index, $hosts),
+                self::memberAt($index, $ports),
+            );
             if ($hop === null) {
                 return;
             }
@@ -33,7 +39,7 @@ final class XForwardedFields
         }
     }
 
-    /** @return list<string> */
+    /** @return list<string> from the last to the first */
     private static function members(ServerRequestInterface $request, string $field): array
     {
         $line = $request->getHeaderLine("X-Forwarded-{$field}");
@@ -44,8 +50,8 @@ final class XForwardedFields
     }
 
     /** @param list<string> $members */
-    private static function at(array $members, int $at): string
+    private static function memberAt(int $index, array $members): string
     {
-        return $members[\count($members) === 1 ? 0 : $at] ?? '';
+        return $members[\count($members) === 1 ? 0 : $index] ?? '';
     }
 }

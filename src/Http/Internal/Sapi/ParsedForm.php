@@ -11,7 +11,7 @@ use Spindle\Http\Internal\Form\Refusal;
 use Spindle\Http\Internal\Message\Head;
 
 /**
- * A multipart form that PHP has parsed. If PHP is known to have left something out, the form is refused.
+ * A multipart form that PHP has parsed. If a warning shows that PHP has left something out, the form is refused.
  *
  * For PHP, a malformed form without any parts looks like one whose parts all have an empty name. Both are refused.
  */
@@ -48,7 +48,7 @@ final class ParsedForm
         return new Form($fields, UploadedFiles::of($files));
     }
 
-    /** Returns whether the body has room for the last boundary only, with or without a line end. */
+    /** Returns whether the body has the length of the last boundary alone, with or without a line end. */
     private static function isEmpty(Head $head): bool
     {
         $boundary = HeaderValue::parse($head->field('Content-Type'))?->parameters['boundary'] ?? '';

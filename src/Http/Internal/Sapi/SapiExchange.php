@@ -19,6 +19,7 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
 
+/** Connects the request of a script with its client through PHP's SAPI. */
 final class SapiExchange implements RequestExchange
 {
     private readonly DeferredCancellation $cancellation;
@@ -30,7 +31,10 @@ final class SapiExchange implements RequestExchange
     /** Why the form could not be read. Thrown each time, because the rest of the body is not a complete form. */
     private ?\Throwable $failure = null;
 
-    /** @param string $warning PHP's last warning before the script began, '' for none */
+    /**
+     * @param float  $time    Unix time at which the request arrived
+     * @param string $warning PHP's last warning before the script began; '' for none
+     */
     public function __construct(
         private readonly Head $head,
         private readonly Peer $peer,
@@ -73,7 +77,7 @@ final class SapiExchange implements RequestExchange
         return $this->route;
     }
 
-    /** Returns the cancellation. PHP notices that a client has left only when it sends something. */
+    /** Returns the cancellation. PHP detects that the client has disconnected only when it sends something. */
     public function cancellation(): Cancellation
     {
         return $this->cancellation->getCancellation();
@@ -89,6 +93,7 @@ final class SapiExchange implements RequestExchange
         return $this->logger;
     }
 
+    /** Cancels the request because its client has disconnected. */
     public function clientLeft(): void
     {
         $this->cancellation->cancel(ClientLeftException::closed());

@@ -49,9 +49,9 @@ final class UploadedFiles
             return self::file($path, $size, $error, $name, $type);
         }
         $tree = [];
-        foreach ($path as $key => $each) {
-            $part = static fn(mixed $of): mixed => \is_array($of) ? $of[$key] ?? null : null;
-            $tree[$key] = self::node($each, $part($size), $part($error), $part($name), $part($type));
+        foreach ($path as $key => $childPath) {
+            $child = static fn(mixed $node): mixed => \is_array($node) ? $node[$key] ?? null : null;
+            $tree[$key] = self::node($childPath, $child($size), $child($error), $child($name), $child($type));
         }
 
         return $tree;
@@ -64,8 +64,14 @@ final class UploadedFiles
         if ($code === \UPLOAD_ERR_PARTIAL) {
             throw Refusal::malformed('The form ends before its last boundary');
         }
-        $text = static fn(mixed $text): ?string => \is_string($text) && $text !== '' ? $text : null;
+        $textOrNull = static fn(mixed $value): ?string => \is_string($value) && $value !== '' ? $value : null;
 
-        return new UploadedFile($text($path) ?? '', \is_int($size) ? $size : 0, $code, $text($name), $text($type));
+        return new UploadedFile(
+            $textOrNull($path) ?? '',
+            \is_int($size) ? $size : 0,
+            $code,
+            $textOrNull($name),
+            $textOrNull($type),
+        );
     }
 }

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Testing;
 
 use Psr\Log\AbstractLogger;
 
+/** Collects the exceptions that are logged. */
 final class FailureLog extends AbstractLogger
 {
     /** @var list<\Throwable> */

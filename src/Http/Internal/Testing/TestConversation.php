@@ -21,8 +21,8 @@ final class TestConversation
     private readonly Transport $transport;
     private string $received = '';
 
-    /** @var Suspension<null>|null */
-    private ?Suspension $waiting = null;
+    /** @var Suspension<null>|null the fiber that waits for the end of the response */
+    private ?Suspension $suspension = null;
 
     /** @param resource $stream not blocking */
     public function __construct($stream)
@@ -31,7 +31,7 @@ final class TestConversation
     }
 
     /** @param array<string, string|list<string>> $headers */
-    public function ask(string $method, string $target, array $headers, string $body): Response
+    public function exchange(string $method, string $target, array $headers, string $body): Response
     {
         $lines = "{$method} {$target} HTTP/1.1\r\n";
         $fields = Fields::of($headers) + ['host' => ['Host', ['localhost']], 'connection' => ['Connection', ['close']]];
@@ -44,8 +44,8 @@ final class TestConversation
             }
         }
         $this->transport->send("{$lines}\r\n{$body}");
-        $this->waiting = EventLoop::getSuspension();
-        $this->waiting->suspend();
+        $this->suspension = EventLoop::getSuspension();
+        $this->suspension->suspend();
         $this->transport->close();
 
         return self::parse($this->received, $method);
@@ -56,7 +56,7 @@ final class TestConversation
         $bytes = $this->transport->receive(self::READ_BYTES);
         if ($bytes === '') {
             $this->transport->pause();
-            $this->waiting?->resume();
+            $this->suspension?->resume();
         }
         $this->received .= $bytes;
     }
@@ -88,19 +88,19 @@ final class TestConversation
         return new Response((int) $status, $headers, $body, $reason);
     }
 
-    private static function body(string $bytes, ?string $coding, ?string $length, bool $none): string
+    private static function body(string $bytes, ?string $coding, ?string $length, bool $isBodiless): string
     {
-        if ($coding === 'chunked' && !$none) {
+        if ($coding === 'chunked' && !$isBodiless) {
             $decoder = new ChunkDecoder(new MessageLimits());
             $offset = 0;
             $body = $decoder->decode($bytes, $offset);
-            $whole = $decoder->hasEnded();
+            $isComplete = $decoder->hasEnded();
         } else {
             $body = $bytes;
-            $whole = $none || $length === null || \strlen($bytes) === (int) $length;
+            $isComplete = $isBodiless || $length === null || \strlen($bytes) === (int) $length;
         }
 
-        return $whole
+        return $isComplete
             ? $body
             : throw new \UnexpectedValueException(
                 'The response ended after ' . \strlen($body) . ' bytes of its body',

@@ -77,8 +77,8 @@ final class JsonMembersTest extends TestCase
         $value = json_decode($json, true);
         $needed = memory_get_usage() - $before;
 
-        self::assertGreaterThan($needed, JsonMembers::memory($json));
-        self::assertLessThan(4 * $needed, JsonMembers::memory($json));
+        self::assertGreaterThan($needed, JsonMembers::maxMemoryBytes($json));
+        self::assertLessThan(4 * $needed, JsonMembers::maxMemoryBytes($json));
         unset($value);
     }
 
@@ -86,9 +86,9 @@ final class JsonMembersTest extends TestCase
     public function testMembersOfLargeObjectsAreCounted(string $json, int $count): void
     {
         self::assertNotNull(json_decode($json));
-        self::assertFalse(JsonMembers::exceed($json, $count));
+        self::assertFalse(JsonMembers::exceeds($json, $count));
         if ($count > 0) {
-            self::assertTrue(JsonMembers::exceed($json, $count - 1));
+            self::assertTrue(JsonMembers::exceeds($json, $count - 1));
         }
     }
 
@@ -106,8 +106,8 @@ final class JsonMembersTest extends TestCase
             );
             $count = self::counted($value);
 
-            self::assertFalse(JsonMembers::exceed($json, $count), $json);
-            self::assertSame($count > 0, JsonMembers::exceed($json, max(0, $count - 1)), $json);
+            self::assertFalse(JsonMembers::exceeds($json, $count), $json);
+            self::assertSame($count > 0, JsonMembers::exceeds($json, max(0, $count - 1)), $json);
         }
     }
 
@@ -131,7 +131,7 @@ final class JsonMembersTest extends TestCase
     #[DataProvider('costly')]
     public function testNoTextTakesLong(string $json): void
     {
-        self::assertLessThan(0.5, ProcessorTime::of(static fn() => JsonMembers::exceed($json, 2000)));
+        self::assertLessThan(0.5, ProcessorTime::of(static fn() => JsonMembers::exceeds($json, 2000)));
     }
 
     private static function members(int $count): string

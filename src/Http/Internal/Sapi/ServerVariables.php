@@ -8,13 +8,16 @@ use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Internal\Message\Peer;
 
-/** The request in $_SERVER. The web server has checked it before. */
-final class SapiEnvironment
+/** Reads the request from $_SERVER. The web server has already validated the request. */
+final class ServerVariables
 {
-    /** Fields without HTTP_ before their name. RFC 3875, 4.1.2 and 4.1.3. */
+    /** Variables of header fields that have no prefix HTTP_. RFC 3875, 4.1.2 and 4.1.3. */
     private const WITHOUT_PREFIX = ['CONTENT_TYPE', 'CONTENT_LENGTH'];
 
-    /** Variables that web servers set to '' if the client has not sent them, or for safety. @see https://httpoxy.org */
+    /**
+     * Variables that count as missing if they are empty. Web servers set some of them even if the client has not sent
+     * the field, and empty HTTP_PROXY for security: https://httpoxy.org
+     */
     private const IGNORED_IF_EMPTY = [...self::WITHOUT_PREFIX, 'HTTP_PROXY'];
 
     /** @param array<mixed> $server in the format of $_SERVER */
@@ -34,7 +37,7 @@ final class SapiEnvironment
         return $head;
     }
 
-    public function peer(): Peer
+    public function connection(): Peer
     {
         return Peer::of(
             $this->address('REMOTE_ADDR', 'REMOTE_PORT'),
@@ -43,13 +46,15 @@ final class SapiEnvironment
         );
     }
 
-    public function time(): float
+    /** Returns the Unix time at which the request arrived. */
+    public function requestTime(): float
     {
         $time = $this->server['REQUEST_TIME_FLOAT'] ?? null;
 
         return \is_float($time) ? $time : microtime(true);
     }
 
+    /** Returns the header lines, without those that are malformed. */
     private function fields(): string
     {
         $fields = [];
@@ -80,13 +85,14 @@ final class SapiEnvironment
         return $lines;
     }
 
-    private function address(string $host, string $port): string
+    /** Returns host and port; '' for a Unix socket. */
+    private function address(string $hostKey, string $portKey): string
     {
-        $address = $this->text($host);
+        $address = $this->text($hostKey);
 
         return $address === '' || str_starts_with($address, 'unix:')
             ? ''
-            : (str_contains($address, ':') ? "[{$address}]" : $address) . ':' . $this->text($port, '0');
+            : (str_contains($address, ':') ? "[{$address}]" : $address) . ':' . $this->text($portKey, '0');
     }
 
     private function text(string $key, string $default = ''): string

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Sapi;
 
 use PHPUnit\Framework\TestCase;
-use Spindle\Http\Internal\Sapi\SapiEnvironment;
+use Spindle\Http\Internal\Sapi\ServerVariables;
 use Spindle\Http\Internal\Sapi\UploadedFiles;
 
-final class SapiEnvironmentTest extends TestCase
+final class ServerVariablesTest extends TestCase
 {
     public function testARequestIsMadeOfWhatTheServerSays(): void
     {
-        $head = (new SapiEnvironment([
+        $head = (new ServerVariables([
             'REQUEST_METHOD' => 'PUT',
             'REQUEST_URI' => '/a?b=c',
             'SERVER_PROTOCOL' => 'HTTP/1.0',
@@ -37,7 +37,7 @@ final class SapiEnvironmentTest extends TestCase
 
     public function testWhatCouldNotBeAHeaderIsLeftOut(): void
     {
-        $head = (new SapiEnvironment(
+        $head = (new ServerVariables(
             [
                 'HTTP_GOOD' => 'a',
                 'HTTP_BAD' => "a\r\nX: y",
@@ -56,12 +56,12 @@ final class SapiEnvironmentTest extends TestCase
 
     public function testAHeaderMayBeEmpty(): void
     {
-        self::assertSame("X-Empty: \r\n", (new SapiEnvironment(['HTTP_X_EMPTY' => '']))->head()->fields);
+        self::assertSame("X-Empty: \r\n", (new ServerVariables(['HTTP_X_EMPTY' => '']))->head()->fields);
     }
 
     public function testTheTwoEndsAreKnown(): void
     {
-        $peer = (new SapiEnvironment(
+        $peer = (new ServerVariables(
             [
                 'REMOTE_ADDR' => '::1',
                 'REMOTE_PORT' => '5',
@@ -69,8 +69,8 @@ final class SapiEnvironmentTest extends TestCase
                 'SERVER_PORT' => 443,
                 'HTTPS' => 'on',
             ],
-        ))->peer();
-        $plain = (new SapiEnvironment(['HTTPS' => 'off', 'REMOTE_ADDR' => 'unix:']))->peer();
+        ))->connection();
+        $plain = (new ServerVariables(['HTTPS' => 'off', 'REMOTE_ADDR' => 'unix:']))->connection();
 
         self::assertSame(
             ['::1', 5, '192.0.2.1', 443, true],
@@ -81,8 +81,8 @@ final class SapiEnvironmentTest extends TestCase
 
     public function testTheTimeIsWhenTheRequestCame(): void
     {
-        self::assertSame(12.5, (new SapiEnvironment(['REQUEST_TIME_FLOAT' => 12.5]))->time());
-        self::assertEqualsWithDelta(microtime(true), (new SapiEnvironment([]))->time(), 60);
+        self::assertSame(12.5, (new ServerVariables(['REQUEST_TIME_FLOAT' => 12.5]))->requestTime());
+        self::assertEqualsWithDelta(microtime(true), (new ServerVariables([]))->requestTime(), 60);
     }
 
     public function testFilesAreATreeByTheirNames(): void
