@@ -20,7 +20,7 @@ trait AsksByTcp
         stream_set_blocking($stream, false);
         stream_set_read_buffer($stream, 0);
 
-        return (new TestConversation($stream))->ask($method, $target, $headers + ['Host' => 'localhost'], $body);
+        return (new TestConversation($stream))->exchange($method, $target, $headers + ['Host' => 'localhost'], $body);
     }
 
     public function testEventsMayWaitInTheirFinallyBlocksWhenTheClientHasLeft(): void
