@@ -182,7 +182,7 @@ final class SessionFactory
             new PreparedStatements(
                 $options->statementCache ?? ($opened->isPooled ? 0 : PreparedStatements::MAX_STATEMENTS),
             ),
-            $this->types->forServer($opened->started),
+            $this->types->forServer($opened->serverStartTime),
             $opened->pid,
             new SessionChanges($setup->statements()),
             $log,

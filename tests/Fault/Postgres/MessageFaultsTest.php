@@ -74,11 +74,11 @@ final class MessageFaultsTest extends TestCase
             if (!str_contains('123ACDEGHINSTZcdnst', $type)) {
                 self::assertBroken(
                     $this->outcome(Message::parseComplete() . Message::of($type, "x\0\0\0\0\0")),
-                    'unasked',
+                    'does not expect here',
                 );
             }
             if (!str_contains('AENS', $type)) {
-                $this->assertEndsIdle(Message::of($type, $type === 'Z' ? 'I' : ''), 'unasked');
+                $this->assertEndsIdle(Message::of($type, $type === 'Z' ? 'I' : ''), 'does not expect here');
             }
         }
     }

@@ -119,7 +119,7 @@ final class MessageReaderFuzzTest extends TestCase
                 $reader->add($piece);
                 while (true) {
                     if ($answers && $reader->nextAnswer()) {
-                        $rows = $reader->rows > 0 ? [['D', $reader->payload()]] : [];
+                        $rows = $reader->rowCount > 0 ? [['D', $reader->payload()]] : [];
                         array_push($messages, ['2', ''], ...$rows, ...[['C', $reader->tag], ['Z', $reader->status]]);
                         continue;
                     }

@@ -121,7 +121,7 @@ final class ConnectTest extends TestCase
 
         chmod($file, 0o644);
         $this->expectException(AuthenticationException::class);
-        $this->expectExceptionMessage("the password file {$file} is not taken");
+        $this->expectExceptionMessage("the password file {$file} is ignored");
         (new Connector(PostgresOptions::of($dsn)))->connect();
     }
 

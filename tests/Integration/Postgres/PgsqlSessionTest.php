@@ -470,7 +470,7 @@ final class PgsqlSessionTest extends TestCase
             'WITH a AS (SELECT 1) SELECT 1 FROM a FOR UPDATE',
             'SELECT 1 FOR NO KEY UPDATE',
         ] as $sql) {
-            self::assertTrue(Cursors::fit($sql), $sql);
+            self::assertTrue(Cursors::canDeclare($sql), $sql);
         }
         foreach ([
             'INSERT INTO t VALUES (1)',
@@ -483,7 +483,7 @@ final class PgsqlSessionTest extends TestCase
             'selection',
             '',
         ] as $sql) {
-            self::assertFalse(Cursors::fit($sql), $sql);
+            self::assertFalse(Cursors::canDeclare($sql), $sql);
         }
     }
 
@@ -585,7 +585,7 @@ final class PgsqlSessionTest extends TestCase
                 false,
             ),
         );
-        if (Libpq::canCopy()) {
+        if (Libpq::hasCopyFunctions()) {
             self::assertSame(3, $session->copyFrom("COPY {$table} FROM STDIN (FORMAT binary)", [$binary], null));
 
             return;

@@ -38,14 +38,14 @@ final class ConversationTest extends TestCase
                 . Message::readyForQuery('T'),
         );
 
-        self::assertSame([2, 2, 'I'], [$exchanges[0]->rows, $exchanges[0]->affected(), $exchanges[0]->status]);
-        self::assertSame(['22012', 'E'], [$exchanges[1]->error?->sqlState(), $exchanges[1]->status]);
+        self::assertSame([2, 2, 'I'], [$exchanges[0]->rowCount, $exchanges[0]->affectedRows(), $exchanges[0]->status]);
+        self::assertSame(['22012', 'E'], [$exchanges[1]->serverError?->sqlState(), $exchanges[1]->status]);
         self::assertSame(
             ['INSERT 0 7', 7, [23], null, 'T'],
             [
                 $exchanges[2]->tag,
-                $exchanges[2]->affected(),
-                $exchanges[2]->parameters,
+                $exchanges[2]->affectedRows(),
+                $exchanges[2]->parameterTypes,
                 $exchanges[2]->description,
                 $exchanges[2]->status,
             ],
@@ -101,12 +101,12 @@ final class ConversationTest extends TestCase
             foreach (str_split($whole . $bytes, $length) as $piece) {
                 $conversation->receive($piece);
             }
-            self::assertSame([true, 2_000_000], [$large->done, $large->refusal?->limit], "pieces of {$length}");
-            self::assertStringContainsString('3000010', (string) $large->refusal?->getMessage());
+            self::assertSame([true, 2_000_000], [$large->done, $large->tooLarge?->limit], "pieces of {$length}");
+            self::assertStringContainsString('3000010', (string) $large->tooLarge?->getMessage());
             self::assertSame([[], 1], [$large->chunks, \count($flowing->chunks)]);
             self::assertStringContainsString('before', $flowing->chunks[0]);
-            self::assertNotNull($flowing->refusal);
-            self::assertSame([true, null, 1, 'T'], [$next->done, $next->refusal, $next->rows, $next->status]);
+            self::assertNotNull($flowing->tooLarge);
+            self::assertSame([true, null, 1, 'T'], [$next->done, $next->tooLarge, $next->rowCount, $next->status]);
         }
     }
 
@@ -155,7 +155,7 @@ final class ConversationTest extends TestCase
         );
 
         self::assertSame(['first', 'second', 'third'], array_column($conversation->notifications, 'payload'));
-        self::assertSame([2, true, null], [$exchange->rows, $exchange->done, $exchange->error]);
+        self::assertSame([2, true, null], [$exchange->rowCount, $exchange->done, $exchange->serverError]);
     }
 
     public function testTheReasonWithWhichAServerEndsIsKept(): void
@@ -167,7 +167,7 @@ final class ConversationTest extends TestCase
                 Message::errorResponse('57P01', 'terminating connection', severity: 'FATAL') . Message::readyForQuery(),
             );
 
-            self::assertSame('57P01', $conversation->serverEnd?->sqlState());
+            self::assertSame('57P01', $conversation->fatalError?->sqlState());
             self::assertFalse(($exchanges[0] ?? new Exchange())->done);
         }
     }
@@ -180,7 +180,7 @@ final class ConversationTest extends TestCase
 
         self::assertSame('f', $conversation->reply[0] ?? '');
         self::assertStringEndsWith("S\0\0\0\4", $conversation->reply);
-        self::assertSame(['G', false], [$exchange->copy, $exchange->done]);
+        self::assertSame(['G', false], [$exchange->copyResponse, $exchange->done]);
     }
 
     public function testDataOfACopyAreGivenOneByOne(): void
@@ -188,7 +188,7 @@ final class ConversationTest extends TestCase
         $conversation = new Conversation();
         $exchange = $conversation->exchanges[$conversation->tail++] = new Exchange(extended: false);
         $rows = [];
-        $exchange->data = static function (string $row) use (&$rows): void {
+        $exchange->onCopyData = static function (string $row) use (&$rows): void {
             $rows[] = $row;
         };
         $conversation->receive(
@@ -202,7 +202,7 @@ final class ConversationTest extends TestCase
         );
 
         self::assertSame(["1\n", '', "2\n"], $rows);
-        self::assertSame([2, true], [$exchange->affected(), $exchange->done]);
+        self::assertSame([2, true], [$exchange->affectedRows(), $exchange->done]);
     }
 
     public function testUnneededRowsAreDropped(): void
@@ -214,7 +214,7 @@ final class ConversationTest extends TestCase
             $conversation->receive(
                 $begin . Message::dataRow('1') . Message::commandComplete('SELECT 1') . Message::readyForQuery(),
             );
-            self::assertSame([[], 0, true], [$exchange->chunks, $exchange->rows, $exchange->done]);
+            self::assertSame([[], 0, true], [$exchange->chunks, $exchange->rowCount, $exchange->done]);
         }
     }
 
@@ -252,7 +252,7 @@ final class ConversationTest extends TestCase
                 (new Conversation())->receive($unasked);
                 self::fail('Not refused without a question: ' . $unasked[0]);
             } catch (ProtocolException $thrown) {
-                self::assertStringContainsString('unasked', $thrown->getMessage());
+                self::assertStringContainsString('does not expect here', $thrown->getMessage());
             }
         }
     }
@@ -273,7 +273,7 @@ final class ConversationTest extends TestCase
                 . $error,
         );
 
-        self::assertSame([false, true, false], [$first->bound, $second->bound, $third->bound]);
+        self::assertSame([false, true, false], [$first->isBound, $second->isBound, $third->isBound]);
     }
 
     public function testOnlyWhatARequestMayHaveStoppedIsStruck(): void
@@ -388,9 +388,9 @@ final class ConversationTest extends TestCase
                         static fn(string $rows): string => substr($rows, 0, -MessageReader::PADDING),
                         $exchange->chunks,
                     ),
-                ), $exchange->rows, $exchange->affected(), $exchange->description, $exchange->parameters,
-                $exchange->error?->sqlState(),
-                $exchange->error?->field('D'), $exchange->suspended, $exchange->done, $exchange->status,
+                ), $exchange->rowCount, $exchange->affectedRows(), $exchange->description, $exchange->parameterTypes,
+                $exchange->serverError?->sqlState(),
+                $exchange->serverError?->field('D'), $exchange->isPortalSuspended, $exchange->done, $exchange->status,
             ];
         }
 

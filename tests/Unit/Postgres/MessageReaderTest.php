@@ -28,7 +28,7 @@ final class MessageReaderTest extends TestCase
             [$reader->next(), $reader->next(), $reader->next(), $reader->next(), $reader->next()],
         );
         self::assertSame('T', $reader->payload());
-        self::assertSame(0, $reader->pending());
+        self::assertSame(0, $reader->unreadBytes());
     }
 
     public function testRowsThatFollowEachOtherAreOneEvent(): void
@@ -37,14 +37,14 @@ final class MessageReaderTest extends TestCase
         $reader = new MessageReader();
         $reader->add($rows . substr(Message::dataRow('4'), 0, -1));
 
-        self::assertSame(['D', 3, $rows], [$reader->next(), $reader->rows, $reader->payload()]);
+        self::assertSame(['D', 3, $rows], [$reader->next(), $reader->rowCount, $reader->payload()]);
         self::assertSame(
             $rows . str_pad(substr(Message::dataRow('4'), 0, -1), MessageReader::PADDING, "\0"),
             $reader->rowMessages(),
         );
         self::assertSame('', $reader->next());
         $reader->add('4');
-        self::assertSame(['D', 1, Message::dataRow('4')], [$reader->next(), $reader->rows, $reader->payload()]);
+        self::assertSame(['D', 1, Message::dataRow('4')], [$reader->next(), $reader->rowCount, $reader->payload()]);
         self::assertSame(Message::dataRow('4') . str_repeat("\0", MessageReader::PADDING), $reader->rowMessages());
     }
 
@@ -61,11 +61,11 @@ final class MessageReaderTest extends TestCase
         );
 
         self::assertTrue($reader->nextAnswer());
-        self::assertSame([2, $rows, 'I'], [$reader->rows, $reader->payload(), $reader->status]);
+        self::assertSame([2, $rows, 'I'], [$reader->rowCount, $reader->payload(), $reader->status]);
         self::assertTrue($reader->nextAnswer());
         self::assertSame(
             [0, '', 'INSERT 0 1', 'E'],
-            [$reader->rows, $reader->payload(), $reader->tag, $reader->status],
+            [$reader->rowCount, $reader->payload(), $reader->tag, $reader->status],
         );
         self::assertFalse($reader->nextAnswer());
         self::assertSame('1', $reader->next());
@@ -87,7 +87,7 @@ final class MessageReaderTest extends TestCase
             $reader = new MessageReader();
             $reader->add($bytes);
             self::assertFalse($reader->nextAnswer());
-            self::assertSame(\strlen($bytes), $reader->pending(), 'nothing is read');
+            self::assertSame(\strlen($bytes), $reader->unreadBytes(), 'nothing is read');
         }
     }
 
@@ -143,7 +143,7 @@ final class MessageReaderTest extends TestCase
                 );
                 try {
                     while ($reader->nextAnswer() || $reader->next() !== '') {
-                        self::assertLessThan(200, $reader->pending());
+                        self::assertLessThan(200, $reader->unreadBytes());
                     }
                     self::fail("{$type} with a length of {$length}");
                 } catch (ProtocolException $thrown) {
@@ -227,7 +227,7 @@ final class MessageReaderTest extends TestCase
                 return [...$events, $thrown->getMessage()];
             }
         }
-        self::assertSame(0, $reader->pending());
+        self::assertSame(0, $reader->unreadBytes());
 
         return $events;
     }
@@ -238,7 +238,7 @@ final class MessageReaderTest extends TestCase
         while (true) {
             if ($reader->nextAnswer()) {
                 $rows = self::rows($reader->payload());
-                self::assertCount($reader->rows, $rows);
+                self::assertCount($reader->rowCount, $rows);
                 array_push(
                     $events,
                     '2',
@@ -253,7 +253,7 @@ final class MessageReaderTest extends TestCase
             }
             if ($type === 'D') {
                 $rows = self::rows($reader->payload());
-                self::assertCount($reader->rows, $rows);
+                self::assertCount($reader->rowCount, $rows);
                 array_push($events, ...$rows);
             } else {
                 $afterRows = $type === 'C' && str_starts_with((string) end($events), 'D');

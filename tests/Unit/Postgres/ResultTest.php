@@ -166,7 +166,7 @@ final class ResultTest extends TestCase
                 foreach ($chunks as $chunk) {
                     $rows->add(self::padded($chunk), $chunk === $bytes ? 1 : 2);
                 }
-                $result = self::of($columns, $rows, $rows->rows);
+                $result = self::of($columns, $rows, $rows->rowCount);
                 self::assertThrows(ProtocolException::class, $result->lists(...), $name);
             }
         }

@@ -154,50 +154,50 @@ final class ShortStatementsTest extends TestCase
     public function testAStatementIsTimedWithoutTheRoundTrip(): void
     {
         $time = new ServerTime(20_000_000);
-        $time->sent(0, 1, 1_000_000_000);
-        self::assertSame(3_000_000, $time->answered(0, 1, 1_023_500_000));
-        $time->sent(1, 2, 2_000_000_000);
-        self::assertSame(0, $time->answered(1, 1, 2_012_000_000), 'a round trip takes less than that');
-        $time->sent(2, 3, 3_000_000_000);
-        self::assertSame(1_000_000, $time->answered(2, 1, 3_013_500_000));
+        $time->recordWrite(0, 1, 1_000_000_000);
+        self::assertSame(3_000_000, $time->recordAnswers(0, 1, 1_023_500_000));
+        $time->recordWrite(1, 2, 2_000_000_000);
+        self::assertSame(0, $time->recordAnswers(1, 1, 2_012_000_000), 'a round trip takes less than that');
+        $time->recordWrite(2, 3, 3_000_000_000);
+        self::assertSame(1_000_000, $time->recordAnswers(2, 1, 3_013_500_000));
     }
 
     public function testAStatementBehindOthersIsTimedFromTheAnswerBefore(): void
     {
         $time = new ServerTime(20_000_000);
-        $time->sent(0, 3, 1_000_000_000);
-        self::assertSame(0, $time->answered(0, 1, 1_020_000_000));
-        self::assertSame(4_000_000, $time->answered(1, 1, 1_024_000_000));
-        self::assertSame(1_000_000, $time->answered(2, 1, 1_025_000_000));
+        $time->recordWrite(0, 3, 1_000_000_000);
+        self::assertSame(0, $time->recordAnswers(0, 1, 1_020_000_000));
+        self::assertSame(4_000_000, $time->recordAnswers(1, 1, 1_024_000_000));
+        self::assertSame(1_000_000, $time->recordAnswers(2, 1, 1_025_000_000));
     }
 
     public function testAStatementThatWasSentLateIsTimedFromItsSending(): void
     {
         $time = new ServerTime(20_000_000);
-        $time->sent(0, 1, 1_000_000_000);
-        $time->sent(0, 2, 1_010_000_000);
-        self::assertSame(0, $time->answered(0, 1, 1_020_000_000));
-        self::assertSame(1_000_000, $time->answered(1, 1, 1_031_000_000));
+        $time->recordWrite(0, 1, 1_000_000_000);
+        $time->recordWrite(0, 2, 1_010_000_000);
+        self::assertSame(0, $time->recordAnswers(0, 1, 1_020_000_000));
+        self::assertSame(1_000_000, $time->recordAnswers(1, 1, 1_031_000_000));
     }
 
     public function testStatementsThatAreAnsweredTogetherHaveTheSameTime(): void
     {
         $time = new ServerTime(0);
-        $time->sent(0, 4, 1_000_000_000);
-        self::assertSame(1_000_000, $time->answered(0, 4, 1_004_500_000));
+        $time->recordWrite(0, 4, 1_000_000_000);
+        self::assertSame(1_000_000, $time->recordAnswers(0, 4, 1_004_500_000));
     }
 
     public function testTheTimeInWhichThisProcessIsBusyIsNotTheServers(): void
     {
         $time = new ServerTime(0);
         $begin = (int) hrtime(true);
-        $time->sent(0, 1, $begin);
+        $time->recordWrite(0, 1, $begin);
         for ($busy = BusyTime::until($begin), $i = 0; BusyTime::until((int) hrtime(true)) - $busy < 50_000_000; ++$i) {
             hash('sha256', (string) $i);
         }
         $now = (int) hrtime(true);
 
-        self::assertLessThan($now - $begin - 40_000_000, $time->answered(0, 1, $now));
+        self::assertLessThan($now - $begin - 40_000_000, $time->recordAnswers(0, 1, $now));
     }
 
     public function testTimesOfWaitingAreCountedByTheirBounds(): void

@@ -25,7 +25,7 @@ final class AttemptFailedException extends \RuntimeException
     }
 
     /** @param string $for what the client waited for, such as "the TLS handshake" */
-    public static function late(string $for, float $seconds): self
+    public static function timedOut(string $for, float $seconds): self
     {
         return new self("no answer within {$seconds} s, while waiting for {$for}");
     }

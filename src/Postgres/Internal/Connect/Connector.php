@@ -167,11 +167,12 @@ final class Connector
             $password === null ? null : new \SensitiveParameterValue($password),
             $file === null || PasswordFile::isPrivate($file)
                 ? ''
-                : ": the password file {$file} is not taken, for it is not there or others may read it (chmod 600)",
+                : ": the password file {$file} is ignored, because it does not exist or other users have access to it. "
+                    . 'Run chmod 600 on it',
             $this->options->authentication,
             $this->options->channelBinding,
             $socket->isEncrypted(),
-            $socket->isEncrypted() ? Tls::endPoint($socket->certificate()) : null,
+            $socket->isEncrypted() ? Tls::channelBindingHash($socket->certificate()) : null,
             $this->salted,
         );
     }

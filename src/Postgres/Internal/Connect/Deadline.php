@@ -68,11 +68,11 @@ final readonly class Deadline
     }
 
     /** Returns what to throw when that cancellation was requested. */
-    public function passed(CancelledException $cancelled, string $for): AttemptFailedException|CancelledException
+    public function failureOf(CancelledException $cancelled, string $for): AttemptFailedException|CancelledException
     {
         return $this->cancellation?->isRequested() === true
             ? $cancelled
-            : AttemptFailedException::late($for, $this->seconds);
+            : AttemptFailedException::timedOut($for, $this->seconds);
     }
 
     public function throwIfCancelled(): void
@@ -86,7 +86,7 @@ final readonly class Deadline
         $this->cancellation?->throwIfRequested();
         $left = $this->left();
         if ($left <= 0) {
-            throw AttemptFailedException::late($for, $this->seconds);
+            throw AttemptFailedException::timedOut($for, $this->seconds);
         }
         $suspension = EventLoop::getSuspension();
         $waiting = true;
@@ -97,7 +97,7 @@ final readonly class Deadline
                 $error === null ? $suspension->resume() : $suspension->throw($error);
             }
         };
-        $late = fn() => $resume(AttemptFailedException::late($for, $this->seconds));
+        $late = fn() => $resume(AttemptFailedException::timedOut($for, $this->seconds));
         $watchers = [$watch(static fn() => $resume(null))];
         if ($left < self::MAX_TIMER_SECONDS) {
             $watchers[] = EventLoop::delay($left, $late);

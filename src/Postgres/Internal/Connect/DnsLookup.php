@@ -39,7 +39,7 @@ final class DnsLookup
             /** @var list<DnsRecord> $records */
             $records = resolve($name, null, $deadline->asCancellation());
         } catch (CancelledException $cancelled) {
-            throw $deadline->passed($cancelled, "the look-up of '{$name}'");
+            throw $deadline->failureOf($cancelled, "the look-up of '{$name}'");
         } catch (DnsException $failure) {
             throw AttemptFailedException::because("the look-up failed: {$failure->getMessage()}", $failure);
         } catch (\Error $failure) {

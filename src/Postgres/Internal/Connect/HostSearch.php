@@ -42,22 +42,22 @@ final readonly class HostSearch
         $deadline = Deadline::in($this->options->connectTimeout, $cancellation);
         $target = $this->options->targetSession;
         if ($target !== TargetSession::PreferStandby) {
-            return $this->any($target, $deadline) ?? throw $this->attempts->failure();
+            return $this->tryHosts($target, $deadline) ?? throw $this->attempts->failure();
         }
 
-        return $this->any(TargetSession::Standby, $deadline->share(2))
-            ?? $this->among($this->attempts->unsuitable(), TargetSession::Any, $deadline)
+        return $this->tryHosts(TargetSession::Standby, $deadline->share(2))
+            ?? $this->tryEndpoints($this->attempts->unsuitable(), TargetSession::Any, $deadline)
             ?? throw $this->attempts->failure();
     }
 
     /** @return T|null */
-    private function any(TargetSession $target, Deadline $deadline): mixed
+    private function tryHosts(TargetSession $target, Deadline $deadline): mixed
     {
         $left = \count($this->options->hosts);
         foreach ($this->options->hosts as $host) {
             $share = $deadline->share($left--);
             try {
-                $session = $this->among(DnsLookup::endpoints($host, $share), $target, $share);
+                $session = $this->tryEndpoints(DnsLookup::endpoints($host, $share), $target, $share);
             } catch (AttemptFailedException $failure) {
                 $this->attempts->add($host, $failure);
                 continue;
@@ -75,7 +75,7 @@ final readonly class HostSearch
      *
      * @return T|null
      */
-    private function among(array $endpoints, TargetSession $target, Deadline $deadline): mixed
+    private function tryEndpoints(array $endpoints, TargetSession $target, Deadline $deadline): mixed
     {
         $left = \count($endpoints);
         foreach ($endpoints as $endpoint) {

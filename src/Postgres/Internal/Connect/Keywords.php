@@ -115,12 +115,12 @@ final class Keywords
         }
         foreach (self::ENVIRONMENT_VARIABLES as $key => $name) {
             // Host and address must come from the same source.
-            $taken = isset($values[$key])
+            $isSet = isset($values[$key])
                 || \in_array($key, ['host', 'hostaddr'], true)
                 && (isset($values['host']) || isset($values['hostaddr']))
                 && !isset($fromEnvironment);
             $value = getenv($name);
-            if (!$taken && \is_string($value) && $value !== '') {
+            if (!$isSet && \is_string($value) && $value !== '') {
                 $values[$key] = $value;
                 $fromEnvironment = true;
             }
@@ -231,9 +231,9 @@ final class Keywords
      */
     private static function authentication(string $list): array
     {
-        $usual = [AuthenticationMethod::None, AuthenticationMethod::Scram];
+        $default = [AuthenticationMethod::None, AuthenticationMethod::Scram];
         if ($list === '') {
-            return $usual;
+            return $default;
         }
         $allowed = $refused = [];
         foreach (explode(',', $list) as $name) {
@@ -254,7 +254,7 @@ final class Keywords
         }
 
         return array_values(array_filter(
-            $allowed !== [] ? $allowed : $usual,
+            $allowed !== [] ? $allowed : $default,
             static fn(?AuthenticationMethod $method): bool => $method !== null && !\in_array($method, $refused, true),
         ));
     }

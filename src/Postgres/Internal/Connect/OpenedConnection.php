@@ -23,7 +23,7 @@ final readonly class OpenedConnection
      * @param bool $tls whether the connection is encrypted
      * @param string $leftover bytes received but not read: whole messages or the beginning of one
      * @param bool $isPooled whether a pooler in between may give each transaction another session
-     * @param string|null $started when the server was started; null when that is unknown
+     * @param string|null $serverStartTime when the server was started; null when that is unknown
      */
     public function __construct(
         public mixed $stream,
@@ -35,7 +35,7 @@ final readonly class OpenedConnection
         public bool $tls,
         public string $leftover,
         public bool $isPooled = false,
-        public ?string $started = null,
+        public ?string $serverStartTime = null,
     ) {
         $this->host = $endpoint->host;
         $this->secretKey = new \SensitiveParameterValue($secretKey);

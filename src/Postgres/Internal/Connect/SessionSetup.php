@@ -28,11 +28,11 @@ final class SessionSetup
         'array_nulls' => ["= 'off'", 'on'],
     ];
 
-    private ?int $role = null;
+    private ?int $roleIndex = null;
 
-    private ?int $settings = null;
+    private ?int $settingsIndex = null;
 
-    private ?int $process = null;
+    private ?int $processIndex = null;
 
     /** @var list<string> */
     private array $statements = [];
@@ -48,7 +48,7 @@ final class SessionSetup
             $target !== TargetSession::Any
             && !isset($parameters['in_hot_standby'], $parameters['default_transaction_read_only'])
         ) {
-            $this->role = $this->add(self::ROLE_QUERY);
+            $this->roleIndex = $this->add(self::ROLE_QUERY);
         }
         if ($this->version() >= 14) {
             $isOwn = "pg_catalog.pg_backend_pid() = {$pid}";
@@ -61,14 +61,14 @@ final class SessionSetup
                 . "', true) = '0' then "
                 . self::assignment(self::CHECK_INTERVAL_SETTING, self::CHECK_INTERVAL_MILLISECONDS)
                 . ' end';
-            $this->process = $this->add("select {$isOwn}, " . self::START_TIME_EXPRESSION . $check);
+            $this->processIndex = $this->add("select {$isOwn}, " . self::START_TIME_EXPRESSION . $check);
         }
         if ($this->version() >= 12 && isset($parameters['IntervalStyle'])) {
             $this->add(
                 'select ' . implode(
                     ', ',
                     array_map(
-                        static fn(string $name): string => self::readable($name, $pid),
+                        static fn(string $name): string => self::correction($name, $pid),
                         array_keys(self::SETTING_CORRECTIONS),
                     ),
                 ),
@@ -76,7 +76,7 @@ final class SessionSetup
         }
         $settings = $this->settings();
         if ($settings !== []) {
-            $this->settings = $this->add(
+            $this->settingsIndex = $this->add(
                 'select ' . implode(', ', array_map(self::assignment(...), array_keys($settings), $settings)),
             );
         }
@@ -91,27 +91,27 @@ final class SessionSetup
     /** Whether another process answers than the login named, as behind a pooler. */
     public function isPooled(Answers $answers): bool
     {
-        return $this->process !== null && ($answers->rows($this->process)[0][0] ?? 't') === 'f';
+        return $this->processIndex !== null && ($answers->rows($this->processIndex)[0][0] ?? 't') === 'f';
     }
 
     /** Returns when the server was started, which identifies it; null when the server does not report it. */
     public function serverStartTime(Answers $answers): ?string
     {
-        return $this->process === null ? null : $answers->rows($this->process)[0][1] ?? null;
+        return $this->processIndex === null ? null : $answers->rows($this->processIndex)[0][1] ?? null;
     }
 
     /** @throws AttemptFailedException when the session is not of the requested kind, or a setting is refused */
     public function check(Answers $answers): void
     {
-        $error = ($this->role === null ? null : $answers->error($this->role))
-            ?? ($this->settings === null ? null : $answers->error($this->settings));
+        $error = ($this->roleIndex === null ? null : $answers->error($this->roleIndex))
+            ?? ($this->settingsIndex === null ? null : $answers->error($this->settingsIndex));
         if ($error !== null) {
             throw AttemptFailedException::refused($error);
         }
-        $row = $this->role === null ? [] : $answers->rows($this->role)[0] ?? [];
+        $row = $this->roleIndex === null ? [] : $answers->rows($this->roleIndex)[0] ?? [];
         $this->checkRole(
-            $this->role === null ? ($this->parameters['in_hot_standby'] ?? '') === 'on' : ($row[0] ?? '') === 't',
-            $this->role === null
+            $this->roleIndex === null ? ($this->parameters['in_hot_standby'] ?? '') === 'on' : ($row[0] ?? '') === 't',
+            $this->roleIndex === null
                 ? ($this->parameters['default_transaction_read_only'] ?? '') === 'on'
                 : ($row[1] ?? '') === 'on',
         );
@@ -148,7 +148,7 @@ final class SessionSetup
     }
 
     /** Returns an expression that replaces a bad value. It only acts in the server's own process. */
-    private static function readable(string $name, int $pid): string
+    private static function correction(string $name, int $pid): string
     {
         [$condition, $value] = self::SETTING_CORRECTIONS[$name];
 

@@ -21,7 +21,7 @@ final class SimpleQueries implements Answers
     /** Index of the statement whose answer is being read. */
     private int $current = 0;
 
-    private int $received = 0;
+    private int $receivedBytes = 0;
 
     /** @var array<int, list<list<string|null>>> */
     private array $rows = [];
@@ -53,8 +53,8 @@ final class SimpleQueries implements Answers
      */
     public function receive(#[\SensitiveParameter] string $bytes): void
     {
-        $this->received += \strlen($bytes);
-        if ($this->received > self::MAX_RECEIVED_BYTES && !$this->isDone()) {
+        $this->receivedBytes += \strlen($bytes);
+        if ($this->receivedBytes > self::MAX_RECEIVED_BYTES && !$this->isDone()) {
             throw ProtocolException::malformed('the server sent too many bytes before the end of its answers');
         }
         $this->buffer->append($bytes);

@@ -17,10 +17,10 @@ final class Socket
     /** @var resource|null */
     private $stream;
 
-    private bool $tls = false;
+    private bool $isEncrypted = false;
 
     /** Why a write failed, in case reading reports nothing. */
-    private string $warning = '';
+    private string $writeWarning = '';
 
     /** @param resource $stream */
     private function __construct($stream)
@@ -69,7 +69,7 @@ final class Socket
         }
         $deadline->writable($stream, 'the connection');
         if ($endpoint->ip !== null && stream_socket_get_name($stream, true) === false) {
-            throw AttemptFailedException::because(self::failure($stream));
+            throw AttemptFailedException::because(self::connectError($stream));
         }
         KeepAlive::set($stream, $endpoint);
 
@@ -90,7 +90,7 @@ final class Socket
                 return $bytes;
             }
             if (feof($stream)) {
-                $warning = $warning !== '' ? $warning : $this->warning;
+                $warning = $warning !== '' ? $warning : $this->writeWarning;
                 throw AttemptFailedException::because(
                     "the server closed the connection while waiting for {$for}"
                         . ($warning === '' ? '' : ': ' . Warnings::clause($warning)),
@@ -111,7 +111,7 @@ final class Socket
         while ($bytes !== '') {
             [$written, $warning] = Warnings::of(static fn() => fwrite($stream, $bytes));
             if ($written === false || $written === 0 && feof($stream)) {
-                $this->warning = $warning;
+                $this->writeWarning = $warning;
 
                 return false;
             }
@@ -169,12 +169,12 @@ final class Socket
         }
         $this->handshake($tls, $deadline);
 
-        return $this->tls = true;
+        return $this->isEncrypted = true;
     }
 
     public function isEncrypted(): bool
     {
-        return $this->tls;
+        return $this->isEncrypted;
     }
 
     public function certificate(): ?\OpenSSLCertificate
@@ -249,11 +249,13 @@ final class Socket
      *
      * @param resource $stream
      */
-    private static function failure($stream): string
+    private static function connectError($stream): string
     {
         $socket = \extension_loaded('sockets') ? Warnings::of(static fn() => socket_import_stream($stream))[0] : false;
         $code = $socket !== false ? socket_get_option($socket, \SOL_SOCKET, \SO_ERROR) : 0;
 
-        return \is_int($code) && $code !== 0 ? lcfirst(socket_strerror($code)) : 'connection refused, or no way to it';
+        return \is_int($code) && $code !== 0
+            ? lcfirst(socket_strerror($code))
+            : 'connection refused or host unreachable';
     }
 }

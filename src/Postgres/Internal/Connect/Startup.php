@@ -35,21 +35,21 @@ final class Startup
 
     private ?Scram $scram = null;
 
-    private bool $challenged = false;
+    private bool $hasChallenge = false;
 
     private bool $computing = false;
 
     /** Whether the server has proved that it knows the password. */
-    private bool $verified = false;
+    private bool $isServerVerified = false;
 
     /** Method of the proof that was sent without SCRAM; null for none. */
-    private ?AuthenticationMethod $sent = null;
+    private ?AuthenticationMethod $sentMethod = null;
 
     private bool $authenticated = false;
 
     private bool $ready = false;
 
-    private int $received = 0;
+    private int $receivedBytes = 0;
 
     /** Whether a message has arrived. */
     private bool $hasReceived = false;
@@ -88,17 +88,20 @@ final class Startup
      */
     public function receive(#[\SensitiveParameter] string $bytes): string
     {
-        if ($this->received === 0 && $bytes !== '' && !str_contains(self::FIRST_MESSAGE_TYPES, $bytes[0])) {
+        if ($this->receivedBytes === 0 && $bytes !== '' && !str_contains(self::FIRST_MESSAGE_TYPES, $bytes[0])) {
             throw ProtocolException::notPostgres($bytes);
         }
-        $this->received += \strlen($bytes);
-        if ($this->received > ($this->authenticated ? self::MAX_SETUP_BYTES : self::MAX_LOGIN_BYTES) && !$this->ready) {
+        $this->receivedBytes += \strlen($bytes);
+        $limit = $this->authenticated ? self::MAX_SETUP_BYTES : self::MAX_LOGIN_BYTES;
+        if ($this->receivedBytes > $limit && !$this->ready) {
             throw ProtocolException::malformed('the server sent too many bytes before the end of the login');
         }
         $this->buffer->append($bytes);
         $answer = '';
         while (!$this->computing && !$this->ready && ($message = $this->next()) !== null) {
-            $answer .= $this->authenticated ? $this->settle(...$message) : $this->authenticate(...$message);
+            $answer .= $this->authenticated
+                ? $this->handleSessionMessage(...$message)
+                : $this->authenticate(...$message);
         }
 
         return $answer;
@@ -167,7 +170,7 @@ final class Startup
     {
         switch ($type) {
             case 'R':
-                return $this->request(Messages::number($payload), substr($payload, 4));
+                return $this->handleAuthentication(Messages::number($payload), substr($payload, 4));
             case 'E':
                 throw AttemptFailedException::refused(Messages::error($payload));
             case 'v':
@@ -181,15 +184,15 @@ final class Startup
         }
     }
 
-    private function request(int $code, #[\SensitiveParameter] string $data): string
+    private function handleAuthentication(int $code, #[\SensitiveParameter] string $data): string
     {
         // An authentication that has begun must finish: the server can't ask for anything else in between.
         $expected = match (true) {
-            $this->scram !== null && $this->verified, $this->sent !== null => [0],
+            $this->scram !== null && $this->isServerVerified, $this->sentMethod !== null => [0],
             $this->scram !== null => [11, 12],
             default => [0, 3, 5, 10],
         };
-        if ($this->scram !== null && !$this->verified && $code === 0) {
+        if ($this->scram !== null && !$this->isServerVerified && $code === 0) {
             throw AttemptFailedException::authentication(
                 'the server ended the login without a proof that it knows the password. '
                     . 'It may be an impostor',
@@ -197,15 +200,15 @@ final class Startup
         }
         if (!\in_array($code, [0, 3, 5, 10, 11, 12], true)) {
             throw AttemptFailedException::authentication(
-                "the server requests an unknown authentication method: {$this->name($code)}",
+                "the server requests an unknown authentication method: {$this->methodName($code)}",
             );
         }
         if (!\in_array($code, $expected, true)) {
-            throw ProtocolException::unexpected('R', "with {$code} out of turn");
+            throw ProtocolException::unexpected('R', "with the unexpected code {$code}");
         }
 
         return match ($code) {
-            0 => $this->finish(),
+            0 => $this->finishAuthentication(),
             3 => $this->send(AuthenticationMethod::Password, fn(): string => $this->credentials->password()),
             5 => $this->send(AuthenticationMethod::Md5, fn(): string => $this->md5($data)),
             10 => $this->beginScram($data),
@@ -214,7 +217,7 @@ final class Startup
         };
     }
 
-    private function name(int $code): string
+    private function methodName(int $code): string
     {
         return match ($code) {
             2 => 'Kerberos',
@@ -224,14 +227,14 @@ final class Startup
         };
     }
 
-    private function finish(): string
+    private function finishAuthentication(): string
     {
-        if ($this->scram === null && $this->sent === null) {
+        if ($this->scram === null && $this->sentMethod === null) {
             $this->credentials->ensureAllowed(AuthenticationMethod::None);
         }
         $this->authenticated = true;
         // Messages after the login have their own limit. 0 would stand for no bytes at all.
-        $this->received = 1;
+        $this->receivedBytes = 1;
 
         return '';
     }
@@ -240,7 +243,7 @@ final class Startup
     private function send(AuthenticationMethod $method, \Closure $proof): string
     {
         $this->credentials->ensureAllowed($method);
-        $this->sent = $method;
+        $this->sentMethod = $method;
 
         return Messages::password("{$proof()}\0");
     }
@@ -270,10 +273,10 @@ final class Startup
 
     private function challenge(string $data): string
     {
-        if ($this->challenged) {
+        if ($this->hasChallenge) {
             throw ProtocolException::unexpected('R', 'with a second SCRAM challenge');
         }
-        $this->challenged = true;
+        $this->hasChallenge = true;
         $this->scram?->challenge($data);
         $this->computing = true;
 
@@ -283,7 +286,7 @@ final class Startup
     private function verify(string $data): string
     {
         $this->scram?->verify($data);
-        $this->verified = true;
+        $this->isServerVerified = true;
 
         return '';
     }
@@ -297,7 +300,7 @@ final class Startup
         }
     }
 
-    private function settle(string $type, #[\SensitiveParameter] string $payload): string
+    private function handleSessionMessage(string $type, #[\SensitiveParameter] string $payload): string
     {
         switch ($type) {
             case 'S':

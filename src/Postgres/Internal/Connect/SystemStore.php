@@ -29,12 +29,12 @@ final class SystemStore
 
     private static function find(): ?string
     {
-        $places = openssl_get_cert_locations();
-        if ($places['ini_cafile'] !== '' || $places['ini_capath'] !== '') {
+        $locations = openssl_get_cert_locations();
+        if ($locations['ini_cafile'] !== '' || $locations['ini_capath'] !== '') {
             return null;
         }
-        $file = realpath(self::variable($places['default_cert_file_env']) ?? $places['default_cert_file']);
-        $folder = realpath(self::variable($places['default_cert_dir_env']) ?? $places['default_cert_dir']);
+        $file = realpath(self::variable($locations['default_cert_file_env']) ?? $locations['default_cert_file']);
+        $folder = realpath(self::variable($locations['default_cert_dir_env']) ?? $locations['default_cert_dir']);
         if ($file === false || $folder === false) {
             return null;
         }

@@ -52,7 +52,7 @@ final readonly class Tls
      *
      * @see https://www.rfc-editor.org/rfc/rfc5929#section-4.1
      */
-    public static function endPoint(?\OpenSSLCertificate $certificate): ?string
+    public static function channelBindingHash(?\OpenSSLCertificate $certificate): ?string
     {
         $parsed = $certificate !== null ? openssl_x509_parse($certificate) : false;
         $signature = $parsed !== false && \is_string($parsed['signatureTypeSN'] ?? null)

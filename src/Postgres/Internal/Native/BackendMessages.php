@@ -15,13 +15,18 @@ use Spindle\Postgres\ProtocolException;
  */
 final class BackendMessages
 {
-    /** The most columns that a result can have; the number of parameters is a 16-bit integer. */
+    /** Types of the messages with which the server begins a COPY … FROM STDIN and a COPY … TO STDOUT. */
+    public const COPY_IN_RESPONSE = 'G';
+    public const COPY_OUT_RESPONSE = 'H';
+
+    /** Maximum number of columns of a result. */
     private const MAX_COLUMNS = 1664;
 
     /**
      * Parses ErrorResponse and NoticeResponse.
      *
-     * @return array<string, string> fields by letter; a long one is truncated a byte above the limit
+     * @return array<string, string> fields by their letters. A field above {@see ServerError::MAX_FIELD_BYTES} is cut
+     *     off one byte after that limit, so that ServerError can detect it.
      */
     public static function fields(#[\SensitiveParameter] string $payload): array
     {
@@ -87,7 +92,11 @@ final class BackendMessages
         return array_values($oids);
     }
 
-    /** @throws ProtocolException */
+    /**
+     * Parses NotificationResponse.
+     *
+     * @throws ProtocolException
+     */
     public static function notification(string $payload): Notification
     {
         $pid = self::number('N', $payload, 0);
@@ -116,7 +125,7 @@ final class BackendMessages
         return [$parts[0], $parts[1]];
     }
 
-    /** @param 'n'|'N' $format */
+    /** @param 'n'|'N' $format format of unpack(): a 16-bit or a 32-bit integer */
     private static function number(string $format, string $payload, int $at): int
     {
         if ($at + ($format === 'n' ? 2 : 4) > \strlen($payload)) {

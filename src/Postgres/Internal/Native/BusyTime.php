@@ -4,36 +4,44 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Native;
 
-/** Time in which this process works or waits for a processor. It does not count as the server's time. */
+/** Measures the time in which this process used a processor or waited for one. */
 final class BusyTime
 {
-    /** Nanoseconds for which a reading is reused, because one takes some microseconds. */
+    /** Nanoseconds for which a measurement is reused, because it takes some microseconds. */
     private const PRECISION_NANOSECONDS = 2_500_000;
 
     /**
-     * File with the nanoseconds on a processor and the nanoseconds of waiting for one.
+     * File with the nanoseconds that this process used a processor, and that it waited for one.
      *
      * @see https://www.kernel.org/doc/html/latest/scheduler/sched-stats.html
      */
     private const SCHEDSTAT_FILE = '/proc/self/schedstat';
 
+    /** Whether the file exists, as far as that is known. */
     private static bool $hasFile = true;
 
-    /** Time of the last reading, by hrtime(). */
+    /** Time of the last measurement, by hrtime(). */
     private static int $readAt = -self::PRECISION_NANOSECONDS;
-    private static int $used = 0;
 
-    /** @param int $now time by hrtime() */
+    /** Result of the last measurement. */
+    private static int $busyNanoseconds = 0;
+
+    /**
+     * Returns the busy nanoseconds since the start of the process.
+     *
+     * @param int $now current time by hrtime()
+     */
     public static function until(int $now): int
     {
         if ($now - self::$readAt >= self::PRECISION_NANOSECONDS) {
             self::$readAt = $now;
-            self::$used = self::read();
+            self::$busyNanoseconds = self::read();
         }
 
-        return self::$used;
+        return self::$busyNanoseconds;
     }
 
+    /** Without the file, returns only the time on a processor. */
     private static function read(): int
     {
         $text = self::$hasFile ? @file_get_contents(self::SCHEDSTAT_FILE) : false;

@@ -11,57 +11,64 @@ use Spindle\Postgres\ConnectionLostException;
 use function Amp\async;
 
 /**
- * Stops the current statement of the server by a cancel request, which has a connection of its own.
+ * Stops the statement that the server executes, by cancel requests over separate connections.
  *
- * A request may take effect until the server has closed that connection. Nothing new is sent until then, nor while an
- * exchange in flight has yet to be stopped. A request may also stop an earlier exchange of another caller; that one is
- * marked as struck. The server ignores a request that arrives before it has started the statement, so the request is
- * repeated.
+ * A request may take effect until the server has closed the separate connection. Until then, and while a cancelled
+ * exchange is in flight, no new exchange is sent. The server ignores a request that arrives while it executes nothing,
+ * so requests are repeated.
+ *
+ * A request may also stop an exchange of another caller by mistake: {@see Exchange::$isStoppedByMistake}.
  */
 final class Cancelling
 {
-    /** Longest pause in seconds between two requests for a statement; after it, the connection is given up. */
+    /** Longest pause in seconds between two requests. If the next pause would be longer, the connection is closed. */
     private const MAX_PAUSE_SECONDS = 10.0;
 
-    /** Seconds after a request in which a statement that it stopped may still report that. */
+    /** Seconds after a request during which the error of a stopped statement may still arrive. */
     private const REQUEST_EFFECT_SECONDS = 0.1;
 
-    /** Seconds until the first repetition; doubled with each one. */
+    /** Seconds from the first request to the second. Each later pause is twice as long. */
     private const FIRST_PAUSE_SECONDS = 0.005;
 
-    /** Whether a request is under way. Only this class writes it. */
-    public bool $underWay = false;
+    /** Whether a request was started and has not ended. Only this class writes the property. */
+    public bool $isRequesting = false;
 
-    /** Whether nothing new is sent: a request is under way or an exchange is to be stopped. Read-only for others. */
-    public bool $unsettled = false;
+    /** Whether no new exchange may be sent. Only this class writes the property. */
+    public bool $blocksSending = false;
 
+    /** Timer of {@see requestLater()}. */
     private ?string $timer = null;
 
+    /** Timer of {@see clearSuspectsLater()}. */
     private ?string $recentTimer = null;
 
     /**
-     * @param \Closure(): void                             $request sends a request; returns when it is closed
+     * @param \Closure(): void                             $sendRequest sends a request; returns when it is closed
      * @param \Closure(ConnectionLostException|null): void $onDone    called after each; a reason closes the connection
      */
     public function __construct(
         private readonly Conversation $conversation,
-        private readonly \Closure $request,
+        private readonly \Closure $sendRequest,
         private readonly \Closure $onDone,
     ) {}
 
-    /** Stops an exchange in flight: at once if it is the current one, otherwise when it becomes that. */
+    /** Stops an exchange in flight. If it is not the current one, {@see requestLater()} has to follow once it is. */
     public function stop(#[\SensitiveParameter] Exchange $exchange): void
     {
-        $this->unsettled = true;
+        $this->blocksSending = true;
         if ($this->conversation->current() === $exchange) {
             $this->request();
         }
     }
 
-    /** @return bool whether new exchanges may be sent */
-    public function settles(): bool
+    /**
+     * Allows to send new exchanges, if no request is in progress and no cancelled exchange is in flight.
+     *
+     * @return bool whether new exchanges may be sent
+     */
+    public function tryUnblock(): bool
     {
-        if ($this->underWay) {
+        if ($this->isRequesting) {
             return false;
         }
         foreach ($this->conversation->exchanges as $exchange) {
@@ -69,27 +76,28 @@ final class Cancelling
                 return false;
             }
         }
-        $this->unsettled = false;
+        $this->blocksSending = false;
 
         return true;
     }
 
     /**
-     * Asks the server to stop the current exchange.
+     * Asks the server to stop the current exchange. Does nothing while another request is in progress.
      *
-     * @param bool $isNeeded whether the connection is given up if the request fails
+     * @param float $pause seconds until the request is repeated
+     * @param bool $isNeeded whether the connection is closed if the request fails
      */
     public function request(float $pause = self::FIRST_PAUSE_SECONDS, bool $isNeeded = true): void
     {
-        if ($this->underWay) {
+        if ($this->isRequesting) {
             return;
         }
-        $this->underWay = $this->unsettled = true;
+        $this->isRequesting = $this->blocksSending = true;
         $this->conversation->markSuspects();
         async($this->send(...), $pause, $isNeeded)->ignore();
     }
 
-    /** Repeats the request after `$seconds`, unless the exchange is done by then. */
+    /** Sends a request after `$seconds`, unless the exchange is done by then. */
     public function requestLater(
         #[\SensitiveParameter]
         Exchange $exchange,
@@ -123,14 +131,14 @@ final class Cancelling
     {
         $failure = null;
         try {
-            ($this->request)();
+            ($this->sendRequest)();
         } catch (\Throwable $reason) {
             $failure = ConnectionLostException::while(
                 'a cancelled statement could not be stopped otherwise',
                 $reason,
             );
         }
-        $this->underWay = false;
+        $this->isRequesting = false;
         if (
             !$isNeeded
             && array_filter(
@@ -157,7 +165,7 @@ final class Cancelling
         }
         $this->recentTimer = WeakTimer::after(self::REQUEST_EFFECT_SECONDS, $this, static function (self $self): void {
             $self->recentTimer = null;
-            if (!$self->underWay) {
+            if (!$self->isRequesting) {
                 $self->conversation->isRequestRecent = false;
                 $self->conversation->clearSuspects();
             }

@@ -11,45 +11,49 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
 
 /**
- * Exchanges that were sent, and the messages of the server that answer them in order. It uses no stream, loop or clock.
+ * Assigns the messages of the server to the exchanges that they answer. Uses no stream, event loop or clock.
  *
- * Properties hold what {@see Pipeline} has to do. It reads and resets them after each {@see receive()}.
+ * After each {@see receive()}, {@see Pipeline} reads and resets the properties, which say what it has to do.
  */
 final class Conversation
 {
+    /** Messages with rows of more bytes than this count as large: {@see $isLarge}. */
     private const LARGE_ROWS_BYTES = 0x10_0000;
 
     /** Transaction status in the last answer: I, T or E. */
     public string $status = 'I';
 
-    /** @var array<int, Exchange> sent and not answered, in order */
+    /** @var array<int, Exchange> exchanges in flight by their numbers, in the order in which they were sent */
     public array $exchanges = [];
 
     /** Whether the server refused to write because it is read-only. */
     public bool $isReadOnly = false;
 
-    /** Keys in {@see $exchanges}: of the one that is being answered, and of the next one to send. */
+    /** Number of the exchange that is being answered: its key in {@see $exchanges}. */
     public int $head = 0;
+
+    /** Number of the next exchange to be sent. */
     public int $tail = 0;
 
-    /** @var list<Exchange> exchanges whose callers must be woken: done, or with progress of a COPY or a stream */
+    /** @var list<Exchange> exchanges whose callers must be resumed: done, or with progress of a COPY or a stream */
     public array $toWake = [];
 
-    /** @var list<Notification> */
+    /** @var list<Notification> notifications that arrived */
     public array $notifications = [];
 
+    /** Messages to send to the server. */
     public string $reply = '';
 
-    /** Error with which the server ends the connection. */
-    public ?ServerError $serverEnd = null;
+    /** Error with which the server ends the connection; null while it does not. */
+    public ?ServerError $fatalError = null;
 
-    /** Cancel requests that were sent while the suspect exchanges were in flight, and have stopped none so far. */
-    public int $unusedRequests = 0;
+    /** Number of cancel requests that were sent while the suspect exchanges were in flight and have stopped none. */
+    public int $unusedRequestCount = 0;
 
-    /** Whether the last request is recent. The server sends its signal twice, so one request may stop two exchanges. */
+    /** Whether the last cancel request is recent. The server signals twice, so one request may stop two exchanges. */
     public bool $isRequestRecent = false;
 
-    /** Whether a received row is so large that copying it takes time. */
+    /** Whether rows were received that are so large that copying them takes time. */
     public bool $isLarge = false;
 
     private readonly MessageReader $reader;
@@ -59,21 +63,26 @@ final class Conversation
         $this->reader = new MessageReader($limits);
     }
 
+    /** Returns the exchange that is being answered; null when none is in flight. */
     public function current(): ?Exchange
     {
         return $this->exchanges[$this->head] ?? null;
     }
 
-    /** @throws ProtocolException */
+    /**
+     * Processes bytes from the server.
+     *
+     * @throws ProtocolException when the bytes violate the protocol
+     */
     public function receive(#[\SensitiveParameter] string $bytes): void
     {
         $reader = $this->reader;
         $reader->add($bytes);
         $exchange = $this->exchanges[$this->head] ?? null;
-        while ($this->serverEnd === null) {
+        while ($this->fatalError === null) {
             if ($exchange !== null && $reader->nextAnswer()) {
-                if ($reader->rows > 0 && !$exchange->discarded) {
-                    $exchange->add($reader->rowMessages(), $reader->rows);
+                if ($reader->rowCount > 0 && !$exchange->discarded) {
+                    $exchange->add($reader->rowMessages(), $reader->rowCount);
                 }
                 $exchange->tag = $reader->tag;
                 $exchange->hasOutcome = true;
@@ -85,7 +94,7 @@ final class Conversation
                 return;
             }
             if ($exchange === null) {
-                $this->unasked($type);
+                $this->onAsynchronousMessage($type);
             } elseif ($type === 'D') {
                 if ($exchange->hasOutcome && $exchange->extended) {
                     throw ProtocolException::unexpected('D', 'behind the end of its rows');
@@ -104,10 +113,11 @@ final class Conversation
     private function addRows(#[\SensitiveParameter] Exchange $exchange): void
     {
         $rows = $this->reader->rowMessages();
-        $exchange->add($rows, max(1, $this->reader->rows));
+        $exchange->add($rows, max(1, $this->reader->rowCount));
         $this->isLarge = $this->isLarge || \strlen($rows) > self::LARGE_ROWS_BYTES;
-        if ($exchange->held() > SizeLimits::MIN_BYTES && $exchange->held() > ($limit = SizeLimits::result())) {
-            $exchange->refuse(
+        $heldBytes = $exchange->heldBytes();
+        if ($heldBytes > SizeLimits::MIN_BYTES && $heldBytes > ($limit = SizeLimits::result())) {
+            $exchange->dropRows(
                 $exchange->isStreamed
                     ? ResultTooLargeException::stream($limit)
                     : ResultTooLargeException::result($limit),
@@ -118,28 +128,31 @@ final class Conversation
         }
     }
 
-    /** Marks all exchanges as suspect: a cancel request for the current one may stop any of them. */
+    /** Marks all exchanges in flight as suspect, because a cancel request for the current one may stop any of them. */
     public function markSuspects(): void
     {
         $unused = 1;
         foreach ($this->exchanges as $exchange) {
-            if ($exchange->suspect) {
-                $unused = $this->unusedRequests + 1;
+            if ($exchange->isSuspect) {
+                $unused = $this->unusedRequestCount + 1;
             }
-            $exchange->suspect = true;
+            $exchange->isSuspect = true;
         }
-        $this->unusedRequests = $unused;
+        $this->unusedRequestCount = $unused;
         $this->isRequestRecent = true;
     }
 
-    /** Clears the suspicion once each request has stopped an exchange. Later cancellations have another origin. */
+    /**
+     * Marks no exchange as suspect any more, once each cancel request has stopped one and none is recent. If the server
+     * reports a cancelled statement after that, other code has sent the request.
+     */
     public function clearSuspects(): void
     {
-        if ($this->unusedRequests > 0 || $this->isRequestRecent) {
+        if ($this->unusedRequestCount > 0 || $this->isRequestRecent) {
             return;
         }
         foreach ($this->exchanges as $exchange) {
-            $exchange->suspect = false;
+            $exchange->isSuspect = false;
         }
     }
 
@@ -160,17 +173,20 @@ final class Conversation
         return $this->exchanges[$this->head] ?? null;
     }
 
+    /** Reads a message of an answer that is neither a row nor the end of the answer. */
     private function readOther(string $type, Exchange $exchange): void
     {
         switch ($type) {
             case MessageReader::TOO_LARGE:
                 if (!$exchange->discarded) {
-                    $exchange->refuse(ResultTooLargeException::row($this->reader->tooLarge, $this->limits->row()));
+                    $exchange->dropRows(
+                        ResultTooLargeException::row($this->reader->tooLargeBytes, $this->limits->row()),
+                    );
                     $this->wake($exchange);
                 }
                 break;
             case '2': // BindComplete
-                $exchange->bound = true;
+                $exchange->isBound = true;
                 break;
             case '1': // ParseComplete
             case '3': // CloseComplete
@@ -180,41 +196,41 @@ final class Conversation
             case 'I': // EmptyQueryResponse
                 $exchange->hasOutcome = true;
                 break;
-            case 'C':
-                $this->completed($exchange, $this->reader->payload());
+            case 'C': // CommandComplete
+                $this->onCommandComplete($exchange, $this->reader->payload());
                 break;
-            case 'T':
+            case 'T': // RowDescription
                 $exchange->description = BackendMessages::columns($this->reader->payload());
                 break;
-            case 't':
-                $exchange->parameters = BackendMessages::parameters($this->reader->payload());
+            case 't': // ParameterDescription
+                $exchange->parameterTypes = BackendMessages::parameters($this->reader->payload());
                 break;
-            case 's':
-                $exchange->suspended = $exchange->hasOutcome = true;
+            case 's': // PortalSuspended
+                $exchange->isPortalSuspended = $exchange->hasOutcome = true;
                 break;
-            case 'G': // CopyInResponse
-            case 'H': // CopyOutResponse
-                $this->copies($exchange, $type);
+            case BackendMessages::COPY_IN_RESPONSE:
+            case BackendMessages::COPY_OUT_RESPONSE:
+                $this->onCopyResponse($exchange, $type);
                 break;
-            case 'd':
-                if ($exchange->copy !== 'H') {
+            case 'd': // CopyData
+                if ($exchange->copyResponse !== BackendMessages::COPY_OUT_RESPONSE) {
                     throw ProtocolException::unexpected('d', 'outside of a COPY');
                 }
-                if ($exchange->data !== null && !$exchange->discarded) {
-                    ($exchange->data)($this->reader->payload());
+                if ($exchange->onCopyData !== null && !$exchange->discarded) {
+                    ($exchange->onCopyData)($this->reader->payload());
                     $this->wake($exchange);
                 }
                 break;
-            case 'E':
-                $this->failed($exchange, new ServerError(BackendMessages::fields($this->reader->payload())));
+            case 'E': // ErrorResponse
+                $this->onError($exchange, new ServerError(BackendMessages::fields($this->reader->payload())));
                 break;
             default:
-                $this->unasked($type);
+                $this->onAsynchronousMessage($type);
         }
     }
 
     /** Handles CommandComplete. The first one may belong to a BEGIN that was sent ahead of the statement. */
-    private function completed(Exchange $exchange, string $payload): void
+    private function onCommandComplete(Exchange $exchange, string $payload): void
     {
         if ($payload === '' || $exchange->extended && $exchange->hasOutcome) {
             throw ProtocolException::unexpected('C', $payload === '' ? 'without a tag' : 'twice');
@@ -222,17 +238,17 @@ final class Conversation
         $exchange->tag = substr($payload, 0, -1);
         $exchange->endDetector?->recordTag($exchange->tag);
         if ($exchange->begins) {
-            $exchange->begins = $exchange->bound = false;
+            $exchange->begins = $exchange->isBound = false;
         } else {
             $exchange->hasOutcome = true;
         }
     }
 
-    private function copies(Exchange $exchange, string $type): void
+    private function onCopyResponse(Exchange $exchange, string $type): void
     {
-        $exchange->copy = $type;
-        if ($type === 'G' && ($exchange->cancelled || $exchange->extended)) {
-            // No caller will send data. The server ignored the Sync behind the statement as part of the data.
+        $exchange->copyResponse = $type;
+        if ($type === BackendMessages::COPY_IN_RESPONSE && ($exchange->cancelled || $exchange->extended)) {
+            // No caller is going to send data. During the COPY, the server has ignored the Sync behind the statement.
             $this->reply .= FrontendMessages::copyFail('no data') . ($exchange->extended ? FrontendMessages::SYNC : '');
         }
         if (!$exchange->extended) {
@@ -240,41 +256,46 @@ final class Conversation
         }
     }
 
-    private function failed(Exchange $exchange, ServerError $error): void
+    private function onError(Exchange $exchange, ServerError $error): void
     {
         if ($error->severity() !== 'ERROR') {
-            $this->serverEnd = $error;
+            $this->fatalError = $error;
 
             return;
         }
-        $exchange->error ??= $error;
+        $exchange->serverError ??= $error;
         $this->isReadOnly = $this->isReadOnly || $error->isReadOnly();
         $exchange->hasOutcome = true;
-        if ($exchange->suspect && $error->isCancellation()) {
+        if ($exchange->isSuspect && $error->isCancellation()) {
             $exchange->isStoppedByMistake = !$exchange->cancelled;
-            --$this->unusedRequests;
+            --$this->unusedRequestCount;
             $this->clearSuspects();
         }
-        if ($exchange->copy !== '') {
+        if ($exchange->copyResponse !== '') {
             $this->wake($exchange);
         }
     }
 
-    /** Handles messages that the server may send at any time. */
-    private function unasked(string $type): void
+    /**
+     * Handles a message that the server may send at any time.
+     *
+     * @throws ProtocolException for a message of another type
+     */
+    private function onAsynchronousMessage(string $type): void
     {
         $payload = $this->reader->payload();
         match ($type) {
+            // NotificationResponse, ErrorResponse, NoticeResponse, ParameterStatus
             'A' => $this->notifications[] = BackendMessages::notification($payload),
-            'E' => $this->serverEnd = new ServerError(BackendMessages::fields($payload)),
-            'N' => null, // NoticeResponse
-            'S' => $this->ensureReadable(...BackendMessages::parameterStatus($payload)),
-            default => throw ProtocolException::unexpected($type, 'unasked'),
+            'E' => $this->fatalError = new ServerError(BackendMessages::fields($payload)),
+            'N' => null,
+            'S' => $this->ensureUtf8(...BackendMessages::parameterStatus($payload)),
+            default => throw ProtocolException::unexpected($type, 'that the client does not expect here'),
         };
     }
 
-    /** @throws ProtocolException if the server changed to an encoding in which it would misread what is sent */
-    private function ensureReadable(string $name, string $value): void
+    /** @throws ProtocolException if client_encoding was changed, because the client sends and reads only UTF-8 */
+    private function ensureUtf8(string $name, string $value): void
     {
         if ($name === 'client_encoding' && !\in_array($value, ['UTF8', 'UNICODE'], true)) {
             throw ProtocolException::encoding($value);

@@ -13,162 +13,174 @@ use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
 
-/** Messages that were sent up to one Sync, and their outcome. Rows stay in the messages in which they came. */
+/** Messages up to one Sync, and the server's answer to them. Rows stay encoded until they are read. */
 final class Exchange implements Rows
 {
     use SuspendsOneCaller;
 
-    /** @var list<string> whole messages with rows, padded: {@see MessageReader::rowMessages()} */
+    /** @var list<string> complete messages with rows, and padding: {@see MessageReader::rowMessages()} */
     public array $chunks = [];
 
-    /** @var int<0, max> rows received */
-    public int $rows = 0;
+    /** @var int<0, max> number of rows received */
+    public int $rowCount = 0;
 
-    /** Bytes of the rows received. */
+    /** Bytes of all rows received. */
     public int $size = 0;
 
-    /** Bytes of rows that {@see take()} has returned. */
+    /** Bytes of the rows that {@see take()} has returned. */
     private int $takenBytes = 0;
 
-    /** Whether rows are taken while others still arrive. */
+    /** Whether the caller takes rows while others still arrive. */
     public bool $isStreamed = false;
 
-    /** Why rows were skipped. */
-    public ?ResultTooLargeException $refusal = null;
+    /** Why rows were dropped; null if none were. */
+    public ?ResultTooLargeException $tooLarge = null;
 
-    /** Whether values have the formats of {@see Columns}, rather than all being text. */
+    /** Whether values have the formats of {@see Columns::$formats}; otherwise all values are text. */
     public bool $binary = false;
 
-    /** @var list<int> number of rows in each of the chunks */
-    private array $counts = [];
+    /** @var list<int> number of rows in each chunk */
+    private array $rowCounts = [];
 
-    /** Tag of the completed command, such as "INSERT 0 1"; '' when there are rows. */
+    /** Tag of the completed command, such as "INSERT 0 1"; may be '' if rows arrived. */
     public string $tag = '';
 
-    /** @var list<int>|null types of the parameters, once the server described them */
-    public ?array $parameters = null;
+    /** @var list<int>|null type OIDs of the parameters; null until the server has described them */
+    public ?array $parameterTypes = null;
 
-    /** @var array{list<string>, list<int>}|null names and types of the columns, once the server described them */
+    /** @var array{list<string>, list<int>}|null names and type OIDs of the columns, if described */
     public ?array $description = null;
 
-    public ?ServerError $error = null;
+    /** First error that the server reported. */
+    public ?ServerError $serverError = null;
 
-    /** Why no answer will come, or why the caller does not wait for it. */
-    public ?\Throwable $failure = null;
+    /** Exception for the caller that waits: the connection has ended, or the caller has cancelled the exchange. */
+    public ?\Throwable $waitFailure = null;
 
-    /** Whether the portal has rows that were not requested yet. */
-    public bool $suspended = false;
+    /** Whether the portal has more rows than were requested. */
+    public bool $isPortalSuspended = false;
 
-    /** Direction of a COPY once the server waits for its data (G) or sends them (H). */
-    public string $copy = '';
+    /**
+     * {@see BackendMessages::COPY_IN_RESPONSE} once the server waits for data of a COPY,
+     * {@see BackendMessages::COPY_OUT_RESPONSE} once it sends data, '' if there is no COPY.
+     */
+    public string $copyResponse = '';
 
-    /** Whether all data of a COPY were sent. */
-    public bool $isCopied = false;
+    /** Whether CopyDone or CopyFail was sent after the data of a COPY. */
+    public bool $isCopyDataEnded = false;
 
-    /** Transaction status after the exchange: I, T or E; '' until it is done. */
+    /** Transaction status after the exchange: I, T or E; '' until the exchange is done. */
     public string $status = '';
 
     /** Nanoseconds that the server took; negative when unknown. */
     public int $nanoseconds = -1;
 
-    /** Nanoseconds of work that count for its connection in a pool; negative when they do not count (any more). */
+    /** Expected nanoseconds that a pool counts as load of the connection; negative once they do not count. */
     public int $cost = -1;
 
     /** Whether {@see $nanoseconds} is needed. */
     public bool $isTimed = true;
 
-    /** Columns of the statement, if they were known when it was sent. */
+    /** Columns of the statement; null if they were unknown when it was sent, or if it returns no rows. */
     public ?Columns $columns = null;
 
-    /** Whether the messages execute something, so that a completed command or an error must follow. */
+    /** Whether the messages execute a statement, so that CommandComplete or an error must follow. */
     public bool $executes = true;
 
-    /** Whether a command was completed or an error arrived. */
+    /** Whether the outcome has arrived: a completed command, a suspended portal or an error. */
     public bool $hasOutcome = false;
 
-    /** Whether a BEGIN is sent ahead of the statement. */
+    /** Whether a BEGIN was sent ahead of the statement and is not answered. */
     public bool $begins = false;
 
+    /** Whether no more messages are expected: the answer is complete, or the connection has ended. */
     public bool $done = false;
 
-    /** Whether further results are dropped. */
+    /** Whether rows and COPY data that still arrive are dropped. */
     public bool $discarded = false;
 
-    /** Whether the caller left, so that the server should stop the exchange. */
+    /** Whether the caller has abandoned the exchange, so that the server should stop it. */
     public bool $cancelled = false;
 
-    /** Whether Bind succeeded, so that a later error was raised during execution. */
-    public bool $bound = false;
+    /** Whether Bind succeeded. A later error was raised during execution. */
+    public bool $isBound = false;
 
-    /** Whether an error may leave work done. Then no exchange that may still be cancelled must be ahead. */
+    /**
+     * Whether an error may leave effects of the statement, so that it must not be sent again. It is sent only after all
+     * exchanges before it are answered, because a cancel request for one of them could stop it.
+     */
     public bool $mustNotRepeat = false;
 
-    /** Whether the exchange was in flight when a cancel request was sent, which may have stopped it by mistake. */
-    public bool $suspect = false;
+    /** Whether the exchange was in flight when a cancel request was sent, which may stop it by mistake. */
+    public bool $isSuspect = false;
 
-    /** Whether that cancel request stopped this exchange. */
+    /** Whether a cancel request for another exchange stopped this one. */
     public bool $isStoppedByMistake = false;
 
     /** Records the tags of a script's commands. */
     public ?TransactionEndDetector $endDetector = null;
 
-    /** Generation of {@see PreparedStatements} in which the exchange was sent. */
+    /** Generation of {@see PreparedStatements} in which the exchange was sent; null if that does not matter. */
     public ?int $generation = null;
 
     /** @var (\Closure(self): void)|null called as soon as the messages are sent */
     public ?\Closure $onSent = null;
 
-    /** @var (\Closure(string): void)|null receives each row of a COPY's data */
-    public ?\Closure $data = null;
+    /** @var (\Closure(string): void)|null called with each row of a COPY … TO STDOUT */
+    public ?\Closure $onCopyData = null;
 
-    /** @param bool $extended whether the exchange ends with a Sync that was sent, rather than by itself */
+    /** @param bool $extended false for a simple query, after which the server sends ReadyForQuery without a Sync */
     public function __construct(public readonly bool $extended = true) {}
 
     /**
+     * Adds received rows.
+     *
      * @param string $messages messages with padding
      * @param int<1, max> $rows number of rows in these messages
      */
     public function add(#[\SensitiveParameter] string $messages, int $rows): void
     {
         $this->chunks[] = $messages;
-        $this->counts[] = $rows;
-        $this->rows += $rows;
+        $this->rowCounts[] = $rows;
+        $this->rowCount += $rows;
         $this->size += \strlen($messages);
     }
 
-    /** Returns the bytes of rows that are held. */
-    public function held(): int
+    /** Returns the bytes of rows that were received and not taken. */
+    public function heldBytes(): int
     {
         return $this->size - $this->takenBytes;
     }
 
-    /** Returns the rows received since the last call. */
+    /** Removes the rows received since the last call, and returns them as a new exchange. */
     public function take(): self
     {
         $part = new self();
         $part->binary = $this->binary;
-        [$part->chunks, $part->counts, $part->rows] = [$this->chunks, $this->counts, max(0, array_sum($this->counts))];
-        $this->chunks = $this->counts = [];
+        $part->chunks = $this->chunks;
+        $part->rowCounts = $this->rowCounts;
+        $part->rowCount = max(0, array_sum($this->rowCounts));
+        $this->chunks = $this->rowCounts = [];
         $this->takenBytes = $this->size;
 
         return $part;
     }
 
-    /** Drops rows that do not fit into memory. Rows received before stay only when they are taken row by row. */
-    public function refuse(ResultTooLargeException $refusal): void
+    /** Drops the rows that still arrive. Rows received before are dropped too, except those of a stream. */
+    public function dropRows(ResultTooLargeException $tooLarge): void
     {
-        $this->refusal = $refusal;
+        $this->tooLarge = $tooLarge;
         $this->discarded = true;
         if (!$this->isStreamed) {
-            $this->chunks = $this->counts = [];
+            $this->chunks = $this->rowCounts = [];
         }
     }
 
-    /** Returns the number of rows that the command wrote or returned. */
-    public function affected(): int
+    /** Returns the number of rows that the command returned or changed. */
+    public function affectedRows(): int
     {
-        if ($this->rows > 0) {
-            return $this->rows;
+        if ($this->rowCount > 0) {
+            return $this->rowCount;
         }
         $number = strrchr($this->tag, ' ');
 
@@ -184,7 +196,7 @@ final class Exchange implements Rows
     {
         foreach ($this->chunks as $index => $messages) {
             $rows = $this->read($messages, $columns, $keys, \PHP_INT_MAX);
-            if (\count($rows) !== $this->counts[$index]) {
+            if (\count($rows) !== $this->rowCounts[$index]) {
                 throw ProtocolException::malformed('the length of a row differs from that of its values');
             }
             yield $rows;
@@ -198,7 +210,7 @@ final class Exchange implements Rows
     }
 
     /**
-     * Decodes rows. Calls are inlined, because this runs for each value.
+     * Decodes up to `$maxRows` rows. Calls are inlined, because this method decodes each value.
      *
      * @template K of array-key
      *
@@ -214,7 +226,7 @@ final class Exchange implements Rows
         $end = \strlen($messages) - MessageReader::PADDING;
         $rows = [];
         $at = 0;
-        // Comparing with a variable takes half as long as with another class's constant.
+        // A comparison with a variable takes half the time of one with another class's constant.
         [$int4, $int8, $float8, $text] = [Columns::INT4, Columns::INT8, Columns::FLOAT8, Types::TEXT];
         [$high, $low] = str_split(pack('n', \count($kinds)));
         do {
@@ -227,7 +239,7 @@ final class Exchange implements Rows
                 if ($at >= $end) {
                     throw ProtocolException::malformed('a row has fewer values than columns');
                 }
-                // Only a length of -1, which means NULL, begins with this byte.
+                // Only the length -1, which means NULL, begins with this byte.
                 if ($messages[$at] === "\xFF") {
                     $row[$key] = null;
                     $at += 4;

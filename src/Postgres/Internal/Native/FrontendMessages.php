@@ -22,13 +22,13 @@ final class FrontendMessages
 
     public const COPY_DONE = "c\0\0\0\4";
 
-    /** The number of parameters is a 16-bit integer. */
+    /** Maximum number of parameters: in Bind, it is a 16-bit integer. */
     public const MAX_PARAMETERS = 0xFFFF;
 
-    /** A message's length is a signed 32-bit integer. */
+    /** Maximum length of a message: it is a signed 32-bit integer. */
     private const MAX_MESSAGE_BYTES = 0x7FFF_FFFF;
 
-    /** Values of at least this size are not copied into their message. */
+    /** Values of at least this many bytes are not copied into the message, but sent as separate parts. */
     public const LARGE_BYTES = 0x1_0000;
 
     public static function message(string $type, string $payload): string
@@ -51,10 +51,10 @@ final class FrontendMessages
         return self::message('C', "S{$name}\0");
     }
 
-    /** @param int $rows the most rows to return; 0 for all */
-    public static function execute(string $portal, int $rows): string
+    /** @param int $maxRows maximum number of rows to return; 0 for all */
+    public static function execute(string $portal, int $maxRows): string
     {
-        return self::message('E', "{$portal}\0" . pack('N', $rows));
+        return self::message('E', "{$portal}\0" . pack('N', $maxRows));
     }
 
     public static function closePortal(string $portal): string
@@ -80,13 +80,13 @@ final class FrontendMessages
     /**
      * Encodes Bind.
      *
-     * @param string $target portal and statement, each with its final NUL, and the formats of the parameters
+     * @param string $target portal and statement, each terminated by a NUL, and the format codes of the parameters
      * @param list<string|null> $values
-     * @param string $formats formats of the result columns
+     * @param string $formats format codes of the result columns
      *
      * @return list<string> parts of the message; each large value is a separate part
      *
-     * @throws InvalidParameterException when the values do not fit into a message
+     * @throws InvalidParameterException when the message would be too long
      */
     public static function bind(string $target, #[\SensitiveParameter] array $values, string $formats): array
     {

@@ -8,59 +8,64 @@ use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Splits a server's byte stream into messages. Knows no stream, no loop and no clock. Consecutive rows are one event,
- * because a row may have only 20 bytes.
+ * Splits a server's byte stream into messages. Uses no stream, event loop or clock.
+ *
+ * {@see next()} returns consecutive rows together, because a call for each row would take more time than decoding it.
  *
  * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
 final class MessageReader
 {
-    /** The longest row in bytes: a value has at most 1 GB, and a row holds little beside one of that size. */
+    /** Maximum length of a row, with a margin: PostgreSQL builds each message in a buffer of at most 1 GB. */
     private const MAX_LONG_MESSAGE_BYTES = 0x4800_0000;
 
-    /** The longest message in bytes for all types that are not in {@see LONG_MESSAGE_TYPES}. */
+    /** Maximum length of a message whose type is not in {@see LONG_MESSAGE_TYPES}. */
     private const MAX_OTHER_MESSAGE_BYTES = 0x0010_0000;
 
+    /** Bytes behind the messages that {@see rowMessages()} returns. */
     public const PADDING = 12;
 
-    /** Type of the event for a row that is too large; real types have one byte. */
+    /** Returned by {@see next()} instead of a type for a row that is too large. Real types have one byte. */
     public const TOO_LARGE = 'too large';
 
-    /** Types of messages that may be long: data, errors and notices, notifications, descriptions. */
+    /** Types of messages that may be long: rows, COPY data, errors, notices, notifications, descriptions. */
     private const LONG_MESSAGE_TYPES = 'DdENATVt';
 
-    /** Bytes of the row that was too large. */
-    public int $tooLarge = 0;
+    /** Length of the last row that was too large. */
+    public int $tooLargeBytes = 0;
 
-    /** Bytes of the skipped row that have not arrived. */
-    private int $skip = 0;
+    /** Bytes of the skipped message that have not arrived. */
+    private int $skipBytes = 0;
 
+    /** Received bytes, from a position at or before {@see $next}. */
     private string $buffer = '';
 
     /** Offset of the next message in the buffer. */
     private int $next = 0;
 
-    /** Offset of the payload of the last message; for rows, of their first message. */
+    /** Offset in the buffer: of the last message's payload or, for rows, of the first row's message. */
     private int $start = 0;
 
+    /** Offset behind the last message or the last row. */
     private int $end = 0;
 
-    /** @var int<0, max> number of rows in the last event */
-    public int $rows = 0;
+    /** @var int<0, max> number of rows that the last call of {@see next()} or {@see nextAnswer()} has read */
+    public int $rowCount = 0;
 
-    /** Tag of the last answer, such as "INSERT 0 1"; '' when there are rows, whose number it would repeat. */
+    /** Tag of the last answer, such as "INSERT 0 1"; '' if it has rows, because the tag only repeats their number. */
     public string $tag = '';
 
-    /** Transaction status in the last answer: I, T or E. */
+    /** Transaction status in the last answer: I, T or E. Not checked. */
     public string $status = '';
 
     public function __construct(private readonly SizeLimits $limits = new SizeLimits()) {}
 
+    /** Appends received bytes. */
     public function add(#[\SensitiveParameter] string $bytes): void
     {
-        if ($this->skip > 0) {
-            $skipped = min($this->skip, \strlen($bytes));
-            $this->skip -= $skipped;
+        if ($this->skipBytes > 0) {
+            $skipped = min($this->skipBytes, \strlen($bytes));
+            $this->skipBytes -= $skipped;
             $bytes = substr($bytes, $skipped);
         }
         if ($this->next === 0) {
@@ -73,12 +78,12 @@ final class MessageReader
     }
 
     /**
-     * Reads the next answer if it is complete and typical: BindComplete, rows, CommandComplete, ReadyForQuery.
+     * Reads a complete answer, if it has only the usual messages: BindComplete, rows, CommandComplete, ReadyForQuery.
+     * Then {@see $rowCount}, {@see $tag} and {@see $status} describe it, and {@see rowMessages()} returns its rows.
      *
-     * The answer is in {@see $rows}, {@see $tag} and {@see $status}; {@see rowMessages()} returns its rows.
+     * One call replaces four of {@see next()}, which would be half of the client's work for a short statement.
      *
-     * The answer is one event instead of four, because events are half of the client's work for a short statement. An
-     * invalid length points beyond the buffer, so {@see next()} reports it.
+     * @return bool false when nothing was read: use {@see next()}, which also reports invalid lengths
      */
     public function nextAnswer(): bool
     {
@@ -107,7 +112,7 @@ final class MessageReader
         }
         $this->tag = $rows > 0 ? '' : substr($buffer, $end + 5, $at - $end - 6);
         $this->status = $buffer[$at + 5];
-        $this->rows = $rows;
+        $this->rowCount = $rows;
         $this->end = $end;
         $this->next = $at + 6;
 
@@ -115,9 +120,11 @@ final class MessageReader
     }
 
     /**
-     * Returns the next message's type, or {@see TOO_LARGE} for such a row; '' while the message is incomplete.
+     * Reads the next message, or consecutive rows. Skips a row that is too large.
      *
-     * @throws ProtocolException when the bytes can't be messages
+     * @return string type of the message; {@see TOO_LARGE} for a skipped row; '' while the message is incomplete
+     *
+     * @throws ProtocolException when a length is invalid
      */
     public function next(): string
     {
@@ -129,7 +136,7 @@ final class MessageReader
         $length = $this->lengthAt($this->next, $type);
         if ($size - $this->next <= $length) {
             return $length > SizeLimits::MIN_BYTES && $length > $this->limits->row()
-                ? $this->passOver($type, $length)
+                ? $this->skipTooLarge($type, $length)
                 : '';
         }
         $this->start = $this->next + 5;
@@ -150,9 +157,9 @@ final class MessageReader
     }
 
     /**
-     * Returns the messages of the last rows, and {@see PADDING} bytes more. So a value of fixed size can be read at any
-     * offset. The padding has no meaning. Usually it is the next message, which avoids a copy. Large rows leave the
-     * buffer, so that memory holds them once.
+     * Returns the messages of the last rows, followed by {@see PADDING} bytes without a meaning. With the padding, a
+     * value of fixed size can be read at any offset without a check. Usually the padding is the next message, which
+     * avoids a copy. Large rows are removed from the buffer, so that memory holds them once.
      */
     public function rowMessages(): string
     {
@@ -170,7 +177,7 @@ final class MessageReader
     }
 
     /** Returns the number of unread bytes. */
-    public function pending(): int
+    public function unreadBytes(): int
     {
         return \strlen($this->buffer) - $this->next;
     }
@@ -178,25 +185,26 @@ final class MessageReader
     /** @return array<string, int> sizes, no content */
     public function __debugInfo(): array
     {
-        return ['pending' => $this->pending()];
+        return ['unread' => $this->unreadBytes()];
     }
 
-    /** Skips a message that is too large. It exceeds one read, so the buffer contains no message behind it. */
-    private function passOver(string $type, int $length): string
+    /** Skips a message that is too large. The message is incomplete, so no other message follows in the buffer. */
+    private function skipTooLarge(string $type, int $length): string
     {
         if (!\in_array($type, ['D', 'd', 'N'], true)) {
             throw ProtocolException::malformed(
                 "a message of type '{$type}' with a length of {$length}, which is more than may be read into memory",
             );
         }
-        $this->tooLarge = $length;
-        $this->skip = $length + 1 - $this->pending();
+        $this->tooLargeBytes = $length;
+        $this->skipBytes = $length + 1 - $this->unreadBytes();
         $this->buffer = '';
         $this->next = 0;
 
-        return $type === 'N' ? '' : self::TOO_LARGE; // the rest of a notice is skipped as it arrives
+        return $type === 'N' ? '' : self::TOO_LARGE; // a skipped notice is not reported
     }
 
+    /** Reads further rows that are complete. The first row has been read. */
     private function readRows(int $size): void
     {
         $buffer = $this->buffer;
@@ -207,12 +215,12 @@ final class MessageReader
             /** @var array{1: int} $length */
             $length = unpack('N', $buffer, $at + 1);
             if ($length[1] < 4 || $size - $at <= $length[1]) {
-                // Leave it to next(), which also checks the length.
+                // The next call of next() handles this row and checks the length.
                 break;
             }
             $at += $length[1] + 1;
         }
-        $this->rows = $rows;
+        $this->rowCount = $rows;
         $this->next = $this->end = $at;
     }
 

@@ -22,25 +22,30 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
 
 /**
- * Implements the wire protocol in PHP. Each query is one exchange of a {@see Pipeline}, and its statement stays
- * prepared. The encoding of some values, such as strings, depends on the parameter's type. The first execution with
- * such a value needs a second round trip to learn the types. Later executions need one.
+ * Session of the native driver, which implements PostgreSQL's protocol in PHP. Each query is one {@see Exchange} of a
+ * {@see Pipeline}, and its statement stays prepared.
+ *
+ * Execution needs one round trip. The encoding of some values, such as strings, depends on the parameter's type. The
+ * first execution of a statement with such a value needs another round trip, to learn the types.
  */
 final class NativeSession implements Session
 {
-    /** How often a statement is sent again because the prepared one was out of date. */
+    /** How many times a statement is sent again because the prepared statement was out of date. */
     private const MAX_RETRIES = 3;
 
-    /** Whether execution times are measured for {@see lastQueryNanoseconds()}, which takes some time itself. */
+    /** Whether {@see send()} measures times for {@see lastQueryNanoseconds()}. Measuring makes each query slightly slower. */
     public bool $isTimed = false;
 
-    private int $portals = 0;
+    /** Number of the last portal; part of its name. */
+    private int $lastPortal = 0;
 
+    /** Nanoseconds that the server took for the last query; negative when unknown. */
     private int $lastQueryNanoseconds = 0;
 
+    /** Command tag of the last query. */
     private string $tag = '';
 
-    /** The last exchange that changed what statements mean, while the end of the transaction may undo the change. */
+    /** The last exchange that changed the meaning of SQL texts; null once no rollback can undo that change. */
     private ?Exchange $meaningChange = null;
 
     private readonly Preparation $preparation;
@@ -81,12 +86,12 @@ final class NativeSession implements Session
     }
 
     /**
-     * Sends a query directly, if its statement is prepared and the connection has nothing else to do first. The answer
-     * wakes the exchange; `result()` then decodes it.
+     * Sends a query at once, if its statement is prepared and nothing must be sent or awaited before it. The answer
+     * wakes the fiber that waits on the exchange. Then {@see Result()} returns the result.
      *
      * @param list<mixed> $parameters
      *
-     * @return bool false when nothing was sent, because the query needs {@see query()}
+     * @return bool false when nothing was sent; then call {@see query()}
      *
      * @throws InvalidParameterException
      */
@@ -99,23 +104,25 @@ final class NativeSession implements Session
             $statement === null
             || $request === null
             || $statement->changesSession
-            || $this->statements->unsettled
+            || $this->statements->mayBecomeStale
             || $this->log->isEnabled
         ) {
             return false;
         }
-        $mustBeFirst = $statement->mustNotRepeat || $pipeline->begin !== '';
-        $isBusy = $pipeline->cancelling->unsettled || $pipeline->closing !== '' || $pipeline->copyMutex->isLocked;
+        $mustBeFirst = $statement->mustNotRepeat || $pipeline->pendingBegin !== '';
+        $isBusy = $pipeline->cancelling->blocksSending
+            || $pipeline->pendingCloses !== ''
+            || $pipeline->copyMutex->isLocked;
         if ($isBusy || $mustBeFirst && $pipeline->conversation->exchanges !== [] || !$pipeline->isOpen()) {
             return false;
         }
         $exchange->binary = true;
         $exchange->columns = $statement->columns;
-        $exchange->parameters = $statement->parameters;
-        if ($pipeline->begin !== '') {
+        $exchange->parameterTypes = $statement->parameterTypes;
+        if ($pipeline->pendingBegin !== '') {
             $exchange->begins = true;
-            $request = $pipeline->begin . $request;
-            $pipeline->begin = '';
+            $request = $pipeline->pendingBegin . $request;
+            $pipeline->pendingBegin = '';
         }
         $pipeline->send($exchange, $request);
 
@@ -123,19 +130,20 @@ final class NativeSession implements Session
     }
 
     /**
-     * Returns the result of a query that {@see send()} sent. Sends the query again if it was not executed.
+     * Returns the result of a query that {@see send()} sent. Sends the query again if the server did not execute it,
+     * because the prepared statement was out of date, or undid it because of a cancel request for another query.
      *
      * @param list<mixed> $parameters
      */
     public function result(Exchange $exchange, string $sql, #[\SensitiveParameter] array $parameters): Result
     {
-        if ($exchange->failure !== null) {
-            throw $exchange->failure;
+        if ($exchange->waitFailure !== null) {
+            throw $exchange->waitFailure;
         }
         $this->lastQueryNanoseconds = $exchange->nanoseconds;
         $this->tag = $exchange->tag;
-        if ($exchange->error !== null || $exchange->copy !== '') {
-            $this->ensureAgain($sql, [], $parameters, $exchange, 1);
+        if ($exchange->serverError !== null || $exchange->copyResponse !== '') {
+            $this->throwUnlessRetryable($sql, [], $parameters, $exchange, 1);
 
             return $this->queryStepwise($sql, $parameters, null);
         }
@@ -150,6 +158,8 @@ final class NativeSession implements Session
     }
 
     /**
+     * Sets a listener for answers.
+     *
      * @param \Closure(list<Exchange>): void $listener called with answered exchanges, before their callers are resumed
      */
     public function onAnswered(\Closure $listener): void
@@ -158,8 +168,9 @@ final class NativeSession implements Session
     }
 
     /**
-     * Asks the server to stop the current statement. A statement that was stopped and undone is sent again, behind all
-     * others. Nothing changes if the request can't be sent.
+     * Asks the server to stop the current statement, so that the statements behind it are executed first. If the error
+     * has undone the statement, the session sends it again, behind all others. If the request can't be sent, nothing
+     * happens.
      */
     public function postpone(): void
     {
@@ -180,7 +191,7 @@ final class NativeSession implements Session
     ): \Generator {
         $cancellation?->throwIfRequested();
         self::check($sql, $parameters);
-        $portal = new Portal($this->pipeline, 'spindle_' . ++$this->portals);
+        $portal = new Portal($this->pipeline, 'spindle_' . ++$this->lastPortal);
         do {
             $statement = $this->statements->find($sql) ?? $this->prepare($sql, $cancellation);
             $this->log->log('Streaming', $sql);
@@ -191,7 +202,7 @@ final class NativeSession implements Session
             $exchange->onSent = $this->onSent($sql, $statement->changesSession);
             $parts = $portal->opening($statement, $sql, $statement->encode($parameters));
         } while (!$this->submit($exchange, $sql, $statement, $parts, $cancellation));
-        $failed = function (
+        $createException = function (
             #[\SensitiveParameter]
             Exchange $exchange,
             #[\SensitiveParameter]
@@ -199,9 +210,9 @@ final class NativeSession implements Session
         ) use ($sql, $statement, $parameters): \Throwable {
             $this->forgetStale($sql, $exchange, 1);
 
-            return $this->exception($sql, $error, $statement->parameters, $parameters);
+            return $this->exception($sql, $error, $statement->parameterTypes, $parameters);
         };
-        yield from $portal->rows($exchange, $statement->columns, $failed, $cancellation);
+        yield from $portal->rows($exchange, $statement->columns, $createException, $cancellation);
     }
 
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int
@@ -213,7 +224,7 @@ final class NativeSession implements Session
         $describe = fn(string $columns): array => $this->prepare($columns, $cancellation)->columns->oids ?? [];
 
         $startedAt = hrtime(true);
-        $rows = (new Copies($this->pipeline))->in(
+        $rows = (new CopyRunner($this->pipeline))->copyFrom(
             $sql,
             fn(): \Generator => CopyRows::of($sql, $data, $this->preparation->types, $describe),
             $cancellation,
@@ -233,10 +244,10 @@ final class NativeSession implements Session
         $this->log->log('Copying', $sql);
         $this->sendBegin($cancellation);
         try {
-            yield from (new Copies($this->pipeline))->out($sql, $cancellation);
+            yield from (new CopyRunner($this->pipeline))->copyTo($sql, $cancellation);
         } finally {
             if (SessionChanges::mayChangeMeaning($sql)) {
-                $this->endGeneration();
+                $this->startGeneration();
             }
         }
     }
@@ -252,10 +263,13 @@ final class NativeSession implements Session
         $this->runScript($sql, true, $cancellation, $endDetector);
     }
 
-    /** Sends a pending BEGIN with a Sync. Without the Sync, the server would skip the next query if BEGIN fails. */
+    /**
+     * Sends a pending BEGIN with its own Sync, and waits for the answer. Without that Sync, the server would skip a
+     * simple query after a failed BEGIN and never answer it.
+     */
     private function sendBegin(?Cancellation $cancellation): void
     {
-        if ($this->pipeline->begin !== '') {
+        if ($this->pipeline->pendingBegin !== '') {
             $exchange = new Exchange();
             $exchange->executes = false;
             $this->pipeline->submit($exchange, [FrontendMessages::SYNC], $cancellation);
@@ -263,10 +277,10 @@ final class NativeSession implements Session
         }
     }
 
-    /** @param bool $meansElse whether the script may change what statements mean */
+    /** @param bool $mayChangeMeaning whether the script may change the meaning of SQL texts */
     private function runScript(
         string $sql,
-        bool $meansElse,
+        bool $mayChangeMeaning,
         ?Cancellation $cancellation,
         ?TransactionEndDetector $endDetector = null,
     ): void {
@@ -276,30 +290,32 @@ final class NativeSession implements Session
         $exchange = new Exchange(extended: false);
         $exchange->mustNotRepeat = true;
         $exchange->endDetector = $endDetector;
-        if ($meansElse) {
-            $exchange->onSent = $this->startGeneration(...);
+        if ($mayChangeMeaning) {
+            $exchange->onSent = $this->onMeaningChange(...);
         }
         $this->pipeline->submit($exchange, [FrontendMessages::query($sql)], $cancellation);
         $this->pipeline->await($exchange, $cancellation);
         while (!$exchange->done) {
-            // The script contains a COPY … FROM STDIN.
-            if ($exchange->copy === 'G') {
+            // The script contains a COPY … FROM STDIN, for which there are no data.
+            if ($exchange->copyResponse === 'G') {
                 $this->pipeline->write(FrontendMessages::copyFail('a script has no data'));
-                // Otherwise writing the message wakes this loop, which would write it again.
-                $exchange->copy = '';
+                // Once the message is written, the pipeline would wake this loop, which would send it again.
+                $exchange->copyResponse = '';
             }
             $this->pipeline->await($exchange, $cancellation);
         }
-        if ($exchange->failure !== null) {
-            throw $exchange->failure;
+        if ($exchange->waitFailure !== null) {
+            throw $exchange->waitFailure;
         }
         $this->log->logOutcome(
-            $exchange->error === null ? 'Done: a script' : "Failed with SQLSTATE {$exchange->error->sqlState()}",
+            $exchange->serverError === null
+                ? 'Done: a script'
+                : "Failed with SQLSTATE {$exchange->serverError->sqlState()}",
             $sql,
             hrtime(true) - $startedAt,
         );
-        if ($exchange->error !== null) {
-            throw QueryException::of($exchange->error, $sql);
+        if ($exchange->serverError !== null) {
+            throw QueryException::of($exchange->serverError, $sql);
         }
         if (SessionChanges::mayChangePrepared($sql)) {
             $this->statements->forgetAll();
@@ -338,24 +354,25 @@ final class NativeSession implements Session
 
     public function canSend(): bool
     {
-        return !$this->pipeline->cancelling->unsettled && !$this->pipeline->copyMutex->isLocked;
+        return !$this->pipeline->cancelling->blocksSending && !$this->pipeline->copyMutex->isLocked;
     }
 
     public function begin(string $sql, ?Cancellation $cancellation): void
     {
         $cancellation?->throwIfRequested();
         $this->log->log('Beginning a transaction', $sql);
-        $this->settleStatements();
-        // No Sync follows, so that the server skips the next statement if BEGIN fails.
-        $this->pipeline->begin = FrontendMessages::parse('', $sql)
+        $this->keepTentativeStatements();
+        // The messages are sent ahead of the next statement, with no Sync between, so if BEGIN fails, the server skips
+        // that statement.
+        $this->pipeline->pendingBegin = FrontendMessages::parse('', $sql)
             . implode('', FrontendMessages::bind("\0\0\0\0", [], "\0\0"))
             . FrontendMessages::EXECUTE;
     }
 
     public function discardUnsentBegin(): bool
     {
-        $isUnsent = $this->pipeline->begin !== '';
-        $this->pipeline->begin = '';
+        $isUnsent = $this->pipeline->pendingBegin !== '';
+        $this->pipeline->pendingBegin = '';
 
         return $isUnsent;
     }
@@ -438,23 +455,29 @@ final class NativeSession implements Session
         $this->pipeline->end(null);
     }
 
+    /** @param Columns|null $columns null for a statement without rows */
     private static function rows(Exchange $exchange, ?Columns $columns): Result
     {
-        if ($exchange->refusal !== null) {
-            throw $exchange->refusal;
+        if ($exchange->tooLarge !== null) {
+            throw $exchange->tooLarge;
         }
-        if ($exchange->suspended || $exchange->rows > 0 && $columns === null) {
+        if ($exchange->isPortalSuspended || $exchange->rowCount > 0 && $columns === null) {
             throw ProtocolException::malformed(
-                $exchange->suspended
+                $exchange->isPortalSuspended
                     ? 'the server held back rows that the client had requested'
                     : 'the server sent rows for a statement without columns',
             );
         }
 
-        return new Result($columns, $exchange, $exchange->rows, $exchange->affected());
+        return new Result($columns, $exchange, $exchange->rowCount, $exchange->affectedRows());
     }
 
-    /** @param list<mixed> $parameters */
+    /**
+     * Executes a query, and prepares its statement first if that is necessary. Repeats the execution as often as the
+     * server did not execute the statement, up to a limit.
+     *
+     * @param list<mixed> $parameters
+     */
     private function queryStepwise(
         string $sql,
         #[\SensitiveParameter]
@@ -474,36 +497,36 @@ final class NativeSession implements Session
                 $this->changes->record($sql);
             }
             if ($statement === null) {
-                $name = $this->statements->name($sql);
+                $name = $this->statements->newName($sql);
                 $exchange = $this->preparation->execute($name, $sql, $parameters, $cancellation, $onSent);
-                $statement = $exchange->parameters === null
+                $statement = $exchange->parameterTypes === null
                     ? null
                     : $this->preparation->register($name, $sql, $exchange, $cancellation);
             } else {
                 $exchange = $this->execute($sql, $statement, $parameters, $cancellation, $onSent);
                 if ($exchange === null) {
-                    --$attempt; // no attempt has failed
+                    --$attempt; // the statement was not sent, so this does not count as an attempt
 
                     continue;
                 }
             }
             $this->lastQueryNanoseconds = $exchange->nanoseconds;
-            $exchange->nanoseconds = hrtime(true) - $startedAt; // a log needs the time that the caller waited
+            $exchange->nanoseconds = hrtime(true) - $startedAt; // the log shows the time that the caller waited
             $this->tag = $exchange->tag;
             if ($exchange->tag === 'ROLLBACK') {
                 // A COMMIT that the server turned into a rollback has this tag too.
                 $this->closeStatements($this->statements->rollBack());
             }
-            $this->settleStatements();
+            $this->keepTentativeStatements();
             if (\in_array($exchange->tag, ['DEALLOCATE', 'DEALLOCATE ALL', 'DISCARD ALL'], true)) {
                 $this->statements->forgetAll();
             }
-            if ($exchange->error === null && $exchange->copy === '') {
-                $this->log->logOutcome("Done: {$exchange->tag}, {$exchange->rows} rows", $sql, $exchange->nanoseconds);
+            if ($exchange->serverError === null && $exchange->copyResponse === '') {
+                $this->log->logOutcome("Done: {$exchange->tag}, {$exchange->rowCount} rows", $sql, $exchange->nanoseconds);
 
                 return self::rows($exchange, $statement?->columns);
             }
-            $this->ensureAgain($sql, $statement->parameters ?? [], $parameters, $exchange, $attempt);
+            $this->throwUnlessRetryable($sql, $statement->parameterTypes ?? [], $parameters, $exchange, $attempt);
         }
     }
 
@@ -541,8 +564,9 @@ final class NativeSession implements Session
     }
 
     /**
-     * Submits a prepared statement for execution. While the exchange waits, other fibers may close the statement or
-     * change what its text means. Then only a Sync is sent, because an error would fail the transaction.
+     * Submits a prepared statement for execution. While the exchange waits to be sent, other fibers may close the
+     * statement or change the meaning of its text. Executing it could then raise an error, which would fail the
+     * transaction. In this case only a Sync is sent.
      *
      * @param non-empty-list<string> $parts
      *
@@ -558,8 +582,9 @@ final class NativeSession implements Session
         ?Cancellation $cancellation,
     ): bool {
         $pipeline = $this->pipeline;
-        $isAlone = ($exchange->mustNotRepeat || $pipeline->begin !== '') && $pipeline->conversation->exchanges !== [];
-        if (!$isAlone && !$pipeline->cancelling->unsettled && !$pipeline->copyMutex->isLocked) {
+        $mustBeFirst = $exchange->mustNotRepeat || $pipeline->pendingBegin !== '';
+        $mustWait = $mustBeFirst && $pipeline->conversation->exchanges !== [];
+        if (!$mustWait && !$pipeline->cancelling->blocksSending && !$pipeline->copyMutex->isLocked) {
             $pipeline->submit($exchange, $parts, $cancellation);
 
             return true;
@@ -588,71 +613,72 @@ final class NativeSession implements Session
         return $exchange->executes;
     }
 
-    /** Waits for an exchange that executes at most a BEGIN. */
+    /** Waits for an exchange that executes nothing except a BEGIN, if one is pending. */
     private function awaitBegin(#[\SensitiveParameter] Exchange $exchange, ?Cancellation $cancellation): void
     {
         $this->pipeline->await($exchange, $cancellation);
-        if ($exchange->error !== null) {
-            throw QueryException::of($exchange->error, 'BEGIN');
+        if ($exchange->serverError !== null) {
+            throw QueryException::of($exchange->serverError, 'BEGIN');
         }
     }
 
     /**
-     * Returns what to do when a statement was sent that may begin a generation or undo changes.
+     * Returns what to call once the statement is sent: to start a generation, or to handle the end of a transaction.
      *
-     * @param bool $mayChange false if the statement is known not to change what statements mean
+     * @param bool $mayChange false if the statement is known not to change the meaning of SQL texts
      *
      * @return (\Closure(Exchange): void)|null
      */
     private function onSent(string $sql, bool $mayChange): ?\Closure
     {
         if ($mayChange && SessionChanges::mayChangeMeaning($sql)) {
-            return $this->startGeneration(...);
+            return $this->onMeaningChange(...);
         }
 
-        return SessionChanges::controlsTransaction($sql) ? fn() => $this->controlsTransaction($sql) : null;
+        return SessionChanges::controlsTransaction($sql) ? fn() => $this->onTransactionControl($sql) : null;
     }
 
-    /** Handles a statement that may undo changes of the open transaction. */
-    private function controlsTransaction(string $sql): void
+    /** Drops prepared statements that a COMMIT, ROLLBACK or similar statement may make out of date. */
+    private function onTransactionControl(string $sql): void
     {
-        if ($this->statements->unsettled && $this->meaningChange !== null) {
-            $this->endGeneration();
-        } elseif ($this->statements->unsettled && SessionChanges::rollsBack($sql)) {
+        if ($this->statements->mayBecomeStale && $this->meaningChange !== null) {
+            $this->startGeneration();
+        } elseif ($this->statements->mayBecomeStale && SessionChanges::rollsBack($sql)) {
             $this->closeStatements($this->statements->rollBack());
         }
     }
 
-    /** Begins a generation. The statement that causes it belongs to the previous one, because it was parsed before. */
-    private function startGeneration(#[\SensitiveParameter] Exchange $exchange): void
+    /** Starts a generation. The exchange that causes it belongs to the previous one, because it was parsed before. */
+    private function onMeaningChange(#[\SensitiveParameter] Exchange $exchange): void
     {
         $exchange->generation = $this->statements->generation;
         $this->meaningChange = $exchange;
-        $this->statements->unsettled = true;
-        $this->endGeneration();
+        $this->statements->mayBecomeStale = true;
+        $this->startGeneration();
     }
 
-    private function endGeneration(): void
+    /** Drops all prepared statements, because their texts may have another meaning from now on. */
+    private function startGeneration(): void
     {
-        $this->closeStatements($this->statements->endGeneration());
+        $this->closeStatements($this->statements->startGeneration());
     }
 
-    /** @param list<string> $names */
+    /** @param list<string> $names names of prepared statements */
     private function closeStatements(array $names): void
     {
         array_map($this->preparation->close(...), $names);
     }
 
-    /** Keeps statements that were prepared in a finished transaction, because no rollback can affect them any more. */
-    private function settleStatements(): void
+    /** Once the transaction is over, keeps the statements prepared in it: no rollback can make them out of date now. */
+    private function keepTentativeStatements(): void
     {
         if (
-            $this->statements->unsettled
+            $this->statements->mayBecomeStale
             && $this->pipeline->conversation->status === 'I'
             && ($this->meaningChange === null || $this->meaningChange->done)
         ) {
             $this->meaningChange = null;
-            $this->statements->settle();
+            $this->statements->keepTentative();
         }
     }
 
@@ -665,7 +691,7 @@ final class NativeSession implements Session
     {
         SqlText::check($sql);
         if (SqlText::isCopy($sql)) {
-            // The server would read the messages behind a COPY as its data.
+            // The server would take the messages that follow for the data of the COPY.
             throw new \LogicException('A COPY needs copyFrom() or copyTo()');
         }
         if (!array_is_list($parameters)) {
@@ -688,29 +714,31 @@ final class NativeSession implements Session
         return false;
     }
 
+    /** Returns the statement, prepared in the current generation. */
     private function prepare(string $sql, ?Cancellation $cancellation): PreparedStatement
     {
         for ($attempt = 1;; ++$attempt) {
-            $name = $this->statements->name($sql);
+            $name = $this->statements->newName($sql);
             $exchange = $this->preparation->prepare($name, $sql, $cancellation);
-            if ($exchange->error === null) {
+            if ($exchange->serverError === null) {
                 $statement = $this->preparation->register($name, $sql, $exchange, $cancellation);
                 if ($exchange->generation === $this->statements->generation) {
                     return $statement;
                 }
                 continue;
             }
-            $this->ensureAgain($sql, [], [], $exchange, $attempt);
+            $this->throwUnlessRetryable($sql, [], [], $exchange, $attempt);
         }
     }
 
     /**
      * Throws the failure, unless the statement had no effect and may be sent again.
      *
-     * @param list<int> $types types of the parameters, as far as they are known
+     * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
      * @param list<mixed> $parameters
+     * @param int $attempt number of the attempt that failed
      */
-    private function ensureAgain(
+    private function throwUnlessRetryable(
         string $sql,
         array $types,
         #[\SensitiveParameter]
@@ -719,40 +747,47 @@ final class NativeSession implements Session
         Exchange $exchange,
         int $attempt,
     ): void {
-        $error = $exchange->error;
+        $error = $exchange->serverError;
         if ($error === null) {
             throw new \LogicException(
-                $exchange->copy === 'G'
+                $exchange->copyResponse === 'G'
                     ? 'A COPY … FROM STDIN needs copyFrom()'
                     : 'A COPY … TO STDOUT needs copyTo()',
             );
         }
-        if ($exchange->copy === 'G') {
+        if ($exchange->copyResponse === 'G') {
             throw new \LogicException('A COPY … FROM STDIN needs copyFrom()');
         }
-        if ($exchange->parameters !== null && \count($exchange->parameters) !== \count($parameters)) {
-            throw InvalidParameterException::count(\count($parameters), \count($exchange->parameters));
+        if ($exchange->parameterTypes !== null && \count($exchange->parameterTypes) !== \count($parameters)) {
+            throw InvalidParameterException::count(\count($parameters), \count($exchange->parameterTypes));
         }
         $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->nanoseconds);
-        $types = $exchange->parameters ?? $types;
+        $types = $exchange->parameterTypes ?? $types;
         $isStale = $this->forgetStale($sql, $exchange, $attempt) && $attempt <= self::MAX_RETRIES;
-        // No limit applies if a cancel request for another statement, or one of postpone(), stopped this statement.
+        // A cancel request for another statement, or one from postpone(), may have stopped this statement. Such
+        // attempts are repeated without limit.
         $isUndone = $exchange->isStoppedByMistake && (!$exchange->executes || SqlText::isRepeatable($sql));
         if (!($isStale || $isUndone) || $exchange->status !== 'I') {
             throw $this->exception($sql, $error, $types, $parameters);
         }
     }
 
-    /** @return bool true when the statement was not executed because the prepared one is out of date */
+    /**
+     * Removes a prepared statement from the cache if the server reports that it is out of date. Removes all statements
+     * if its name is unknown or in use: then other code or a pooler has interfered. If that happens again, disables the
+     * cache.
+     *
+     * @return bool true when the statement was not executed because the prepared statement is out of date
+     */
     private function forgetStale(string $sql, #[\SensitiveParameter] Exchange $exchange, int $attempt): bool
     {
-        // An error after Bind was raised by something that the statement executes.
-        if ($exchange->error === null || $exchange->bound || !$exchange->error->isStale()) {
+        // After Bind succeeded, the error comes from a function or trigger that the statement executes.
+        if ($exchange->serverError === null || $exchange->isBound || !$exchange->serverError->isStale()) {
             return false;
         }
-        $isOfAnother = $exchange->error->concernsStatementName();
-        $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);
-        if ($attempt > 1 && $isOfAnother) {
+        $concernsStatementName = $exchange->serverError->concernsStatementName();
+        $concernsStatementName ? $this->statements->forgetAll() : $this->statements->forget($sql);
+        if ($attempt > 1 && $concernsStatementName) {
             $this->statements->disable();
         }
 
@@ -760,7 +795,9 @@ final class NativeSession implements Session
     }
 
     /**
-     * @param list<int> $types types of the parameters, as far as they are known
+     * Returns the exception for a server error. Its message does not show parameter values.
+     *
+     * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
      * @param array<mixed> $parameters
      */
     private function exception(

@@ -17,26 +17,27 @@ use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * A connection on which exchanges are sent in order, without waiting for answers.
+ * A connection on which exchanges are sent in order, without waiting for answers to earlier ones.
  *
- * Each exchange ends with a Sync of its own, so an error affects no other exchange. What fibers send in one turn of the
- * event loop is written together. When an exchange is cancelled, its caller resumes at once. The server is asked to
- * stop the exchange as soon as it is the current one.
+ * Each exchange ends with its own Sync, so an error affects no other exchange. Exchanges that fibers send in one
+ * iteration of the event loop are written together. When an exchange is cancelled, its caller resumes at once. The
+ * pipeline asks the server to stop the exchange as soon as all exchanges before it are answered.
  */
 final class Pipeline
 {
+    /** Maximum bytes of one read. */
     private const READ_BYTES = 0x1_0000;
 
-    /** Bytes of a stream's rows that may be held before reading pauses. */
+    /** While a streamed exchange holds more than this many bytes of rows, reading is paused. */
     private const MAX_HELD_BYTES = 0x10_0000;
 
-    /** Maximum number of reads in one turn of the loop, for a stream with its own buffer. */
-    private const MAX_READS_PER_TURN = 8;
+    /** Maximum number of reads in one iteration of the event loop, for a stream with its own buffer. */
+    private const MAX_READS_PER_ITERATION = 8;
 
-    /** @var array<int, self> connections with waiting callers, kept alive here since nothing else may reference them */
+    /** @var array<int, self> connections with waiting callers, kept alive here if nothing else references them */
     private static array $keptAlive = [];
 
-    /** Time of the last activity: hrtime. A read, the start or end of a pause, and most writes are activity. */
+    /** Time of the last activity, by hrtime(). A read, the start or end of a pause, and most writes are activity. */
     public int $lastActivity = 0;
 
     public readonly ServerTime $serverTime;
@@ -44,16 +45,16 @@ final class Pipeline
     /** @var (\Closure(list<Exchange>): void)|null called with exchanges that made progress, before callers resume */
     public ?\Closure $onAnswered = null;
 
-    /** COPY that was sent and has not ended. */
+    /** Exchange of the COPY that is in progress. */
     public ?Exchange $copying = null;
 
-    /** Messages that close statements and portals, to be sent ahead of the next submission. */
-    public string $closing = '';
+    /** Messages that close statements and portals, to be sent ahead of the next submitted exchange. */
+    public string $pendingCloses = '';
 
-    /** Messages that begin a transaction, to be sent ahead of the next submission. */
-    public string $begin = '';
+    /** Messages that begin a transaction, to be sent ahead of the next submitted exchange. */
+    public string $pendingBegin = '';
 
-    /** Held while a COPY has the connection to itself. */
+    /** Lock that a COPY holds, because it uses the connection exclusively. */
     public readonly FairMutex $copyMutex;
 
     public readonly Conversation $conversation;
@@ -62,61 +63,66 @@ final class Pipeline
 
     private readonly WriteBuffer $outbox;
 
+    /** Id of the event loop's callback for a readable stream. */
     private readonly string $readable;
 
+    /** Id of the event loop's callback for a writable stream. */
     private readonly string $writable;
 
     /** @var \Closure(): void */
     private readonly \Closure $flush;
 
-    /** Whether a write is scheduled in this turn of the loop. */
-    private bool $flushing = false;
+    /** Whether a write is scheduled in this iteration of the event loop. */
+    private bool $isFlushScheduled = false;
 
-    /** Whether a write is waiting until the stream accepts more bytes. */
-    private bool $writing = false;
+    /** Whether the outbox has bytes that the stream did not accept at the last write. */
+    private bool $isAwaitingWritable = false;
 
-    /** Whether only one exchange was in flight at the last write. Then the next one is probably alone too. */
-    private bool $wasAlone = false;
+    /** Whether only one exchange was in flight at the last write. If so, another single exchange is written at once. */
+    private bool $hadOneExchange = false;
 
-    private bool $paused = false;
+    /** Whether reading is paused. */
+    private bool $isPaused = false;
 
     /** Whether answers are expected, so that the event loop must keep running. */
-    private bool $expecting = false;
+    private bool $isExpectingAnswers = false;
 
     /** Number of callers that are waiting for all answers. */
-    private int $settling = 0;
+    private int $settlingCount = 0;
 
-    /** Whether this process is known not to be a fork, because no caller's code has run since the last check. */
+    /** Whether {@see flush()} may skip the check for a fork: no code of a caller has run since the last check. */
     private bool $isKnownOwner = false;
 
     /** Timer of the read timeout. */
     private ?string $readTimer = null;
 
-    /** Callers that wait until a cancellation is done, or until all answers arrived. */
+    /** Callers of {@see settle()}: they wait for cancel requests, or for all answers. */
     private readonly WaitingCallers $waiting;
 
-    /** @var (\Closure(Notification): void)|null */
+    /** @var (\Closure(Notification): void)|null listener for notifications */
     private ?\Closure $listener = null;
 
     /** @var list<\Closure(\Throwable|null): void> */
     private array $onClose = [];
 
+    /** Id of the process that opened the connection. A fork must not use it. */
     private readonly int $ownerPid;
 
     /** Why the connection has ended; null while it is open. */
     private ConnectionLostException|ConnectionClosedException|null $endReason = null;
 
     /**
-     * @param resource         $stream      non-blocking
-     * @param bool             $buffered    whether the stream has a buffer that the loop does not see, as with TLS
-     * @param \Closure(): void $stop        sends a cancel request, and returns when the server closed that connection
-     * @param float|null       $readTimeout seconds without a byte, while answers are due, until the connection is lost
-     * @param int              $roundTrip   upper bound of a round trip in nanoseconds, measured while connecting
+     * @param resource $stream non-blocking
+     * @param bool $hasStreamBuffer whether the stream has a buffer that the event loop does not see, as with TLS
+     * @param \Closure(): void $sendCancelRequest sends a cancel request over a separate connection, and returns when
+     *     the server has closed that connection
+     * @param float|null $readTimeout seconds without a byte, while an answer is due, after which the connection is lost
+     * @param int $roundTrip upper bound of a round trip in nanoseconds, measured while connecting
      */
     public function __construct(
         private $stream,
-        private readonly bool $buffered,
-        \Closure $stop,
+        private readonly bool $hasStreamBuffer,
+        \Closure $sendCancelRequest,
         private readonly ?float $readTimeout,
         SizeLimits $limits,
         int $roundTrip = 0,
@@ -130,14 +136,14 @@ final class Pipeline
             'The connection is busy with a COPY until its data are read to the end or the loop is left',
         );
         $this->lastActivity = hrtime(true);
-        if (!$buffered) {
+        if (!$hasStreamBuffer) {
             stream_set_read_buffer($stream, 0);
         }
         // The callbacks must not keep the connection alive.
         $weak = \WeakReference::create($this);
         $this->cancelling = new Cancelling(
             $this->conversation,
-            $stop,
+            $sendCancelRequest,
             static fn(?ConnectionLostException $failure) => $weak->get()?->onCancelRequestDone($failure),
         );
         $this->flush = static fn() => $weak->get()?->flush();
@@ -164,34 +170,34 @@ final class Pipeline
     }
 
     /**
-     * Sends an exchange as soon as no exchange has to be stopped and no other fiber has a COPY under way.
+     * Sends an exchange as soon as no exchange has to be stopped and no other fiber runs a COPY.
      *
-     * An exchange that begins a transaction, or must not be sent twice, waits for all exchanges ahead. Otherwise a late
-     * cancel request for one of them could stop this exchange.
+     * An exchange that begins a transaction, or must not be sent twice, is sent after all exchanges before it are
+     * answered. Otherwise a late cancel request for one of them could stop this exchange.
      *
      * @param non-empty-list<string> $parts messages of the exchange
      */
     public function submit(Exchange $exchange, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): void
     {
         do {
-            $alone = $exchange->mustNotRepeat || $this->begin !== '';
-            $this->settle($alone && $this->copying === null && $this->copyMutex->isMine(), $cancellation);
+            $mustBeFirst = $exchange->mustNotRepeat || $this->pendingBegin !== '';
+            $this->settle($mustBeFirst && $this->copying === null && $this->copyMutex->isMine(), $cancellation);
             if (
                 $this->copyMutex->isLocked ? $this->copying !== null
-                || !$this->copyMutex->isMine() : $alone && $this->conversation->exchanges !== []
+                || !$this->copyMutex->isMine() : $mustBeFirst && $this->conversation->exchanges !== []
             ) {
                 $this->copyMutex->acquire($cancellation);
                 try {
-                    $this->settle($alone, $cancellation);
+                    $this->settle($mustBeFirst, $cancellation);
                 } finally {
-                    // The fiber that gets the turn next resumes only after this exchange was sent.
+                    // The fiber that gets the lock next resumes only after this exchange is sent.
                     $this->copyMutex->release();
                 }
             }
-        } while ($this->cancelling->unsettled && $this->endReason === null);
-        $ahead = $this->closing . $this->begin;
-        $exchange->begins = $this->begin !== '';
-        $this->closing = $this->begin = '';
+        } while ($this->cancelling->blocksSending && $this->endReason === null);
+        $ahead = $this->pendingCloses . $this->pendingBegin;
+        $exchange->begins = $this->pendingBegin !== '';
+        $this->pendingCloses = $this->pendingBegin = '';
         $this->send($exchange, $ahead . $parts[0]);
         foreach (\array_slice($parts, 1) as $part) {
             $this->write($part);
@@ -202,7 +208,13 @@ final class Pipeline
         }
     }
 
-    /** @throws ConnectionClosedException|ConnectionLostException when the connection has ended; nothing was sent */
+    /**
+     * Sends an exchange now. {@see submit()} waits until that is allowed.
+     *
+     * @param string $bytes messages of the exchange, or the first of them
+     *
+     * @throws ConnectionClosedException|ConnectionLostException when the connection has ended; nothing was sent
+     */
     public function send(Exchange $exchange, #[\SensitiveParameter] string $bytes): void
     {
         if ($this->endReason !== null) {
@@ -211,7 +223,7 @@ final class Pipeline
                 : $this->endReason;
         }
         $conversation = $this->conversation;
-        $alone = $conversation->exchanges === [];
+        $isOnly = $conversation->exchanges === [];
         $conversation->exchanges[$conversation->tail++] = $exchange;
         // Like WriteBuffer::add(), inlined because it runs for each statement.
         $length = \strlen($bytes);
@@ -221,14 +233,14 @@ final class Pipeline
         } else {
             $this->outbox->add($bytes);
         }
-        if ($alone) {
+        if ($isOnly) {
             $this->startExpecting();
-        } elseif ($this->paused) {
-            // The answer follows the rows of a stream, so reading must go on.
+        } elseif ($this->isPaused) {
+            // The answer arrives after the rows of a stream, so reading must go on.
             $this->pause(false);
         }
-        if (!$this->flushing) {
-            $this->flushSoon($alone && $this->wasAlone);
+        if (!$this->isFlushScheduled) {
+            $this->flushSoon($isOnly && $this->hadOneExchange);
         }
     }
 
@@ -239,7 +251,8 @@ final class Pipeline
         $this->flushSoon(false);
     }
 
-    public function unwritten(): int
+    /** Returns the number of bytes that wait to be written. */
+    public function unwrittenBytes(): int
     {
         return $this->outbox->size;
     }
@@ -249,7 +262,7 @@ final class Pipeline
     {
         $id = $cancellation?->subscribe(fn(CancelledException $reason) => $this->abandon($exchange, $reason));
         try {
-            // An exchange that was sent ahead may be done already.
+            // The exchange may be answered already, for example one that fetched rows in advance.
             if (!$exchange->done) {
                 $exchange->wait();
             }
@@ -261,15 +274,19 @@ final class Pipeline
                 $cancellation->unsubscribe((string) $id);
             }
         }
-        if ($exchange->failure !== null) {
-            throw $exchange->failure;
+        if ($exchange->waitFailure !== null) {
+            throw $exchange->waitFailure;
         }
     }
 
-    /** Gives up an exchange whose caller has left: its rows are dropped, and the server is asked to stop it. */
+    /**
+     * Abandons an exchange: drops its rows, and asks the server to stop it.
+     *
+     * @param CancelledException|null $reason exception for the waiting caller; null if no caller is waiting
+     */
     public function abandon(#[\SensitiveParameter] Exchange $exchange, ?CancelledException $reason): void
     {
-        if ($exchange->done || $this->endReason !== null || $this->isForeign()) {
+        if ($exchange->done || $this->endReason !== null || $this->endIfForked()) {
             return;
         }
         $exchange->cancelled = $exchange->discarded = true;
@@ -277,49 +294,53 @@ final class Pipeline
         if ($exchange->isStreamed) {
             $this->pause(false);
         }
-        // The request starts before the caller resumes, because its next exchange must wait until this one is stopped.
+        // The cancel request starts before the caller resumes, so that the caller's next exchange waits for it.
         $this->cancelling->stop($exchange);
         if ($reason !== null) {
-            $exchange->failure = $reason;
+            $exchange->waitFailure = $reason;
             $exchange->wake();
         }
     }
 
-    /** Gives up everything that is in flight. */
+    /** Abandons all exchanges in flight. */
     public function stop(): void
     {
         foreach ($this->conversation->exchanges as $exchange) {
             $this->abandon($exchange, null);
         }
-        if ($this->copying?->copy === 'H') {
-            // The reader of the COPY may never return, and others must not wait for it.
+        if ($this->copying?->copyResponse === 'H') {
+            // The fiber that reads the COPY may never continue, so other fibers must not wait for its lock.
             $this->copying = null;
             $this->pause(false);
             $this->copyMutex->release();
         }
     }
 
-    /** Suspends until no exchange has to be stopped any more. With `$all`, also waits until all are answered. */
+    /**
+     * Suspends until no exchange has to be stopped any more.
+     *
+     * @param bool $all whether to wait until all exchanges are answered
+     */
     public function settle(bool $all, ?Cancellation $cancellation): void
     {
         if ($all && $this->copying === null && $this->conversation->exchanges !== []) {
             $this->pause(false);
         }
-        $this->settling += $all ? 1 : 0;
+        $this->settlingCount += $all ? 1 : 0;
         try {
             while (
                 $this->endReason === null
-                && ($this->cancelling->unsettled || $all && $this->conversation->exchanges !== [])
+                && ($this->cancelling->blocksSending || $all && $this->conversation->exchanges !== [])
             ) {
                 $this->waiting->wait($cancellation, static function (): void {});
             }
         } finally {
-            $this->settling -= $all ? 1 : 0;
+            $this->settlingCount -= $all ? 1 : 0;
         }
     }
 
     /**
-     * Sets the listener for notifications. While there is one, the event loop keeps running.
+     * Sets the listener for notifications; null removes it. A listener keeps the event loop running.
      *
      * @param (\Closure(Notification): void)|null $listener
      */
@@ -331,30 +352,35 @@ final class Pipeline
         }
     }
 
+    /** Pauses or resumes reading. */
     public function pause(bool $on): void
     {
-        if ($this->endReason !== null || $this->paused === $on) {
+        if ($this->endReason !== null || $this->isPaused === $on) {
             return;
         }
-        $this->paused = $on;
+        $this->isPaused = $on;
         $this->lastActivity = hrtime(true);
         if ($on) {
             EventLoop::disable($this->readable);
         } else {
             EventLoop::enable($this->readable);
-            if ($this->buffered) {
+            if ($this->hasStreamBuffer) {
                 $this->receiveLater();
             }
         }
     }
 
-    /** @param \Closure(\Throwable|null): void $callback */
+    /** @param \Closure(\Throwable|null): void $callback called once, when the connection ends; null means closed */
     public function onClose(\Closure $callback): void
     {
         $this->onClose[] = $callback;
     }
 
-    /** Ends the connection. A reason means that it was lost. */
+    /**
+     * Ends the connection. All exchanges in flight fail.
+     *
+     * @param ConnectionLostException|null $reason null when the connection is closed on purpose
+     */
     public function end(?ConnectionLostException $reason): void
     {
         if ($this->endReason !== null) {
@@ -375,8 +401,8 @@ final class Pipeline
         $this->conversation->exchanges = [];
         foreach ($failed as $exchange) {
             $exchange->done = true;
-            $exchange->failure ??= $this->endReason;
-            // A destructor may call this method, and can not resume a fiber.
+            $exchange->waitFailure ??= $this->endReason;
+            // A destructor may call this method, and no fiber can be resumed in a destructor.
             EventLoop::queue($exchange->wake(...));
         }
         $this->waiting->wakeAll();
@@ -392,10 +418,10 @@ final class Pipeline
     private function startExpecting(): void
     {
         $this->lastActivity = hrtime(true);
-        if ($this->expecting) {
+        if ($this->isExpectingAnswers) {
             return;
         }
-        $this->expecting = true;
+        $this->isExpectingAnswers = true;
         EventLoop::reference($this->readable);
         self::$keptAlive[spl_object_id($this)] = $this;
         if ($this->readTimeout !== null) {
@@ -403,14 +429,14 @@ final class Pipeline
         }
     }
 
-    /** Lets the event loop end, since no answer is expected any more. */
+    /** Lets the event loop end, unless there is a listener, because no answer is expected any more. */
     private function onAllAnswered(): void
     {
-        $this->expecting = false;
+        $this->isExpectingAnswers = false;
         if ($this->listener === null) {
             EventLoop::unreference($this->readable);
         }
-        if (!$this->cancelling->underWay) {
+        if (!$this->cancelling->isRequesting) {
             unset(self::$keptAlive[spl_object_id($this)]);
         }
         $this->cancelTimers();
@@ -437,7 +463,10 @@ final class Pipeline
                 return;
             }
             // No byte is due while reading is paused, or while the server waits for the data of a COPY.
-            $isDue = !$self->paused && ($exchange->copy !== 'G' || $exchange->isCopied || $self->outbox->size > 0);
+            $isServerWaiting = $exchange->copyResponse === BackendMessages::COPY_IN_RESPONSE
+                && !$exchange->isCopyDataEnded
+                && $self->outbox->size === 0;
+            $isDue = !$self->isPaused && !$isServerWaiting;
             $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->lastActivity) / 1e9 : 0.0);
             if ($rest > 0) {
                 $self->readTimer = $self->startReadTimer($rest);
@@ -447,52 +476,53 @@ final class Pipeline
         }));
     }
 
-    /** Writes the outbox: now, or together with everything else that is sent in this turn of the loop. */
+    /** Writes the outbox: now, or together with all exchanges that are sent in this iteration of the event loop. */
     private function flushSoon(bool $now): void
     {
-        if ($this->flushing || $this->writing) {
+        if ($this->isFlushScheduled || $this->isAwaitingWritable) {
             return;
         }
         if ($now) {
             $this->flush();
         } else {
-            $this->flushing = true;
+            $this->isFlushScheduled = true;
             EventLoop::queue($this->flush);
         }
     }
 
+    /** Writes as many bytes of the outbox as the stream accepts. */
     private function flush(): void
     {
-        $this->flushing = false;
-        if ($this->endReason !== null || !$this->isKnownOwner && $this->isForeign()) {
+        $this->isFlushScheduled = false;
+        if ($this->endReason !== null || !$this->isKnownOwner && $this->endIfForked()) {
             return;
         }
         $exchanges = $this->conversation->exchanges;
-        $this->wasAlone = \count($exchanges) === 1;
+        $this->hadOneExchange = \count($exchanges) === 1;
         $size = $this->outbox->size;
-        $takes = $this->outbox->flush($this->stream);
-        $this->serverTime->sent($this->conversation->head, $this->conversation->tail, hrtime(true));
+        $isWritable = $this->outbox->flush($this->stream);
+        $this->serverTime->recordWrite($this->conversation->head, $this->conversation->tail, hrtime(true));
         if ($this->readTimeout !== null && $this->outbox->size < $size) {
             $this->lastActivity = hrtime(true);
         }
-        if (!$takes) {
-            // Bytes that the server sent before it closed the connection must still be read.
+        if (!$isWritable) {
+            // The connection does not end here: bytes that the server sent before must still be read.
             EventLoop::disable($this->writable);
 
             return;
         }
-        if ($this->writing !== $this->outbox->size > 0) {
-            $this->writing = !$this->writing;
-            $this->writing ? EventLoop::enable($this->writable) : EventLoop::disable($this->writable);
+        if ($this->isAwaitingWritable !== $this->outbox->size > 0) {
+            $this->isAwaitingWritable = !$this->isAwaitingWritable;
+            $this->isAwaitingWritable ? EventLoop::enable($this->writable) : EventLoop::disable($this->writable);
         }
         $last = $exchanges[$this->conversation->tail - 1] ?? null;
-        if (!$this->writing && $last !== null && $last->copy !== '') {
+        if (!$this->isAwaitingWritable && $last !== null && $last->copyResponse !== '') {
             $last->wake();
         }
     }
 
-    /** Whether this process is a fork of the connection's owner. If so, the connection ends, and nothing is sent. */
-    private function isForeign(): bool
+    /** Ends the connection without sending anything if this process is a fork of its owner. Returns whether it is. */
+    private function endIfForked(): bool
     {
         if ($this->ownerPid === getmypid()) {
             return false;
@@ -504,11 +534,11 @@ final class Pipeline
 
     private function receive(): void
     {
-        if ($this->endReason !== null || $this->isForeign()) {
+        if ($this->endReason !== null || $this->endIfForked()) {
             return;
         }
-        for ($rounds = 0; $this->endReason === null && !$this->paused; ++$rounds) {
-            if ($rounds === self::MAX_READS_PER_TURN) {
+        for ($reads = 0; $this->endReason === null && !$this->isPaused; ++$reads) {
+            if ($reads === self::MAX_READS_PER_ITERATION) {
                 $this->receiveLater();
 
                 return;
@@ -522,13 +552,13 @@ final class Pipeline
                 return;
             }
             $this->receiveBytes($bytes);
-            if (!$this->buffered) {
+            if (!$this->hasStreamBuffer) {
                 return;
             }
         }
     }
 
-    /** Schedules a read, since the loop does not see bytes in the buffer of the stream. */
+    /** Schedules a read, because the event loop does not see bytes in the stream's own buffer. */
     private function receiveLater(): void
     {
         $weak = \WeakReference::create($this);
@@ -543,7 +573,7 @@ final class Pipeline
         if ($this->conversation->exchanges === []) {
             unset(self::$keptAlive[spl_object_id($this)]);
         }
-        if ($this->endReason !== null || $this->cancelling->settles()) {
+        if ($this->endReason !== null || $this->cancelling->tryUnblock()) {
             $this->waiting->wakeAll();
         }
     }
@@ -559,7 +589,7 @@ final class Pipeline
         } catch (ProtocolException $failure) {
             $this->end(ConnectionLostException::while($failure->getMessage(), $failure));
         }
-        if ($this->cancelling->unsettled && $this->cancelling->settles()) {
+        if ($this->cancelling->blocksSending && $this->cancelling->tryUnblock()) {
             $this->waiting->wakeAll();
         }
         $next = $conversation->current();
@@ -570,16 +600,16 @@ final class Pipeline
             $next !== null
             && $next->isStreamed
             && !$next->discarded
-            && $next->held() > self::MAX_HELD_BYTES
-            && $this->settling === 0
+            && $next->heldBytes() > self::MAX_HELD_BYTES
+            && $this->settlingCount === 0
             && \count($conversation->exchanges) === 1
         ) {
             $this->pause(true);
         }
-        if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->serverEnd !== null) {
+        if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->fatalError !== null) {
             $this->handleEvents();
         }
-        // Callers are woken last: each one runs at once, and may send, close or throw.
+        // Callers are resumed last. Each of them runs at once, and may send, close or throw.
         $awake = $conversation->toWake;
         $conversation->toWake = [];
         if ($conversation->head > $head && $awake[0]->isTimed) {
@@ -591,7 +621,7 @@ final class Pipeline
             $this->isKnownOwner = false;
         }
         foreach ($awake as $exchange) {
-            // The caller copies a large value once more. Other callbacks of the loop run before that.
+            // The caller is going to copy a large value, which blocks. Other callbacks of the event loop run before.
             if ($conversation->isLarge) {
                 EventLoop::delay(0, $exchange->wake(...));
             } else {
@@ -599,20 +629,22 @@ final class Pipeline
             }
         }
         $conversation->isLarge = false;
-        // The check is last, because most callers that were woken have sent something.
+        // The check is last, because most of the resumed callers have sent another exchange.
         if ($conversation->exchanges === [] && $this->endReason === null) {
             $this->onAllAnswered();
         }
     }
 
     /**
-     * Records how long the server took for exchanges.
+     * Records how long the server took for each exchange.
      *
      * @param list<Exchange> $answered
+     * @param int $head number of the first of them
+     * @param int $count how many of them are complete
      */
     private function recordTimes(array $answered, int $head, int $count): void
     {
-        $took = $this->serverTime->answered($head, $count, $this->lastActivity);
+        $took = $this->serverTime->recordAnswers($head, $count, $this->lastActivity);
         if ($count === 1) {
             $answered[0]->nanoseconds = $took;
 
@@ -620,7 +652,7 @@ final class Pipeline
         }
         $isSlow = $took > ServerTime::SHORT_NANOSECONDS;
         foreach ($answered as $index => $exchange) {
-            // When several were slow together, all of the time counts for the first one: the others waited for it.
+            // When several were slow together, all of the time counts for the first, because the others waited for it.
             $exchange->nanoseconds = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);
         }
     }
@@ -639,7 +671,7 @@ final class Pipeline
                 ($this->listener)($notification);
             }
         }
-        $error = $conversation->serverEnd;
+        $error = $conversation->fatalError;
         if ($error !== null) {
             $this->end(ConnectionLostException::while(
                 "the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})",

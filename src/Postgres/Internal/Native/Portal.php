@@ -9,21 +9,22 @@ use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Result;
 
-/** A statement whose rows are fetched while they are taken, in an open transaction. */
+/** A portal: a cursor of PostgreSQL's protocol, from which the rows of a stream are fetched in an open transaction. */
 final readonly class Portal
 {
-    /**
-     * The first fetch asks for FIRST_ROWS rows, later ones for about FETCH_BYTES bytes, and none for more than MAX_ROWS
-     * rows.
-     */
+    /** Number of rows of the first fetch. */
     private const FIRST_ROWS = 50;
+
+    /** Bytes of rows that each later fetch should return, estimated by the average row of the fetch before. */
     private const FETCH_BYTES = 0x4_0000;
+
+    /** Maximum number of rows of one fetch. */
     private const MAX_ROWS = 5_000;
 
     /** @param string $name unique within the session */
     public function __construct(private Pipeline $pipeline, private string $name) {}
 
-    /** Returns an exchange for further rows. */
+    /** Returns a new exchange that fetches rows. */
     public function exchange(): Exchange
     {
         $exchange = new Exchange();
@@ -49,8 +50,10 @@ final readonly class Portal
     }
 
     /**
+     * Yields all rows. Fetches the next rows while the caller processes earlier ones.
+     *
      * @param Exchange $exchange exchange that opens the portal
-     * @param \Closure(Exchange, ServerError): \Throwable $failed turns a server error into an exception
+     * @param \Closure(Exchange, ServerError): \Throwable $createException returns the exception for a server error
      *
      * @return \Generator<int, array<string, mixed>>
      */
@@ -59,7 +62,7 @@ final readonly class Portal
         Exchange $exchange,
         ?Columns $columns,
         #[\SensitiveParameter]
-        \Closure $failed,
+        \Closure $createException,
         ?Cancellation $cancellation,
     ): \Generator {
         $next = null;
@@ -69,56 +72,60 @@ final readonly class Portal
                     if ($exchange->chunks === []) {
                         $this->pipeline->await($exchange, $cancellation);
                     }
-                    // The next rows arrive while these are taken.
+                    // The next rows arrive while the caller processes the rows of this exchange.
                     $next ??= $this->fetchMore($exchange, $cancellation);
                     $cancellation?->throwIfRequested();
                     $rows = $exchange->take();
                     $this->pipeline->pause(false);
-                    foreach (new Result($columns, $rows, $rows->rows, 0) as $row) {
+                    foreach (new Result($columns, $rows, $rows->rowCount, 0) as $row) {
                         yield $index++ => $row;
                     }
                 } while ($exchange->chunks !== [] || !$exchange->done);
-                self::ensureComplete($exchange, $failed);
+                self::ensureComplete($exchange, $createException);
                 $next ??= $this->fetchMore($exchange, $cancellation);
             }
         } finally {
             if ($this->pipeline->isOpen()) {
-                // The next rows were fetched ahead. Cancelling the fetch would fail the transaction.
-                $ahead = $next ?? $exchange;
-                if ($ahead !== null) {
-                    $ahead->discarded = true;
+                // The rows of the last fetch are dropped. Cancelling the fetch would fail the transaction.
+                $lastFetch = $next ?? $exchange;
+                if ($lastFetch !== null) {
+                    $lastFetch->discarded = true;
                     $this->pipeline->pause(false);
                 }
-                $this->pipeline->closing .= FrontendMessages::closePortal($this->name);
+                $this->pipeline->pendingCloses .= FrontendMessages::closePortal($this->name);
             }
         }
     }
 
-    /** @param \Closure(Exchange, ServerError): \Throwable $failed */
+    /** @param \Closure(Exchange, ServerError): \Throwable $createException */
     private static function ensureComplete(
         #[\SensitiveParameter]
         Exchange $exchange,
         #[\SensitiveParameter]
-        \Closure $failed,
+        \Closure $createException,
     ): void {
-        if ($exchange->copy !== '') {
+        if ($exchange->copyResponse !== '') {
             throw new \LogicException('A COPY needs copyFrom() or copyTo()');
         }
-        if ($exchange->refusal !== null) {
-            throw $exchange->refusal;
+        if ($exchange->tooLarge !== null) {
+            throw $exchange->tooLarge;
         }
-        if ($exchange->error !== null) {
-            throw $failed($exchange, $exchange->error);
+        if ($exchange->serverError !== null) {
+            throw $createException($exchange, $exchange->serverError);
         }
     }
 
-    /** @return Exchange|null null when there are no more rows, or that is not known yet */
+    /**
+     * Sends the next fetch, if the last one is complete and the portal has more rows.
+     *
+     * @return Exchange|null null when no fetch was sent
+     */
     private function fetchMore(#[\SensitiveParameter] Exchange $last, ?Cancellation $cancellation): ?Exchange
     {
-        if (!$last->done || !$last->suspended || $last->refusal !== null) {
+        if (!$last->done || !$last->isPortalSuspended || $last->tooLarge !== null) {
             return null;
         }
-        $rows = self::FETCH_BYTES / ($last->size / max(1, $last->rows) + 1);
+        $rows = self::FETCH_BYTES / ($last->size / max(1, $last->rowCount) + 1);
 
         $exchange = $this->exchange();
         $this->pipeline->submit(

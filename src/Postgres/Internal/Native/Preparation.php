@@ -16,10 +16,10 @@ use Spindle\Postgres\QueryException;
 /** Prepares statements on the server, and learns the types of their parameters and columns. */
 final readonly class Preparation
 {
-    /** How often to ask for types when a cancel request for another exchange stopped the question. */
+    /** How many times to query unknown types, if a cancel request for another exchange stops the query. */
     private const MAX_ATTEMPTS = 3;
 
-    /** The OID of text. */
+    /** OID of the type text. */
     private const TEXT_OID = 25;
 
     public function __construct(
@@ -45,7 +45,8 @@ final readonly class Preparation
     }
 
     /**
-     * Prepares and executes in one round trip, for values whose text is the same for all types.
+     * Prepares and executes a statement in one round trip. That is possible if the text of each value is the same for
+     * all types: {@see Types::needsType()}.
      *
      * @param list<mixed> $parameters
      * @param (\Closure(Exchange): void)|null $onSent
@@ -68,8 +69,12 @@ final readonly class Preparation
     }
 
     /**
-     * Registers a described statement, even if its execution failed. An executed statement is not kept when its types
-     * can't be learnt (their values are texts this time), or when its text may mean something else by now.
+     * Adds a described statement to the cache and returns it, even if its execution failed.
+     *
+     * The statement is returned but not added in two cases. If its types could not be queried, values of unknown types
+     * are strings this time. If another generation has started since it was sent, its text may have another meaning.
+     *
+     * @param Exchange $exchange exchange with the server's description of the statement
      */
     public function register(
         string $name,
@@ -77,7 +82,7 @@ final readonly class Preparation
         Exchange $exchange,
         ?Cancellation $cancellation,
     ): PreparedStatement {
-        $parameters = $exchange->parameters
+        $parameters = $exchange->parameterTypes
             ?? throw ProtocolException::malformed('the server did not describe a statement');
         [$names, $oids] = $exchange->description ?? [null, []];
         $isKept = false;
@@ -107,10 +112,14 @@ final readonly class Preparation
     }
 
     /**
-     * @param list<int> $oids
-     * @param Exchange $of exchange of the statement with these types
+     * Queries types that are unknown, if that is possible.
      *
-     * @return bool false when the types could not be learnt, though the statement was executed
+     * @param list<int> $oids OIDs of types
+     * @param Exchange $of exchange of the statement that uses these types
+     *
+     * @return bool whether all types are known now
+     *
+     * @throws QueryException when the query failed and the caller can't do without the types
      */
     private function loadTypes(array $oids, #[\SensitiveParameter] Exchange $of, ?Cancellation $cancellation): bool
     {
@@ -118,19 +127,19 @@ final readonly class Preparation
         if ($unknown === []) {
             return true;
         }
-        if ($of->error !== null || $this->pipeline->conversation->status === 'E') {
+        if ($of->serverError !== null || $this->pipeline->conversation->status === 'E') {
             return false;
         }
         for ($attempt = 1;; ++$attempt) {
             $exchange = $this->executeTexts('', Types::LOAD_QUERY, ['{' . implode(',', $unknown) . '}'], $cancellation);
-            if ($exchange->error === null) {
+            if ($exchange->serverError === null) {
                 break;
             }
             if ($exchange->status === 'I' && $of->executes) {
                 return false;
             }
             if ($exchange->status !== 'I' || !$exchange->isStoppedByMistake || $attempt === self::MAX_ATTEMPTS) {
-                throw QueryException::of($exchange->error, Types::LOAD_QUERY);
+                throw QueryException::of($exchange->serverError, Types::LOAD_QUERY);
             }
         }
         $names = $exchange->description[0]
@@ -148,7 +157,9 @@ final readonly class Preparation
     }
 
     /**
-     * @param list<string|null>               $values
+     * Prepares, describes and executes a statement in one round trip.
+     *
+     * @param list<string|null>               $values values in PostgreSQL's text format
      * @param (\Closure(Exchange): void)|null $onSent
      */
     private function executeTexts(
@@ -170,7 +181,11 @@ final readonly class Preparation
         ], $cancellation);
     }
 
-    /** @param non-empty-list<string> $parts */
+    /**
+     * Sends messages that prepare a statement, and waits for the answer. Deallocates the statement if this fails.
+     *
+     * @param non-empty-list<string> $parts
+     */
     private function send(
         #[\SensitiveParameter]
         Exchange $exchange,
@@ -186,7 +201,7 @@ final readonly class Preparation
             $this->pipeline->await($exchange, $cancellation);
             $isDone = true;
         } finally {
-            // Also reached when the fiber is destroyed. The server may have parsed the statement even so.
+            // Also runs when the fiber is destroyed. The server may have prepared the statement before.
             if (!$isDone) {
                 $this->close($name);
             }
@@ -195,11 +210,11 @@ final readonly class Preparation
         return $exchange;
     }
 
-    /** Deallocates a statement with the next messages. A name that the server does not know does no harm. */
+    /** Deallocates a statement when the next exchange is sent. The server ignores an unknown name. */
     public function close(string $name): void
     {
         if ($name !== '') {
-            $this->pipeline->closing .= FrontendMessages::closeStatement($name);
+            $this->pipeline->pendingCloses .= FrontendMessages::closeStatement($name);
         }
     }
 }

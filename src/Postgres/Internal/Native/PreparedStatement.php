@@ -15,52 +15,54 @@ final class PreparedStatement
     /** OID of bytea, whose values are binary. For all other types, a whole number has the same text. */
     private const BYTEA_OID = 17;
 
-    /** Statement and formats of the parameters, as they follow the portal in Bind. */
+    /** Part of Bind's payload after the portal's name: the statement's name and the formats of the parameters. */
     private readonly string $target;
 
-    /** Bind's payload for the unnamed portal, up to the values. */
+    /** Beginning of Bind's payload, up to the values, for the unnamed portal. */
     private readonly string $unnamedPortal;
 
-    /** Bind's payload after the values, and the messages after Bind. */
+    /** End of Bind's payload, after the values, followed by Execute and Sync. */
     private readonly string $ending;
 
-    /** Bytes of Bind's length field and of the formats of the result columns. */
-    private readonly int $rest;
+    /** Bytes that Bind's length counts besides the payload up to the values: the length field and the formats. */
+    private readonly int $constantBytes;
 
-    /** Number of values that {@see request()} accepts; -1 for none. */
-    private readonly int $count;
+    /** Number of values that {@see request()} accepts; -1 if it accepts no list, because the statement has no name. */
+    private readonly int $valueCount;
 
-    /** Formats of the result columns. */
-    private readonly string $formats;
+    /** Format codes of the result columns, encoded for Bind. */
+    private readonly string $resultFormats;
 
-    /** Time of the last use, by the counter of {@see PreparedStatements}. */
+    /** Number of the last use, from the counter of {@see PreparedStatements}. */
     public int $lastUse = 0;
 
     /**
-     * @param string $name '' for a statement that has to be parsed each time
-     * @param list<int> $parameters type OIDs of the parameters
+     * @param string $name '' for a statement that is parsed at each execution
+     * @param list<int> $parameterTypes type OIDs of the parameters
      * @param Columns|null $columns null for a statement without rows
-     * @param bool $changesSession whether it may change the session or texts' meaning: {@see SessionChanges}
-     * @param bool $mustNotRepeat whether an error may leave part of the statement done: {@see Exchange::$mustNotRepeat}
+     * @param bool $changesSession whether it may change the session or the meaning of SQL texts: {@see SessionChanges}
+     * @param bool $mustNotRepeat whether an error may leave effects of the statement: {@see Exchange::$mustNotRepeat}
      */
     public function __construct(
         public readonly string $name,
-        public readonly array $parameters,
+        public readonly array $parameterTypes,
         public readonly ?Columns $columns,
         private readonly Types $types,
         public readonly bool $changesSession,
         public readonly bool $mustNotRepeat,
     ) {
-        $this->target = "{$name}\0" . self::formats(array_map(Types::kind(...), $parameters));
-        $this->formats = $columns->formats ?? "\0\0";
-        $this->unnamedPortal = "\0{$this->target}" . pack('n', \count($parameters));
-        $this->ending = $this->formats . FrontendMessages::EXECUTE . FrontendMessages::SYNC;
-        $this->rest = \strlen($this->formats) + 4;
-        // No list has -1 values, so request() refuses statements without a name.
-        $this->count = $name === '' ? -1 : \count($parameters);
+        $this->target = "{$name}\0" . self::formats(array_map(Types::kind(...), $parameterTypes));
+        $this->resultFormats = $columns->formats ?? "\0\0";
+        $this->unnamedPortal = "\0{$this->target}" . pack('n', \count($parameterTypes));
+        $this->ending = $this->resultFormats . FrontendMessages::EXECUTE . FrontendMessages::SYNC;
+        $this->constantBytes = \strlen($this->resultFormats) + 4;
+        // No list has -1 values, so request() returns null for a statement without a name.
+        $this->valueCount = $name === '' ? -1 : \count($parameterTypes);
     }
 
     /**
+     * Encodes parameter values in the formats of {@see bind()}.
+     *
      * @param array<mixed> $values
      *
      * @return list<string|null>
@@ -69,11 +71,11 @@ final class PreparedStatement
      */
     public function encode(#[\SensitiveParameter] array $values): array
     {
-        if (\count($values) !== \count($this->parameters) || !array_is_list($values)) {
-            throw InvalidParameterException::count(\count($values), \count($this->parameters));
+        if (\count($values) !== \count($this->parameterTypes) || !array_is_list($values)) {
+            throw InvalidParameterException::count(\count($values), \count($this->parameterTypes));
         }
         $encoded = [];
-        foreach ($this->parameters as $index => $oid) {
+        foreach ($this->parameterTypes as $index => $oid) {
             $value = $values[$index];
             $encoded[] = \is_int($value) && $oid !== self::BYTEA_OID
                 ? (string) $value
@@ -84,21 +86,21 @@ final class PreparedStatement
     }
 
     /**
-     * Returns Bind, Execute and Sync for all rows, as one string. Calls are inlined, because this runs for each
-     * statement and a call costs as much as encoding an integer.
+     * Returns Bind, Execute and Sync as one string. Execute asks for all rows. Calls are inlined, because this method
+     * runs for each statement, and a call costs as much as encoding an integer.
      *
      * @param array<mixed> $values
      *
-     * @return string|null null for large values, a wrong number of values, or a statement without a name: then use
-     *     {@see encode()} and {@see bind()}
+     * @return string|null null for large values, a wrong number of values, or a statement without a name; then use
+     *     {@see encode()}, which reports a wrong number, and {@see bind()}
      */
     public function request(#[\SensitiveParameter] array $values): ?string
     {
-        if (\count($values) !== $this->count || !array_is_list($values)) {
+        if (\count($values) !== $this->valueCount || !array_is_list($values)) {
             return null;
         }
         $body = $this->unnamedPortal;
-        foreach ($this->parameters as $index => $oid) {
+        foreach ($this->parameterTypes as $index => $oid) {
             $value = $values[$index];
             $text = \is_int($value) && $oid !== self::BYTEA_OID
                 ? (string) $value
@@ -117,7 +119,7 @@ final class PreparedStatement
             }
         }
 
-        return 'B' . pack('N', \strlen($body) + $this->rest) . $body . $this->ending;
+        return 'B' . pack('N', \strlen($body) + $this->constantBytes) . $body . $this->ending;
     }
 
     /**
@@ -129,10 +131,14 @@ final class PreparedStatement
      */
     public function bind(#[\SensitiveParameter] array $values, string $portal = ''): array
     {
-        return FrontendMessages::bind("{$portal}\0{$this->target}", $values, $this->formats);
+        return FrontendMessages::bind("{$portal}\0{$this->target}", $values, $this->resultFormats);
     }
 
-    /** @param list<int> $kinds */
+    /**
+     * Returns the format codes of the parameters, encoded for Bind: binary for bytea, text for all other types.
+     *
+     * @param list<int> $kinds
+     */
     private static function formats(array $kinds): string
     {
         return \in_array(Types::BYTEA, $kinds, true)

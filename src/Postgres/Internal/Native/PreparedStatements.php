@@ -7,12 +7,12 @@ namespace Spindle\Postgres\Internal\Native;
 use Spindle\Postgres\Internal\SqlText;
 
 /**
- * Cache of the statements that one connection has prepared, limited to those used last. All belong to one generation,
- * in which a text keeps its meaning. A new search_path, for example, begins another one.
+ * LRU cache of the statements that one connection has prepared. All belong to the current generation: a time in which
+ * no SQL text changes its meaning. A new search_path, for example, starts another generation.
  */
 final class PreparedStatements
 {
-    /** Default limit of kept statements. */
+    /** Maximum number of cached statements, by default. */
     public const MAX_STATEMENTS = 256;
 
     /** @var array<string, PreparedStatement> statements by their SQL */
@@ -21,21 +21,22 @@ final class PreparedStatements
     /** Number of the current generation. */
     public int $generation = 0;
 
-    /** Whether the end of the transaction may make some statements out of date. */
-    public bool $unsettled = false;
+    /** Whether some statements may become out of date when the open transaction ends. */
+    public bool $mayBecomeStale = false;
 
-    /** @var array<string, true> SQL of statements from the open transaction: a rollback may undo what they use */
+    /** @var array<string, true> SQL of statements prepared in the open transaction; a rollback may drop their tables */
     private array $tentative = [];
 
-    /** Counts uses. */
+    /** Number of uses of all statements so far. */
     private int $clock = 0;
 
-    private int $last = 0;
+    /** Number in the last name. */
+    private int $lastNumber = 0;
 
-    /** Prefix of all names. It is random, because behind a pooler several clients use the same session. */
+    /** Prefix of all names. It is random, because several clients of a pooler may use the same server session. */
     private readonly string $prefix;
 
-    /** @param int $maxStatements 0 to keep none, as behind a pooler that gives each transaction another connection */
+    /** @param int $maxStatements 0 to cache none, as behind a pooler that gives each transaction another session */
     public function __construct(private int $maxStatements)
     {
         $this->prefix = 'spindle_' . bin2hex(random_bytes(4)) . '_';
@@ -51,18 +52,20 @@ final class PreparedStatements
         return $statement;
     }
 
-    /** Returns a name for the next statement; '' when it is not kept. */
-    public function name(string $sql): string
+    /** Returns a name for a statement to prepare; '' if the statement is not going to be cached. */
+    public function newName(string $sql): string
     {
         return $this->maxStatements === 0 || \strlen($sql) > SqlText::MAX_CACHED_BYTES
             ? ''
-            : $this->prefix . ++$this->last;
+            : $this->prefix . ++$this->lastNumber;
     }
 
     /**
-     * @param bool $tentative whether the statement was prepared in a transaction
+     * Adds a statement that has a name. If the cache is full, drops the least recently used one.
      *
-     * @return list<string> names of statements that were dropped from the cache
+     * @param bool $tentative whether the statement was prepared in a transaction that is still open
+     *
+     * @return list<string> names of the statements that were dropped, to be deallocated
      */
     public function add(string $sql, PreparedStatement $statement, bool $tentative = false): array
     {
@@ -70,33 +73,39 @@ final class PreparedStatements
             return [];
         }
         if ($tentative) {
-            $this->tentative[$sql] = $this->unsettled = true;
+            $this->tentative[$sql] = $this->mayBecomeStale = true;
         }
-        $gone = isset($this->prepared[$sql]) ? [$this->prepared[$sql]->name] : [];
+        $droppedNames = isset($this->prepared[$sql]) ? [$this->prepared[$sql]->name] : [];
         $statement->lastUse = ++$this->clock;
         $this->prepared[$sql] = $statement;
         if (\count($this->prepared) > $this->maxStatements) {
             $uses = array_map(static fn(PreparedStatement $one): int => $one->lastUse, $this->prepared);
             $oldest = (string) array_search(min($uses), $uses, true);
-            $gone[] = $this->prepared[$oldest]->name;
+            $droppedNames[] = $this->prepared[$oldest]->name;
             unset($this->prepared[$oldest]);
         }
 
-        return array_values(array_diff($gone, [$statement->name, '']));
+        return array_values(array_diff($droppedNames, [$statement->name, '']));
     }
 
+    /** Drops a statement that the server has deallocated or does not accept any more. */
     public function forget(string $sql): void
     {
         unset($this->prepared[$sql]);
     }
 
+    /** Drops all statements after the server has deallocated them. */
     public function forgetAll(): void
     {
         $this->prepared = $this->tentative = [];
     }
 
-    /** @return list<string> names that the server should deallocate */
-    public function endGeneration(): array
+    /**
+     * Starts a generation: drops all statements, because their texts may have another meaning now.
+     *
+     * @return list<string> names of the dropped statements, to be deallocated
+     */
+    public function startGeneration(): array
     {
         ++$this->generation;
         $names = array_map(static fn(PreparedStatement $one): string => $one->name, array_values($this->prepared));
@@ -105,7 +114,11 @@ final class PreparedStatements
         return $names;
     }
 
-    /** @return list<string> names to deallocate, of statements from the transaction that is rolled back */
+    /**
+     * Drops the statements that were prepared in the transaction, because it is rolled back.
+     *
+     * @return list<string> names of the dropped statements, to be deallocated
+     */
     public function rollBack(): array
     {
         $names = array_map(
@@ -118,14 +131,14 @@ final class PreparedStatements
         return $names;
     }
 
-    /** Keeps the statements of the finished transaction. */
-    public function settle(): void
+    /** Keeps the statements that were prepared in the transaction, because it is over. */
+    public function keepTentative(): void
     {
         $this->tentative = [];
-        $this->unsettled = false;
+        $this->mayBecomeStale = false;
     }
 
-    /** Stops keeping statements: a pooler gives the client different server sessions, which do not know them. */
+    /** Drops all statements and caches none from now on: a pooler switches between server sessions. */
     public function disable(): void
     {
         $this->maxStatements = 0;

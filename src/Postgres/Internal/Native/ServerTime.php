@@ -5,83 +5,87 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Native;
 
 /**
- * Time that a server needs for the exchanges of a connection. It excludes the network's round trip, and the time in
- * which this process was busy.
+ * Measures how long the server takes for the exchanges of a connection. Subtracts the round trip of the network and,
+ * for long times, the time in which this process was busy.
  *
- * The time of a statement begins with the answer before it, or when it is sent if that is later.
+ * The time of an exchange begins when it is written, or when the exchange before it is answered, if that is later.
  */
 final class ServerTime
 {
-    /** Nanoseconds up to which a statement counts as short. */
+    /** Maximum nanoseconds of a short statement. */
     public const SHORT_NANOSECONDS = 5_000_000;
 
-    /** Nanoseconds that it may take to wake first an idle server process, and then this process. */
+    /** Nanoseconds that the operating systems may need to wake an idle server process, and then this process. */
     private const WAKEUP_NANOSECONDS = 500_000;
 
-    /** Time of the last answer, and {@see BusyTime} at that time. */
-    private int $answered = 0;
-    private int $busy = 0;
+    /** Time of the last answer. */
+    private int $answeredAt = 0;
 
-    /** First write that is not answered completely: number behind its last exchange, time, {@see BusyTime} then. */
-    private int $tail = 0;
-    private int $sent = 0;
-    private int $sentBusy = 0;
+    /** Value of {@see BusyTime::until()} at the last answer. */
+    private int $busyAtAnswer = 0;
 
-    /** @var list<array{int, int, int}> the same three values of later writes */
+    /** Number after the last exchange of the first write that is not answered completely. */
+    private int $writeTail = 0;
+
+    /** Time of that write. */
+    private int $writtenAt = 0;
+
+    /** Value of {@see BusyTime::until()} at that write. */
+    private int $busyAtWrite = 0;
+
+    /** @var list<array{int, int, int}> the values of {@see $writeTail} and the two after it, for later writes */
     private array $laterWrites = [];
 
-    /** @param int $roundTrip nanoseconds of the shortest round trip so far; at least the network's own */
+    /** @param int $roundTrip nanoseconds of the shortest round trip so far, with the server's time for it */
     public function __construct(public int $roundTrip) {}
 
     /**
-     * Records that all exchanges before `$tail` were written.
+     * Records that all exchanges before number `$tail` were written.
      *
      * @param int $head number of the first exchange that is not answered
-     * @param int $tail number behind the last exchange that was written
-     * @param int $now  hrtime
+     * @param int $tail number after the last exchange that was written
+     * @param int $now time by hrtime()
      */
-    public function sent(int $head, int $tail, int $now): void
+    public function recordWrite(int $head, int $tail, int $now): void
     {
         $busy = BusyTime::until($now);
-        if ($this->tail <= $head && $this->laterWrites === []) {
-            [$this->tail, $this->sent, $this->sentBusy] = [$tail, $now, $busy];
-        } elseif (
-            $tail > ($this->laterWrites === [] ? $this->tail : $this->laterWrites[\count($this->laterWrites) - 1][0])
-        ) {
+        if ($this->writeTail <= $head && $this->laterWrites === []) {
+            [$this->writeTail, $this->writtenAt, $this->busyAtWrite] = [$tail, $now, $busy];
+        } elseif ($tail > ($this->laterWrites[\count($this->laterWrites) - 1][0] ?? $this->writeTail)) {
             $this->laterWrites[] = [$tail, $now, $busy];
         }
     }
 
     /**
-     * Records that exchanges were answered, all in one read.
+     * Records that the answers of one or more exchanges arrived in one read.
      *
-     * @param int $head  number of the first exchange that was answered
-     * @param int $count number of answered exchanges, at least 1
-     * @param int $now   hrtime
+     * @param int $head number of the first of them
+     * @param int $count how many there are, at least 1
+     * @param int $now time by hrtime()
      *
-     * @return int nanoseconds that the server took for each of them, on average
+     * @return int average nanoseconds that the server took for each of them
      */
-    public function answered(int $head, int $count, int $now): int
+    public function recordAnswers(int $head, int $count, int $now): int
     {
-        while ($this->tail <= $head && $this->laterWrites !== []) {
-            [$this->tail, $this->sent, $this->sentBusy] = array_shift($this->laterWrites);
+        while ($this->writeTail <= $head && $this->laterWrites !== []) {
+            [$this->writeTail, $this->writtenAt, $this->busyAtWrite] = array_shift($this->laterWrites);
         }
-        $took = $now - $this->sent - $this->roundTrip;
-        $busy = $this->sentBusy;
-        if ($this->sent >= $this->answered) {
-            // Nothing else was under way, so all of this time is one round trip.
-            $this->roundTrip = min($this->roundTrip, $now - $this->sent);
-            $took -= self::WAKEUP_NANOSECONDS;
-        } elseif ($now - $this->answered < $took) {
-            $took = $now - $this->answered;
-            $busy = $this->busy;
+        $nanoseconds = $now - $this->writtenAt - $this->roundTrip;
+        $busy = $this->busyAtWrite;
+        if ($this->writtenAt >= $this->answeredAt) {
+            // Nothing was in flight at the time of the write, so the whole time is one round trip.
+            $this->roundTrip = min($this->roundTrip, $now - $this->writtenAt);
+            $nanoseconds -= self::WAKEUP_NANOSECONDS;
+        } elseif ($now - $this->answeredAt < $nanoseconds) {
+            $nanoseconds = $now - $this->answeredAt;
+            $busy = $this->busyAtAnswer;
         }
-        $this->answered = $now;
-        $this->busy = BusyTime::until($now);
-        if ($took > self::SHORT_NANOSECONDS) {
-            $took -= $this->busy - $busy;
+        $this->answeredAt = $now;
+        $this->busyAtAnswer = BusyTime::until($now);
+        if ($nanoseconds > self::SHORT_NANOSECONDS) {
+            $nanoseconds -= $this->busyAtAnswer - $busy;
         }
 
-        return $took <= 0 ? 0 : intdiv($took, $count);
+        return $nanoseconds <= 0 ? 0 : intdiv($nanoseconds, $count);
     }
 }

@@ -4,24 +4,25 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Native;
 
-/** Bytes on their way to a server. Small parts are joined, large ones are not copied. */
+/** Bytes that wait to be written to a server. Small parts are joined, large ones are not copied. */
 final class WriteBuffer
 {
-    /** Bytes offered to the stream at a time. More would be copied each time when the stream accepts little. */
+    /** Maximum bytes of one write. With more, fwrite() would copy many bytes that the stream does not accept. */
     private const MAX_WRITE_BYTES = 0x4_0000;
 
+    /** Parts of at least this many bytes are large. */
     public const LARGE_BYTES = 0x1_0000;
 
-    /** @var list<string> parts before {@see $tail} */
+    /** @var list<string> parts to be written before {@see $tail} */
     private array $parts = [];
 
-    /** Small parts that were added last. */
+    /** Small parts that were added after the last of {@see $parts}. */
     public string $tail = '';
 
-    /** Bytes of the first part that are already written. */
+    /** Bytes of the first part that were written. */
     private int $offset = 0;
 
-    /** Bytes that wait to be written. */
+    /** Number of bytes that wait to be written. */
     public int $size = 0;
 
     public function add(#[\SensitiveParameter] string $bytes): void
@@ -44,12 +45,12 @@ final class WriteBuffer
      *
      * @param resource $stream
      *
-     * @return bool false when the stream accepts nothing any more
+     * @return bool false when writing has failed, for example because the server closed the connection
      */
     public function flush($stream): bool
     {
         if ($this->parts === [] && $this->size <= self::MAX_WRITE_BYTES) {
-            // The common case: no large part, and nothing left of earlier writes.
+            // The usual case: all bytes are in the tail.
             $written = @fwrite($stream, $this->tail);
             if ($written === $this->size) {
                 $this->tail = '';

@@ -5,59 +5,66 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pgsql;
 
 use PgSql\Result;
-use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\SuspendsOneCaller;
+use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\TransactionEndDetector;
 
-/** A request that was sent at once, and its outcome. */
+/** A request of one {@see PgsqlHandle}, and its outcome. */
 final class Call
 {
     use SuspendsOneCaller;
 
+    /** Values of {@see $copyResponse}: COPY … FROM STDIN, and COPY … TO STDOUT. */
+    public const COPY_IN_RESPONSE = 'G';
+    public const COPY_OUT_RESPONSE = 'H';
+
     /** Result of the last completed statement. */
     public ?Result $result = null;
 
-    public ?ServerError $error = null;
+    /** First error that the server reported. */
+    public ?ServerError $serverError = null;
 
-    /** Why no answer will come. */
-    public ?\Throwable $failure = null;
+    /** Exception for the caller that waits: the connection has ended, or the caller has cancelled the call. */
+    public ?\Throwable $waitFailure = null;
 
-    /** Direction of a COPY: G for COPY … FROM STDIN, H for COPY … TO STDOUT; '' for other statements. */
-    public string $copy = '';
+    /** Direction of a COPY: one of the constants; '' for other statements. */
+    public string $copyResponse = '';
 
     /** Whether the server waits for the data of a COPY. */
     public bool $acceptsData = false;
 
-    /** Whether the end of the data is waiting for room in the socket. */
+    /** Whether the end of the data is sent as soon as the socket is writable. */
     public bool $isEndPending = false;
 
-    /** Whether a COPY failed: a message arrived that is neither a notice nor a notification. */
-    public bool $interrupted = false;
+    /** Whether a message other than a notice or a notification arrived during a COPY, so that the COPY has failed. */
+    public bool $isInterrupted = false;
 
     /** Records the tags of a script's commands. */
     public ?TransactionEndDetector $endDetector = null;
 
+    /** Whether the server has completed the request, or the connection has ended. */
     public bool $done = false;
 
     /** When the request was sent, by hrtime(). */
-    public int $since = 0;
+    public int $sentAt = 0;
 
-    /** Nanoseconds until the request was done. */
+    /** Nanoseconds from sending the request to the end of its answer. */
     public int $nanoseconds = 0;
 
-    /** Whether the caller left, so that the server should stop the request. */
+    /** Whether the caller has abandoned the request, so that the server should stop it. */
     public bool $cancelled = false;
 
-    /** @var \Closure(self): void|null receives the outcome if the caller has left */
+    /** @var \Closure(self): void|null called when the server has completed a request that was abandoned */
     public ?\Closure $onLateOutcome = null;
 
-    public function affected(): int
+    /** Returns the number of rows that the last completed statement returned or changed. */
+    public function affectedRows(): int
     {
-        return $this->result === null ? 0 : self::affectedBy($this->result);
+        return $this->result === null ? 0 : self::affectedRowsOf($this->result);
     }
 
-    /** Returns the number of rows in the tag: written or returned ones. */
-    public static function affectedBy(Result $result): int
+    /** Returns the number of rows that a statement returned or changed, from its command tag. */
+    public static function affectedRowsOf(Result $result): int
     {
         $number = strrchr(pg_result_status($result, \PGSQL_STATUS_STRING), ' ');
 
@@ -67,6 +74,6 @@ final class Call
     /** @return array<string, mixed> neither values nor rows */
     public function __debugInfo(): array
     {
-        return ['done' => $this->done, 'copy' => $this->copy];
+        return ['done' => $this->done, 'copy' => $this->copyResponse];
     }
 }

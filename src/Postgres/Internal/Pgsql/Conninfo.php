@@ -13,16 +13,17 @@ use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UnsupportedException;
 
 /**
- * Encodes options as libpq's connection string. Leaves none to the environment or libpq's files.
+ * Encodes options as libpq's connection string. Every keyword that libpq would read from the environment or from a file
+ * has a value.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
  */
 final class Conninfo
 {
-    /** A file that does not exist, because libpq has no option for using no file. */
+    /** A file that does not exist, because libpq has no value for "no file". */
     private const NO_FILE = '/nonexistent/spindle';
 
-    /** Files in which systems keep their trusted authorities. */
+    /** Files in which operating systems keep trusted certificate authorities. */
     private const AUTHORITY_FILES = [
         '/etc/ssl/certs/ca-certificates.crt',
         '/etc/pki/tls/certs/ca-bundle.crt',
@@ -30,7 +31,7 @@ final class Conninfo
         '/etc/ssl/cert.pem',
     ];
 
-    /** @throws UnsupportedException when libpq can't be limited to what the options allow */
+    /** @throws UnsupportedException when libpq would log in with methods that the options do not allow */
     public static function of(PostgresOptions $options, Endpoint $endpoint): string
     {
         $password = self::password($options, $endpoint);
@@ -64,10 +65,10 @@ final class Conninfo
     }
 
     /**
-     * Whether libpq may send the server a password in a form that is not allowed, as versions before 16 do. The
-     * measures of {@see authentication()} protect the password from others, but not from the server itself.
+     * Whether libpq may send the server a proof of the password that is not allowed, as versions before 16 do. The
+     * measures of {@see authentication()} protect the password from third parties, but not from the server.
      */
-    public static function mayGiveTooMuch(PostgresOptions $options, Endpoint $endpoint): bool
+    public static function maySendForbiddenProof(PostgresOptions $options, Endpoint $endpoint): bool
     {
         return self::version() < 16
             && $options->channelBinding !== ChannelBinding::Require
@@ -101,7 +102,7 @@ final class Conninfo
 
         return [
             'sslmode' => $mode->value,
-            // Without a file, libpq searches the user's home. A file there makes it check more than was asked for.
+            // Without this value, libpq uses a file in the user's home, and verifies the certificate if there is one.
             'sslrootcert' => $mode->verifies() ? $options->tlsRootCertificate ?? self::authorities() : self::NO_FILE,
             'sslcert' => $certificate,
             'sslkey' => $options->tlsKey ?? $certificate,
@@ -113,13 +114,14 @@ final class Conninfo
         ];
     }
 
+    /** Returns the system's file of trusted certificate authorities. */
     private static function authorities(): string
     {
-        $places = \extension_loaded('openssl') ? openssl_get_cert_locations() : [];
+        $locations = \extension_loaded('openssl') ? openssl_get_cert_locations() : [];
         $files = [
             getenv('SSL_CERT_FILE'),
-            $places['ini_cafile'] ?? '',
-            $places['default_cert_file'] ?? '',
+            $locations['ini_cafile'] ?? '',
+            $locations['default_cert_file'] ?? '',
             ...self::AUTHORITY_FILES,
         ];
         foreach ($files as $file) {
@@ -135,11 +137,14 @@ final class Conninfo
     }
 
     /**
-     * Returns settings that protect the password. Before version 16, libpq sends any proof that the server asks for. So
-     * another measure must protect it: the connection stays on this machine, the server's certificate is verified, or
-     * channel binding is required.
+     * Returns keywords that limit the authentication methods to the allowed ones, which libpq 16 and later support.
+     *
+     * Before version 16, libpq sends any proof that the server requests. So the password must be protected in another
+     * way: the connection stays on this machine, the server's certificate is verified, or channel binding is required.
      *
      * @return array<string, string>
+     *
+     * @throws UnsupportedException when nothing protects the password and not all methods are allowed
      */
     private static function authentication(
         PostgresOptions $options,

@@ -10,12 +10,14 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\UnsupportedException;
 
 /**
- * Runs a COPY … FROM STDIN. Before PHP 8.4, ext-pgsql can't abort a COPY, and data end at a NUL byte.
- * {@see PgsqlHandle::failCopy()} solves the first problem.
+ * Runs a COPY … FROM STDIN.
+ *
+ * Before PHP 8.4, ext-pgsql can't abort a COPY, so {@see PgsqlHandle::failCopy()} cancels the COPY. The extension also
+ * cuts off data at a NUL byte, so such data are refused.
  */
 final readonly class CopyIn
 {
-    /** Bytes per message. With the five bytes of its header, messages fill the blocks that libpq writes. */
+    /** Bytes of data in each message. With its header of five bytes, a message fills the blocks that libpq writes. */
     private const CHUNK_BYTES = 0x8000 - 5;
 
     public function __construct(private PgsqlHandle $handle) {}
@@ -35,8 +37,8 @@ final readonly class CopyIn
             $cancellation,
             static fn(Connection $connection): bool|int => pg_send_query($connection, $sql),
         );
-        if ($call->error !== null) {
-            throw QueryException::of($call->error, $sql);
+        if ($call->serverError !== null) {
+            throw QueryException::of($call->serverError, $sql);
         }
         $isSent = false;
         try {
@@ -46,7 +48,7 @@ final readonly class CopyIn
             $this->sendRows($call, $rows, $cancellation);
             $isSent = true;
         } finally {
-            // Also reached when the fiber is destroyed, without an exception.
+            // Also runs when the fiber is destroyed. In this case there is no exception.
             if (!$isSent) {
                 $this->handle->abandon($call, null);
             }
@@ -55,10 +57,16 @@ final readonly class CopyIn
             $this->handle->await($call, $cancellation);
         }
 
-        return $call->error === null ? $call->affected() : throw QueryException::of($call->error->hidingData(), $sql);
+        return $call->serverError === null
+            ? $call->affectedRows()
+            : throw QueryException::of($call->serverError->hidingData(), $sql);
     }
 
-    /** @param \Generator<int, string> $rows */
+    /**
+     * Sends all rows and the end of the data. Returns early if the COPY has failed.
+     *
+     * @param \Generator<int, string> $rows
+     */
     private function sendRows(
         #[\SensitiveParameter]
         Call $call,
@@ -93,19 +101,20 @@ final readonly class CopyIn
         $cancellation?->throwIfRequested();
         self::ensureSendable($data);
         $this->handle->sendCopyData($call, $data, $cancellation);
-        if ($call->interrupted) {
+        if ($call->isInterrupted) {
             $this->handle->failCopy($call);
         }
 
-        return !$call->interrupted;
+        return !$call->isInterrupted;
     }
 
+    /** @throws UnsupportedException when PHP would cut off the data */
     private static function ensureSendable(#[\SensitiveParameter] string $data): void
     {
-        if (!Libpq::canCopy() && str_contains($data, "\0")) {
+        if (!Libpq::hasCopyFunctions() && str_contains($data, "\0")) {
             throw UnsupportedException::with(
                 'COPY of data with NUL bytes, such as its binary format,',
-                'before PHP 8.4, the extension cuts the data at the first one',
+                'before PHP 8.4, ext-pgsql cuts off data at a NUL byte',
             );
         }
     }

@@ -10,19 +10,22 @@ use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\Result;
 
-/** The cursors of one session's streams. The caller must have the session's turn and an open transaction. */
+/** The cursors of a session's streams. The caller must hold the session's lock and have an open transaction. */
 final class Cursors
 {
-    /**
-     * Rows of the first fetch. Later ones fetch about FETCH_BYTES bytes, or the rows of FETCH_NANOSECONDS nanoseconds,
-     * and at most MAX_ROWS rows. The server sends nothing of a fetch before it has all of its rows.
-     */
+    /** Number of rows of the first fetch. */
     public const FIRST_ROWS = 10;
+
+    /** Maximum bytes that a later fetch should return, estimated by the average row of the fetch before. */
     private const FETCH_BYTES = 0x4_0000;
+
+    /** Maximum time that a later fetch should take, because libpq returns no row before it has received all. */
     private const FETCH_NANOSECONDS = 50_000_000;
+
+    /** Maximum number of rows of one fetch. */
     private const MAX_ROWS = 5_000;
 
-    /** Comments, quoted text and similar, which may contain keywords and are skipped in the search for them. */
+    /** Comments and quoted text, which are skipped in the search for keywords. */
     private const SKIPPED_TEXT_PATTERN = <<<'REGEX'
         ~ --[^\n\r]*+
         | (?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/)
@@ -33,16 +36,17 @@ final class Cursors
         ~xs
         REGEX;
 
-    /** Returns CLOSE statements for cursors that still exist: a rollback to a savepoint also removes its cursors. */
+    /** Query for a script that closes those cursors that exist. A rollback to a savepoint may have closed some. */
     private const CLOSE_STATEMENTS_QUERY = "SELECT pg_catalog.string_agg('CLOSE ' || name, '; ') "
         . 'FROM pg_catalog.pg_cursors WHERE name = ANY ($1::pg_catalog.text[])';
 
-    private int $last = 0;
+    /** Number in the last cursor's name. */
+    private int $lastNumber = 0;
 
-    /** @var array<string, list<int>> types of the parameters, by the names of cursors that are being read */
-    private array $types = [];
+    /** @var array<string, list<int>> type OIDs of the parameters, by the names of the cursors that are being read */
+    private array $parameterTypes = [];
 
-    /** @var list<string> names of abandoned cursors, which stay open as long as the transaction */
+    /** @var list<string> names of abandoned cursors that are not closed yet */
     private array $abandoned = [];
 
     public function __construct(
@@ -51,8 +55,8 @@ final class Cursors
         private readonly SizeLimits $limits,
     ) {}
 
-    /** Whether a statement only reads, so that it can have a cursor. In doubt returns false. */
-    public static function fit(string $sql): bool
+    /** Whether a statement only reads, so that a cursor can be declared for it. In doubt returns false. */
+    public static function canDeclare(string $sql): bool
     {
         $text = preg_replace(self::SKIPPED_TEXT_PATTERN, ' ', $sql);
 
@@ -62,15 +66,19 @@ final class Cursors
     }
 
     /**
+     * Declares a cursor.
+     *
      * @param list<mixed> $parameters
      *
      * @return string the name of the cursor
      */
     public function open(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): string
     {
-        $name = 'spindle_' . ++$this->last;
-        // Prepared although it is not executed, because that returns the types, and errors with correct positions.
+        $name = 'spindle_' . ++$this->lastNumber;
+        // The statement is prepared although DECLARE is executed instead. Preparing makes the types of its parameters
+        // known, and its errors have correct positions in the statement.
         $statement = $this->preparation->prepared($sql, $parameters, $cancellation);
+        $types = $statement->parameterTypes ?? [];
         $values = $statement->encode($parameters, $this->preparation->types);
         $call = $this->handle->call(
             $cancellation,
@@ -78,21 +86,21 @@ final class Cursors
                 => pg_send_query_params($connection, "DECLARE {$name} NO SCROLL CURSOR FOR {$sql}", $values),
         );
 
-        if ($call->error !== null) {
-            throw $this->preparation->exception($sql, $statement->parameters ?? [], $parameters, $call->error);
+        if ($call->serverError !== null) {
+            throw $this->preparation->exception($sql, $types, $parameters, $call->serverError);
         }
-        $this->types[$name] = $statement->parameters ?? [];
+        $this->parameterTypes[$name] = $types;
 
         return $name;
     }
 
     /**
-     * Fetches the next rows. When there are fewer than $count, they are the last, and the cursor is closed.
+     * Fetches the next rows. If the cursor has fewer than `$count` rows left, closes it.
      *
      * @param int<1, max> $count
      * @param array<mixed> $parameters parameters of the statement
      *
-     * @return array{Result, int<1, max>} the rows, and how many to fetch next
+     * @return array{Result, int<1, max>} the rows, and the number of rows to fetch next
      */
     public function fetch(
         string $name,
@@ -106,43 +114,44 @@ final class Cursors
             $cancellation,
             static fn(Connection $connection): bool|int => pg_send_query($connection, "FETCH {$count} FROM {$name}"),
         );
-        if ($call->error !== null || $call->result === null) {
+        if ($call->serverError !== null || $call->result === null) {
             throw $this->preparation->exception(
                 $sql,
-                $this->types[$name] ?? [],
+                $this->parameterTypes[$name] ?? [],
                 $parameters,
-                $call->error ?? throw Libpq::noResult(),
+                $call->serverError ?? throw Libpq::noResult(),
             );
         }
         $columns = $this->preparation->columns($call->result, $cancellation);
         $rows = new ResultRows($call->result, $this->limits, $call->nanoseconds, isWhole: false);
         if ($rows->count < $count) {
             $this->handle->command("CLOSE {$name}", $cancellation);
-            unset($this->types[$name]);
+            unset($this->parameterTypes[$name]);
         }
 
         $next = (int) min(
             self::MAX_ROWS,
-            self::FETCH_BYTES / $rows->averageSize(),
+            self::FETCH_BYTES / $rows->averageRowBytes(),
             self::FETCH_NANOSECONDS * $count / max(1, $call->nanoseconds),
         );
 
         return [new Result($columns, $rows, $rows->count, $rows->count), max(1, $next)];
     }
 
-    /** Marks a cursor as abandoned. Does not suspend. */
+    /** Marks a cursor to be closed later. Does not suspend. */
     public function abandon(string $name): void
     {
         $this->abandoned[] = $name;
-        unset($this->types[$name]);
+        unset($this->parameterTypes[$name]);
     }
 
-    /** Whether no abandoned cursor is left to be closed. */
+    /** Whether all abandoned cursors are closed. */
     public function areClosed(): bool
     {
         return $this->abandoned === [];
     }
 
+    /** Closes the abandoned cursors, unless the transaction has failed and has to be rolled back first. */
     public function closeAbandoned(): void
     {
         if ($this->handle->status === 'T') {

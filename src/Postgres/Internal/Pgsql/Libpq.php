@@ -8,11 +8,11 @@ use PgSql\Connection;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\ProtocolException;
 
-/** Functions of ext-pgsql that need more than one call. */
+/** Wrappers around functions of ext-pgsql. */
 final class Libpq
 {
     /**
-     * Returns the connection's descriptor as a stream. It only serves to wait while the connection is open.
+     * Returns the connection's socket as a stream. Use it only to wait while the connection is open.
      *
      * @return resource
      */
@@ -23,8 +23,8 @@ final class Libpq
         return $socket !== false ? $socket : throw new \LogicException('ext-pgsql returned no socket');
     }
 
-    /** Adds SQLSTATEs to error texts, for functions that return nothing else. */
-    public static function showCodes(Connection $connection): void
+    /** Makes error texts contain the SQLSTATE, for functions that return only a text. */
+    public static function showSqlStates(Connection $connection): void
     {
         pg_set_error_verbosity($connection, \PGSQL_ERRORS_VERBOSE);
     }
@@ -39,24 +39,29 @@ final class Libpq
         };
     }
 
-    /** Returns an error for a call in the wrong order, which libpq refused. The connection is unchanged. */
+    /** Returns an exception for a call that libpq refused, because it is not allowed in the connection's state. */
     public static function failure(Connection $connection): \LogicException
     {
         return new \LogicException('libpq: ' . strtok(pg_last_error($connection), "\n"));
     }
 
+    /** Returns an exception for a statement without a result and without an error. */
     public static function noResult(): ProtocolException
     {
         return ProtocolException::malformed('libpq returned neither a result nor an error');
     }
 
-    /** Whether PHP can send the data of a COPY unchanged and abort a COPY: since 8.4. */
-    public static function canCopy(): bool
+    /** Whether PHP can send any data of a COPY, and abort a COPY. That needs PHP 8.4. */
+    public static function hasCopyFunctions(): bool
     {
         return self::function('pg_put_copy_data') !== null;
     }
 
-    /** Sends data of a COPY over a non-blocking connection. libpq keeps what the socket does not accept. */
+    /**
+     * Sends data of a COPY over a non-blocking connection. libpq buffers the bytes that the socket does not accept.
+     *
+     * @return bool whether libpq accepted the data
+     */
     public static function putData(Connection $connection, #[\SensitiveParameter] string $data): bool
     {
         $put = self::function('pg_put_copy_data');
@@ -65,28 +70,28 @@ final class Libpq
     }
 
     /**
-     * Ends the data of a COPY. Only where {@see canCopy()} is true.
+     * Ends the data of a COPY, if {@see hasCopyFunctions()} returns true.
      *
-     * @param string|null $refusal message with which to abort the COPY; null when the data are complete
+     * @param string|null $abortReason error message to abort the COPY with; null to store the rows
      */
-    public static function endData(Connection $connection, ?string $refusal): bool
+    public static function endData(Connection $connection, ?string $abortReason): bool
     {
         $end = self::function('pg_put_copy_end');
 
-        return $end !== null && @$end($connection, $refusal) === 1;
+        return $end !== null && @$end($connection, $abortReason) === 1;
     }
 
     /**
-     * Ends the data of a COPY where {@see canCopy()} is false, after which libpq reads answers again.
+     * Ends the data of a COPY, if {@see hasCopyFunctions()} returns false. Afterwards libpq reads answers again.
      *
-     * The connection must be non-blocking, and the socket must accept some bytes.
+     * The connection must be non-blocking, and the socket must be writable.
      *
-     * pg_end_copy() gives up when the answer has not arrived. An answer that libpq has already read is lost, except for
-     * its text. That happens when the server refused the data while the socket was full.
+     * pg_end_copy() returns false if the answer has not arrived. If libpq has read the answer before, only its text is
+     * available. That happens when the server refused the data while the socket was full.
      *
      * @see https://github.com/postgres/postgres/blob/REL_15_STABLE/src/interfaces/libpq/fe-protocol3.c pqEndcopy3
      *
-     * @return ServerError|null an answer that was lost
+     * @return ServerError|null the error in the answer, if libpq had read the answer before
      */
     public static function endCopy(Connection $connection): ?ServerError
     {
@@ -94,8 +99,8 @@ final class Libpq
     }
 
     /**
-     * Closes a connection at once. pg_close() and the end of a script wait until the server has completed the current
-     * statement, and forever during a COPY. Therefore the socket is shut down first.
+     * Closes a connection without waiting. pg_close(), like the end of a PHP script, waits until the server has
+     * completed the current statement, and during a COPY it waits forever. Therefore the socket is shut down first.
      *
      * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c pgsql_link_free
      *

@@ -8,8 +8,8 @@ use PgSql\Connection;
 use Spindle\Internal\Warnings;
 
 /**
- * A connection that PHP keeps for later requests with the same connection string. While it is in use, other callers in
- * this process get another string, with spaces at its end, and so another connection.
+ * A persistent connection: PHP keeps it open, and reuses it for later requests with the same connection string. While
+ * it is in use, this class appends spaces to the same string of other callers, so that they get other connections.
  */
 final class Persistent
 {
@@ -18,10 +18,14 @@ final class Persistent
 
     private function __construct(#[\SensitiveParameter] private readonly string $conninfo) {}
 
-    /** @param float $seconds limit for connecting */
+    /**
+     * Reserves a connection string for one caller, until {@see release()} is called.
+     *
+     * @param float $seconds limit for connecting
+     */
     public static function acquire(#[\SensitiveParameter] string $conninfo, float $seconds): self
     {
-        // The lowest limit of libpq is two seconds.
+        // libpq's minimum is two seconds.
         $conninfo .= is_finite($seconds) ? \sprintf("connect_timeout='%d'", max(2, ceil($seconds))) : '';
         while (isset(self::$inUse[$conninfo])) {
             $conninfo .= ' ';
@@ -37,15 +41,17 @@ final class Persistent
     }
 
     /**
-     * Connects; blocks.
+     * Opens or reuses the connection. Blocks while PHP connects.
      *
-     * PHP attaches a notice handler to a persistent connection, and the handler refers to an object that ends with the
-     * request. PHP also sends a statement over a reused connection before it replaces the handler. So notices are
-     * ignored from now on until the end of the request.
+     * PHP gives a persistent connection a notice handler, which refers to an object that is freed at the end of the
+     * request. When PHP reuses the connection, it executes a statement before it replaces the handler, and a notice
+     * would use the freed object. Therefore notices are disabled from now on until the end of the request.
      *
-     * A new connection is requested again with notices enabled, or libpq would write them to standard error.
+     * A new connection is requested twice. The second time, notices are enabled, so that PHP sets its handler. Without
+     * a handler, libpq would write notices to standard error.
      *
-     * PHP frees a lost connection that it can't replace, even if objects refer to it, so there must be none.
+     * If PHP can't replace a lost connection, it frees the connection even while objects refer to it. The caller must
+     * not have such an object.
      *
      * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c php_pgsql_do_connect
      *
@@ -54,14 +60,14 @@ final class Persistent
     public function connect(): array
     {
         ini_set('pgsql.ignore_notice', '1');
-        $kept = self::kept();
+        $linksBefore = self::linkCount();
         [$connection, $warning] = Warnings::of(fn() => pg_pconnect($this->conninfo));
         if ($connection !== false && pg_connection_status($connection) !== \PGSQL_CONNECTION_OK) {
             $warning = (string) strtok(pg_last_error($connection), "\n");
             pg_close($connection);
             $connection = false;
         }
-        if ($connection === false || self::kept() === $kept) {
+        if ($connection === false || self::linkCount() === $linksBefore) {
             return [$connection, $warning];
         }
         ini_set('pgsql.ignore_notice', '0');
@@ -72,8 +78,8 @@ final class Persistent
         }
     }
 
-    /** Returns how many connections PHP keeps in this process. Only phpinfo() shows that number. */
-    private static function kept(): int
+    /** Returns the number of persistent connections in this process. Only phpinfo() shows it. */
+    private static function linkCount(): int
     {
         ob_start();
         (new \ReflectionExtension('pgsql'))->info();

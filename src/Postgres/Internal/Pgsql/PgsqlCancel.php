@@ -18,17 +18,18 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
 
 /**
- * Asks a server to stop what a session of ext-pgsql does, over a separate session of the same user. pg_cancel_query()
- * blocks until the statement has ended, and ext-pgsql does not expose the key for a cancel request.
+ * Asks the server to cancel the current statement of an ext-pgsql session. Calls pg_cancel_backend() in a separate
+ * session of the same user, because ext-pgsql does not expose the key for a cancel request. The extension's function
+ * pg_cancel_query() blocks until the statement has ended.
  */
 final readonly class PgsqlCancel
 {
-    /** Limit for the whole request, in seconds. */
+    /** Limit in seconds for connecting, and again for the query. */
     private const REQUEST_TIMEOUT = 5.0;
 
     private PostgresOptions $options;
 
-    /** @param int|null $pid id of the server's process; null when it is unknown, as behind a pooler */
+    /** @param int|null $pid id of the session's process at the server; null behind a pooler, where it is unknown */
     public function __construct(
         PostgresOptions $options,
         private Endpoint $endpoint,
@@ -45,9 +46,10 @@ final readonly class PgsqlCancel
     }
 
     /**
-     * Makes the server signal the session's process, which may cancel its current statement but no later one.
+     * Sends the request. When this method returns, the server has signalled the session's process, so that no statement
+     * that is sent later can be cancelled.
      *
-     * @throws ConnectionFailedException when the server could not be asked, or refused
+     * @throws ConnectionFailedException when the request could not be sent, or the server refused it
      */
     public function __invoke(): void
     {
@@ -74,10 +76,10 @@ final readonly class PgsqlCancel
     {
         $deadline = Deadline::in(self::REQUEST_TIMEOUT, null);
         $queries = new SimpleQueries(["SELECT pg_catalog.pg_cancel_backend({$pid})"], $session->leftover);
-        // An empty stream accepts this many bytes at once.
+        // The stream's buffer is empty, so one write is enough for this short message.
         fwrite($session->stream, $queries->begin());
         while (!$queries->isDone()) {
-            $deadline->readable($session->stream, 'the query to be cancelled');
+            $deadline->readable($session->stream, 'the answer to pg_cancel_backend()');
             $bytes = fread($session->stream, 0x1_0000);
             if ($bytes === false || $bytes === '' && feof($session->stream)) {
                 throw AttemptFailedException::because('the server closed the connection');

@@ -26,10 +26,10 @@ use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UnsupportedException;
 
-/** Opens connections by ext-pgsql to the first server that gives a session of the requested kind: {@see HostSearch}. */
+/** Opens sessions of the ext-pgsql driver, at the first server that offers the requested kind: {@see HostSearch}. */
 final class PgsqlConnector
 {
-    /** Server parameters that are needed here, among those that the server reports unasked. */
+    /** Parameters that are used here. The server reports them during the login, depending on its version. */
     private const PARAMETERS = [
         'server_version',
         'in_hot_standby',
@@ -38,7 +38,7 @@ final class PgsqlConnector
         'IntervalStyle',
     ];
 
-    /** @var array<string, true> hashes of persistent connection strings whose server passed a test login */
+    /** @var array<string, true> hashes of connection strings for persistent connections that passed a test login */
     private static array $testedLogins = [];
 
     /** Number of the last connection in the log. */
@@ -49,14 +49,14 @@ final class PgsqlConnector
     /**
      * Suspends until a session is ready.
      *
-     * @throws ConnectionFailedException when no host gives a session in time
-     * @throws AuthenticationException when a host was reached and the login failed; others are not tried then
+     * @throws ConnectionFailedException when no host offers a session in time
+     * @throws AuthenticationException when a login failed; no other host is tried then
      * @throws UnsupportedException when ext-pgsql does not support an option
      * @throws CancelledException
      */
     public function connect(?Cancellation $cancellation = null): Session
     {
-        // Without ext-sockets, a connection could only be closed after the server has completed the current statement.
+        // ext-sockets is needed to close a connection before the server has completed the current statement.
         foreach (['pgsql', 'sockets'] as $extension) {
             if (!\extension_loaded($extension)) {
                 throw UnsupportedException::with('A connection', "ext-{$extension} is not loaded");
@@ -66,6 +66,7 @@ final class PgsqlConnector
         return (new HostSearch($this->options, $this->attempt(...)))->first($cancellation);
     }
 
+    /** Tries to open a session at one address. */
     private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): Session
     {
         $conninfo = Conninfo::of($this->options, $endpoint);
@@ -80,7 +81,7 @@ final class PgsqlConnector
             [$setup, $isPooled, $types] = $this->setUp($connection, $target, $deadline);
             $tls = $this->options->tlsFor($endpoint->host) !== TlsMode::Disable;
             if ($tls) {
-                PgsqlSetup::makeRoom($connection, $deadline);
+                PgsqlSetup::enlargeBuffer($connection, $deadline);
             }
             $deadline->throwIfCancelled();
             $log = new StatementLog($this->options->logger, ++self::$lastNumber, pg_get_pid($connection));
@@ -118,11 +119,14 @@ final class PgsqlConnector
         );
     }
 
-    /** Logs in with the native driver first if libpq may send forbidden proofs; once a process for persistent ones. */
+    /**
+     * Logs in with the native driver first, if libpq might send a proof that is not allowed. The native driver refuses
+     * to send such a proof. For persistent connections, that is done once per process.
+     */
     private function tryLogin(#[\SensitiveParameter] string $conninfo, Endpoint $endpoint, Deadline $deadline): void
     {
         $hash = hash('sha256', $conninfo);
-        if (!Conninfo::mayGiveTooMuch($this->options, $endpoint) || isset(self::$testedLogins[$hash])) {
+        if (!Conninfo::maySendForbiddenProof($this->options, $endpoint) || isset(self::$testedLogins[$hash])) {
             return;
         }
         (new NativeConnector($this->options))->tryLogin($endpoint, $deadline);
@@ -140,7 +144,7 @@ final class PgsqlConnector
             throw $this->failure($warning);
         }
         try {
-            Libpq::showCodes($connection);
+            Libpq::showSqlStates($connection);
             $this->logIn($connection, $deadline);
 
             return $connection;
@@ -150,7 +154,10 @@ final class PgsqlConnector
         }
     }
 
-    /** Gets a persistent connection. PHP replaces one that was lost when it is used. */
+    /**
+     * Returns a persistent connection, in its initial state. PHP only replaces a lost connection when it is requested
+     * again, so a failed first attempt is repeated once.
+     */
     private function reuse(Persistent $persistent, Deadline $deadline): Connection
     {
         for ($attempt = 1;; ++$attempt) {
@@ -162,9 +169,9 @@ final class PgsqlConnector
             if ($connection === false) {
                 continue;
             }
-            Libpq::showCodes($connection);
+            Libpq::showSqlStates($connection);
             try {
-                PgsqlSetup::of(
+                PgsqlSetup::run(
                     $connection,
                     [...(Libpq::status($connection) === 'I' ? [] : ['ROLLBACK']), 'DISCARD ALL'],
                     $deadline,
@@ -186,7 +193,7 @@ final class PgsqlConnector
             if ($state === \PGSQL_POLLING_FAILED) {
                 throw $this->failure(pg_last_error($connection));
             }
-            // Needed each time, because libpq opens another socket when it tries again without encryption.
+            // The socket may change, because libpq opens another one when it tries again without encryption.
             $socket = Libpq::socket($connection);
             $state === \PGSQL_POLLING_READING
                 ? $deadline->readable($socket, 'the login')
@@ -195,7 +202,9 @@ final class PgsqlConnector
     }
 
     /**
-     * @return array{SessionSetup, bool, Types} the setup, whether there is a pooler in between, and the server's types
+     * Sets up the session, and checks that it is of the requested kind.
+     *
+     * @return array{SessionSetup, bool, Types} the setup, whether the connection is to a pooler, and the server's types
      */
     private function setUp(Connection $connection, TargetSession $target, Deadline $deadline): array
     {
@@ -208,12 +217,13 @@ final class PgsqlConnector
             ? $this->options
             : $this->options->with(['settings' => ['DateStyle' => 'ISO, MDY', ...$this->options->settings]]);
         $setup = new SessionSetup($options, $target, $parameters, pg_get_pid($connection));
-        $answers = PgsqlSetup::of($connection, $setup->statements(), $deadline);
+        $answers = PgsqlSetup::run($connection, $setup->statements(), $deadline);
         $setup->check($answers);
 
         return [$setup, $setup->isPooled($answers), $this->types->forServer($setup->serverStartTime($answers))];
     }
 
+    /** Returns the exception for an error text of libpq. */
     private function failure(string $text): AttemptFailedException
     {
         $error = PgsqlErrors::in($text);

@@ -10,13 +10,13 @@ use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\QueryException;
 
-/** Reads the errors that libpq reports. */
+/** Parses the errors that libpq reports. */
 final class PgsqlErrors
 {
-    /** Letters of the fields of a server's message, which libpq and PHP use as their codes. */
+    /** Letters of the fields of an error. pg_result_error_field() expects their codes. */
     private const FIELD_CODES = 'SVCMDHPpqWstcdnFLR';
 
-    /** Labels of the fields in a message that is one text with the highest verbosity. */
+    /** Labels of the fields in an error text of the highest verbosity, and the letters of the fields. */
     private const LABELS = [
         'DETAIL' => 'D',
         'HINT' => 'H',
@@ -30,7 +30,11 @@ final class PgsqlErrors
         'LOCATION' => 'R',
     ];
 
-    /** @return ServerError|null null when libpq itself failed */
+    /**
+     * Returns the error of a failed result.
+     *
+     * @return ServerError|null null when the error comes from libpq, not from the server
+     */
     public static function of(Result $result): ?ServerError
     {
         $fields = [];
@@ -44,7 +48,7 @@ final class PgsqlErrors
         return isset($fields['C']) ? new ServerError($fields) : null;
     }
 
-    /** Returns the first server message in a text, for functions that return no more; null when there is none. */
+    /** Returns the server's error in an error text of libpq; null when it contains none. */
     public static function in(string $text): ?ServerError
     {
         $labels = implode('|', array_keys(self::LABELS));
@@ -64,6 +68,7 @@ final class PgsqlErrors
         return new ServerError($fields);
     }
 
+    /** Returns the exception for an error of a statement. */
     public static function exception(
         string $sql,
         #[\SensitiveParameter]

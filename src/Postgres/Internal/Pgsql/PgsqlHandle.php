@@ -20,104 +20,116 @@ use Spindle\Postgres\QueryException;
 use function Amp\async;
 
 /**
- * One connection of libpq, driven by the event loop: no call of ext-pgsql blocks here.
+ * One connection of ext-pgsql, driven by the event loop. Calls of the extension do not block, with one exception: the
+ * rollback of an idle persistent connection that is closed.
  *
- * Several functions need care. pg_connection_busy() makes the connection block again, so {@see setNonBlocking()} must
- * precede the next call. pg_get_result() and pg_close() wait for results, and pg_cancel_query() always waits.
+ * Several functions of the extension would block. pg_connection_busy() switches the connection to blocking mode, so
+ * {@see setNonBlocking()} must precede the next call. pg_get_result() and pg_close() wait for results, and
+ * pg_cancel_query() always waits.
  *
- * Only one call may be in progress; callers must ensure that. A cancelled call stays in progress until the server has
- * answered, and {@see settle()} waits for it.
+ * Only one call may be in progress, and callers must ensure that. A cancelled call stays in progress until the server
+ * has answered. {@see settle()} waits for it.
  *
- * A fork of the process that ends normally also ends the parent's connection, because libpq sends Terminate.
+ * When a fork of the process exits normally, libpq sends Terminate in it and so ends the parent's connection.
  *
  * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c
  */
 final class PgsqlHandle
 {
-    /** Longest pause between two cancel requests, in seconds. After a longer pause, the connection is closed. */
+    /** Longest pause in seconds between two cancel requests. If the next would be longer, the connection is closed. */
     private const MAX_CANCEL_PAUSE_SECONDS = 10.0;
 
     /** Seconds from the first cancel request to the second. Each later pause is twice as long. */
     private const FIRST_CANCEL_PAUSE_SECONDS = 0.05;
 
-    /** Nanoseconds. After a longer read, other callbacks run before the caller, which copies the result again. */
+    /** If a read takes more nanoseconds, other callbacks run before the caller, which copies the large result again. */
     private const LONG_READ_NANOSECONDS = 2_000_000;
 
-    /** @var array<int, self> connections with a waiting caller, which may have no other reference */
+    /** @var array<int, self> connections with a waiting caller, kept alive here if nothing else references them */
     private static array $keptAlive = [];
 
-    /** @var list<Connection> connections of the parent process, kept here because destroying them would end them */
-    private static array $foreign = []; // @phpstan-ignore property.onlyWritten
+    /** @var list<Connection> connections of the parent process, referenced because their destruction would end them */
+    private static array $connectionsOfParent = []; // @phpstan-ignore property.onlyWritten
 
+    /** Whether the shutdown function is registered. */
     private static bool $endsAtShutdown = false;
 
     /** Transaction status in the last answer: I, T or E. */
     public string $status = 'I';
 
-    /** Whether the server refused to write. */
+    /** Whether the server refused to write because it is read-only. */
     public bool $isReadOnly = false;
 
     /** When the last bytes were received or sent, by hrtime(). */
     public int $lastActivity;
 
-    /** @var (\Closure(Notification): void)|null */
+    /** @var (\Closure(Notification): void)|null listener for notifications */
     private ?\Closure $listener = null;
 
+    /** The call in progress. */
     private ?Call $call = null;
 
+    /** Why the connection has ended; null while it is open. */
     private ?\Throwable $endReason = null;
 
-    private readonly Incoming $incoming;
+    private readonly LibpqReader $reader;
 
     /** @var resource */
     private $socket;
 
+    /** Id of the event loop's callback for a readable socket. */
     private readonly string $readable;
 
+    /** Id of the event loop's callback for a writable socket. */
     private readonly string $writable;
 
     /** Whether libpq may have data to write. */
-    private bool $writing = false;
+    private bool $isWriting = false;
 
-    /** How often the socket must become writable before {@see Libpq::endCopy()} is called; 0 for never. */
-    private int $ending = 0;
+    /** How many times the socket must become writable before {@see Libpq::endCopy()} is called; 0 if it is not due. */
+    private int $endCopyCountdown = 0;
 
-    private bool $cancelling = false;
+    /** Whether a cancel request was started and has not ended. */
+    private bool $isCancelling = false;
 
-    private bool $paused = false;
+    /** Whether reading is paused. */
+    private bool $isPaused = false;
 
-    /** Fibers that wait until the connection is idle. */
+    /** Fibers that wait until no call is in progress. */
     private readonly WaitingCallers $waiting;
 
     /** @var list<\Closure(\Throwable|null): void> */
     private array $onClose = [];
 
+    /** Id of the process that opened the connection. A fork must not use it. */
     private readonly int $ownerPid;
 
+    /** Timer of the read timeout. */
     private ?string $readTimer = null;
 
-    private ?string $stopTimer = null;
+    /** Timer of the next cancel request. */
+    private ?string $cancelTimer = null;
 
     /**
      * @param Connection $connection owned by this object from now on
-     * @param PgsqlCancel $stop asks the server to cancel the current statement
-     * @param float|null $readTimeout seconds without a byte, while an answer is due, until the connection is lost
-     * @param bool $tls whether the connection may be encrypted
-     * @param bool $persistent whether PHP keeps the connection when it is closed
+     * @param PgsqlCancel $sendCancelRequest asks the server to cancel the current statement
+     * @param float|null $readTimeout seconds without a byte, while an answer is due, after which the connection is lost
+     * @param bool $mayUseTls whether the connection may be encrypted
+     * @param bool $isPersistent whether PHP keeps the connection open after this object closes it
      */
     public function __construct(
         private readonly Connection $connection,
-        private readonly PgsqlCancel $stop,
+        private readonly PgsqlCancel $sendCancelRequest,
         private readonly ?float $readTimeout,
-        bool $tls,
-        private readonly bool $persistent,
+        bool $mayUseTls,
+        private readonly bool $isPersistent,
     ) {
         self::endAtShutdown();
         $this->ownerPid = (int) getmypid();
         $this->waiting = new WaitingCallers();
         $this->lastActivity = hrtime(true);
         $this->socket = Libpq::socket($connection);
-        $this->incoming = new Incoming($connection, $this->socket, $tls);
+        $this->reader = new LibpqReader($connection, $this->socket, $mayUseTls);
         // The event loop must not keep an unreferenced connection alive.
         $weak = \WeakReference::create($this);
         $this->readable = EventLoop::unreference(EventLoop::onReadable(
@@ -143,15 +155,15 @@ final class PgsqlHandle
     /** Whether a call is in progress, including a cancelled one. */
     public function isBusy(): bool
     {
-        return $this->call !== null || $this->cancelling;
+        return $this->call !== null || $this->isCancelling;
     }
 
     /**
      * Sends a request, and suspends until the server has completed it or a COPY has progressed.
      *
-     * @param \Closure(Connection): (bool|int) $send one of pg_send_*()
+     * @param \Closure(Connection): (bool|int) $send calls one of the pg_send_*() functions
      * @param \Closure(Call): void|null $onLateOutcome called when the server has completed a request that was cancelled
-     * @param TransactionEndDetector|null $endDetector records the commands of a script
+     * @param TransactionEndDetector|null $endDetector records the command tags of a script
      *
      * @throws ConnectionClosedException|ConnectionLostException
      */
@@ -170,7 +182,7 @@ final class PgsqlHandle
         $this->setNonBlocking();
         $sent = @$send($this->connection);
         if ($sent === false) {
-            throw $this->failure();
+            throw $this->sendFailure();
         }
         $call = $this->call = new Call();
         $call->onLateOutcome = $onLateOutcome;
@@ -184,16 +196,20 @@ final class PgsqlHandle
         return $call;
     }
 
-    /** Runs one or several statements. {@see $status} is their outcome. */
+    /** Executes a script and ignores its errors. Afterwards, {@see $status} shows the state of the transaction. */
     public function command(string $sql, ?Cancellation $cancellation): void
     {
         $this->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql));
     }
 
     /**
+     * Executes a query, and returns its rows as text.
+     *
      * @param list<string> $values
      *
-     * @return list<list<string|null>> the rows
+     * @return list<list<string|null>>
+     *
+     * @throws QueryException
      */
     public function fetchRows(string $sql, array $values, ?Cancellation $cancellation): array
     {
@@ -201,8 +217,8 @@ final class PgsqlHandle
             $cancellation,
             static fn(Connection $connection): bool|int => pg_send_query_params($connection, $sql, $values),
         );
-        if ($call->error !== null) {
-            throw QueryException::of($call->error, $sql);
+        if ($call->serverError !== null) {
+            throw QueryException::of($call->serverError, $sql);
         }
         /** @var list<list<string|null>> $rows */
         $rows = $call->result === null ? [] : pg_fetch_all($call->result, \PGSQL_NUM);
@@ -217,7 +233,7 @@ final class PgsqlHandle
         try {
             $call->wait();
         } catch (\Throwable $interruption) {
-            // An exception left the event loop.
+            // An exception has left the event loop, for example.
             $this->abandon($call, null);
             throw $interruption;
         } finally {
@@ -225,24 +241,24 @@ final class PgsqlHandle
                 $cancellation->unsubscribe((string) $id);
             }
         }
-        if ($call->failure !== null) {
-            throw $call->failure;
+        if ($call->waitFailure !== null) {
+            throw $call->waitFailure;
         }
     }
 
     /**
-     * Sends data of a COPY. Suspends until they are written, or the server sends a message.
+     * Sends data of a COPY. Suspends until the data are written, or the server sends a message.
      *
-     * @param string $data data without NUL bytes, unless {@see Libpq::canCopy()}
+     * @param string $data data; without NUL bytes unless {@see Libpq::hasCopyFunctions()} returns true
      */
     public function sendCopyData(Call $call, #[\SensitiveParameter] string $data, ?Cancellation $cancellation): void
     {
-        if ($call->failure !== null) {
-            throw $call->failure;
+        if ($call->waitFailure !== null) {
+            throw $call->waitFailure;
         }
         $this->setNonBlocking();
         if (!Libpq::putData($this->connection, $data)) {
-            throw $this->failure();
+            throw $this->sendFailure();
         }
         $this->write();
         $this->await($call, $cancellation);
@@ -251,20 +267,20 @@ final class PgsqlHandle
     /** Ends the data of a COPY. Suspends until the server has stored them. */
     public function endCopy(Call $call, ?Cancellation $cancellation): void
     {
-        if ($call->failure !== null) {
-            throw $call->failure;
+        if ($call->waitFailure !== null) {
+            throw $call->waitFailure;
         }
         $this->sendEnd($call);
         $this->await($call, $cancellation);
     }
 
-    /** Aborts a COPY. The server's answer becomes the call's error. */
+    /** Aborts a COPY … FROM STDIN. The server then reports an error, which becomes the error of the call. */
     public function failCopy(Call $call): void
     {
-        if (!$call->acceptsData || $this->ending > 0 || $this->endReason !== null) {
+        if (!$call->acceptsData || $this->endCopyCountdown > 0 || $this->endReason !== null) {
             return;
         }
-        if (!Libpq::canCopy()) {
+        if (!Libpq::hasCopyFunctions()) {
             $this->cancel($call);
 
             return;
@@ -275,21 +291,25 @@ final class PgsqlHandle
         $this->write();
     }
 
-    /** Abandons a call, and asks the server to stop it. */
+    /**
+     * Abandons a call, and asks the server to stop it.
+     *
+     * @param CancelledException|null $reason exception for the waiting caller; null if no caller is waiting
+     */
     public function abandon(Call $call, ?CancelledException $reason): void
     {
         if ($call->done || $call->cancelled || $this->endReason !== null) {
             return;
         }
         $call->cancelled = true;
-        $call->failure = $reason;
+        $call->waitFailure = $reason;
         $call->acceptsData ? $this->failCopy($call) : $this->cancel($call);
         if ($reason !== null) {
             $call->wake();
         }
     }
 
-    /** Asks the server to stop the current call, because its result is not needed. */
+    /** Abandons the call in progress, if there is one. */
     public function stop(): void
     {
         if ($this->call !== null) {
@@ -306,7 +326,7 @@ final class PgsqlHandle
     }
 
     /**
-     * Sets the listener. While there is one, the event loop keeps running to receive notifications.
+     * Sets the listener for notifications; null removes it. A listener keeps the event loop running.
      *
      * @param (\Closure(Notification): void)|null $listener
      */
@@ -322,19 +342,23 @@ final class PgsqlHandle
     public function pause(bool $on): void
     {
         if ($this->endReason === null) {
-            $this->paused = $on;
+            $this->isPaused = $on;
             $this->lastActivity = hrtime(true);
             $on ? EventLoop::disable($this->readable) : EventLoop::enable($this->readable);
         }
     }
 
-    /** @param \Closure(\Throwable|null): void $callback */
+    /** @param \Closure(\Throwable|null): void $callback called once, when the connection ends; null means closed */
     public function onClose(\Closure $callback): void
     {
         $this->onClose[] = $callback;
     }
 
-    /** Ends the connection. With a reason, the connection counts as lost. */
+    /**
+     * Ends the connection. The call in progress fails.
+     *
+     * @param ConnectionLostException|null $reason null when the connection is closed on purpose
+     */
     public function end(?ConnectionLostException $reason): void
     {
         if ($this->endReason !== null) {
@@ -350,8 +374,8 @@ final class PgsqlHandle
         unset(self::$keptAlive[spl_object_id($this)]);
         if ($call !== null) {
             $call->done = true;
-            $call->failure ??= $this->endReason;
-            // The caller may be a destructor, in which no fiber can be resumed.
+            $call->waitFailure ??= $this->endReason;
+            // A destructor may call this method, and no fiber can be resumed in a destructor.
             EventLoop::queue($call->wake(...));
         }
         $this->waiting->wakeAll();
@@ -363,7 +387,10 @@ final class PgsqlHandle
         }
     }
 
-    /** Ends connections after a fatal error, when PHP calls no destructors and would wait for statements. */
+    /**
+     * Registers a shutdown function that ends connections with a waiting caller. After a fatal error PHP calls no
+     * destructors, and closing these connections would wait until their statements have ended.
+     */
     private static function endAtShutdown(): void
     {
         if (!self::$endsAtShutdown) {
@@ -379,19 +406,19 @@ final class PgsqlHandle
     private function close(bool $isIdle): void
     {
         if ($this->ownerPid !== getmypid()) {
-            self::$foreign[] = $this->connection;
+            self::$connectionsOfParent[] = $this->connection;
 
             return;
         }
-        if ($this->persistent && $isIdle && $this->status !== 'I') {
-            // A persistent connection stays open. This call blocks, as PHP's own at the end of the request would.
+        if ($this->isPersistent && $isIdle && $this->status !== 'I') {
+            // A persistent connection stays open. This call blocks, like PHP's own ROLLBACK at the end of the request.
             @pg_query($this->connection, 'ROLLBACK');
         }
         Libpq::close($this->connection, $this->socket);
     }
 
-    /** Whether this process is a fork of the connection's owner, in which the connection is unusable. */
-    private function isForeign(): bool
+    /** Ends the connection without sending anything if this process is a fork of its owner. Returns whether it is. */
+    private function endIfForked(): bool
     {
         if ($this->ownerPid === getmypid()) {
             return false;
@@ -407,18 +434,18 @@ final class PgsqlHandle
         stream_set_blocking($this->socket, true);
     }
 
-    /** Returns why libpq refused to send. */
-    private function failure(): \Throwable
+    /** Returns the exception for a failed pg_send_*() or COPY function. */
+    private function sendFailure(): \Throwable
     {
-        return $this->isLost() && $this->endReason !== null ? $this->endReason : Libpq::failure($this->connection);
+        return $this->endIfLost() && $this->endReason !== null ? $this->endReason : Libpq::failure($this->connection);
     }
 
-    /** Prepares for the answer of a call that was sent. */
+    /** Keeps the event loop running for the answer, and starts the read timeout. */
     private function startExpecting(Call $call): void
     {
         EventLoop::reference($this->readable);
         self::$keptAlive[spl_object_id($this)] = $this;
-        $this->lastActivity = $call->since = hrtime(true);
+        $this->lastActivity = $call->sentAt = hrtime(true);
         if ($this->readTimeout !== null) {
             $this->readTimer ??= $this->startReadTimer($this->readTimeout);
         }
@@ -431,8 +458,8 @@ final class PgsqlHandle
             if ($self->call === null) {
                 return;
             }
-            // No answer is due while reading is paused, or while the server waits for the data of a COPY.
-            $isDue = !$self->paused && (!$self->call->acceptsData || $self->writing);
+            // No byte is due while reading is paused, or while the server waits for the data of a COPY.
+            $isDue = !$self->isPaused && (!$self->call->acceptsData || $self->isWriting);
             $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->lastActivity) / 1e9 : 0.0);
             if ($rest > 0) {
                 $self->readTimer = $self->startReadTimer($rest);
@@ -444,18 +471,19 @@ final class PgsqlHandle
 
     private function cancelTimers(): void
     {
-        foreach ([$this->readTimer, $this->stopTimer] as $timer) {
+        foreach ([$this->readTimer, $this->cancelTimer] as $timer) {
             if ($timer !== null) {
                 EventLoop::cancel($timer);
             }
         }
-        $this->readTimer = $this->stopTimer = null;
+        $this->readTimer = $this->cancelTimer = null;
     }
 
+    /** Lets the event loop write the data that libpq holds. */
     private function write(): void
     {
-        if (!$this->isLost()) {
-            $this->writing = true;
+        if (!$this->endIfLost()) {
+            $this->isWriting = true;
             EventLoop::enable($this->writable);
         }
     }
@@ -465,14 +493,14 @@ final class PgsqlHandle
     {
         $this->lastActivity = hrtime(true);
         if (
-            $this->isForeign()
+            $this->endIfForked()
             || @pg_flush($this->connection) === 0
-            || $this->isLost()
-            || $this->ending > 0 && --$this->ending > 0
+            || $this->endIfLost()
+            || $this->endCopyCountdown > 0 && --$this->endCopyCountdown > 0
         ) {
             return;
         }
-        $this->writing = false;
+        $this->isWriting = false;
         EventLoop::disable($this->writable);
         $call = $this->call;
         if ($call === null) {
@@ -486,40 +514,40 @@ final class PgsqlHandle
         if ($call->acceptsData) {
             $call->acceptsData = $call->isEndPending = false;
             $this->setNonBlocking();
-            $call->error ??= Libpq::endCopy($this->connection);
+            $call->serverError ??= Libpq::endCopy($this->connection);
         }
-        // Answers that arrived while there was data to write have been read, but not processed.
+        // libpq has read answers that arrived while there were data to write, but nothing has processed them.
         $this->receiveAnswer($call);
     }
 
     private function receive(): void
     {
-        if ($this->isForeign()) {
+        if ($this->endIfForked()) {
             return;
         }
         $this->lastActivity = hrtime(true);
         if ($this->call === null || $this->call->acceptsData) {
-            $this->receiveUnasked();
-        } elseif ($this->writing) {
-            // While there is data to write, pg_connection_busy() can't make the connection block again, and warns.
+            $this->receiveAsynchronous();
+        } elseif ($this->isWriting) {
+            // While there are data to write, pg_connection_busy() would fail to switch to blocking mode, and warn.
             @pg_consume_input($this->connection);
-            $this->isLost();
+            $this->endIfLost();
         } else {
             $this->receiveAnswer($this->call);
         }
     }
 
-    private function receiveUnasked(): void
+    private function receiveAsynchronous(): void
     {
         try {
-            $isExpected = $this->incoming->unasked($this->listener);
+            $isExpected = $this->reader->readAsynchronous($this->listener);
         } catch (ConnectionLostException $loss) {
             $this->end($loss);
 
             return;
         }
         if ($this->call !== null && !$isExpected) {
-            $this->call->interrupted = true;
+            $this->call->isInterrupted = true;
             $this->call->wake();
         }
     }
@@ -527,7 +555,7 @@ final class PgsqlHandle
     private function receiveAnswer(Call $call): void
     {
         try {
-            $happened = $this->incoming->answer($call);
+            $hasProgressed = $this->reader->readAnswer($call);
         } catch (ConnectionLostException $loss) {
             $this->end($loss);
 
@@ -535,16 +563,16 @@ final class PgsqlHandle
         }
         if ($call->done) {
             $this->finish($call);
-        } elseif ($happened) {
+        } elseif ($hasProgressed) {
             $call->cancelled ? $this->failCopy($call) : $call->wake();
         }
     }
 
-    /** Finishes a call that the server has completed. */
+    /** Finishes a call that the server has completed, and resumes its caller. */
     private function finish(Call $call): void
     {
         $encoding = pg_client_encoding($this->connection);
-        // The encoding has no name after the connection has ended. isLost() handles that below.
+        // After the connection has ended, the encoding is ''. endIfLost() handles that below.
         if ($encoding !== 'UTF8' && $encoding !== '') {
             $this->end(ConnectionLostException::while(ProtocolException::encoding($encoding)->getMessage()));
 
@@ -552,44 +580,44 @@ final class PgsqlHandle
         }
         $this->call = null;
         $this->status = Libpq::status($this->connection);
-        $this->isReadOnly = $this->isReadOnly || $call->error?->isReadOnly() === true;
+        $this->isReadOnly = $this->isReadOnly || $call->serverError?->isReadOnly() === true;
         if ($call->cancelled && $call->onLateOutcome !== null) {
             ($call->onLateOutcome)($call);
         }
-        $call->nanoseconds = hrtime(true) - $call->since;
+        $call->nanoseconds = hrtime(true) - $call->sentAt;
         $this->cancelTimers();
-        $this->incoming->forgetNotices();
-        if (!$this->cancelling) {
-            $this->onDone();
+        $this->reader->clearNotices();
+        if (!$this->isCancelling) {
+            $this->wakeWaiting();
         }
         try {
             if ($this->listener === null) {
                 EventLoop::unreference($this->readable);
             } else {
-                $this->incoming->notify($this->listener);
+                $this->reader->deliverNotifications($this->listener);
             }
         } finally {
-            // The end of the connection may have arrived with the answer.
-            $this->isLost();
+            // The server may have closed the connection right after the answer.
+            $this->endIfLost();
             hrtime(true) - $this->lastActivity < self::LONG_READ_NANOSECONDS
                 ? $call->wake()
                 : EventLoop::defer($call->wake(...));
         }
     }
 
-    /** Wakes the fibers that wait for an idle connection. */
-    private function onDone(): void
+    /** Resumes the fibers that wait until no call is in progress. */
+    private function wakeWaiting(): void
     {
         unset(self::$keptAlive[spl_object_id($this)]);
         $this->waiting->wakeAll();
     }
 
     /** Ends the connection if it is lost. Returns whether the connection has ended. */
-    private function isLost(): bool
+    private function endIfLost(): bool
     {
         try {
             if ($this->endReason === null) {
-                $this->incoming->ensureKept();
+                $this->reader->ensureConnected();
             }
         } catch (ConnectionLostException $loss) {
             $this->end($loss);
@@ -599,14 +627,15 @@ final class PgsqlHandle
     }
 
     /**
-     * Asks the server to stop the current call. Repeats that, because a request has no effect before the call begins.
+     * Asks the server to stop the call in progress, and repeats the request until the call is done. A request has no
+     * effect if it arrives before the server executes the statement.
      *
      * @param float $pause seconds until the next request
      */
     private function cancel(Call $call, float $pause = self::FIRST_CANCEL_PAUSE_SECONDS): void
     {
-        if (!$this->cancelling) {
-            $this->cancelling = true;
+        if (!$this->isCancelling) {
+            $this->isCancelling = true;
             async($this->sendCancel(...), $call, $pause)->ignore();
         }
     }
@@ -614,19 +643,19 @@ final class PgsqlHandle
     private function sendCancel(#[\SensitiveParameter] Call $call, float $pause): void
     {
         try {
-            ($this->stop)();
+            ($this->sendCancelRequest)();
         } catch (\Throwable $failure) {
             $this->end(ConnectionLostException::while(
                 'a cancelled statement could not be stopped otherwise',
                 $failure,
             ));
         }
-        $this->cancelling = false;
+        $this->isCancelling = false;
         if ($this->endReason !== null) {
             return;
         }
         if ($this->call !== $call) {
-            $this->onDone();
+            $this->wakeWaiting();
 
             return;
         }
@@ -636,10 +665,11 @@ final class PgsqlHandle
         $this->cancelLater($call, $pause);
     }
 
+    /** Sends another cancel request after `$seconds`, unless the call is done by then. */
     private function cancelLater(Call $call, float $seconds): void
     {
-        $this->stopTimer = WeakTimer::after($seconds, $this, static function (self $self) use ($call, $seconds): void {
-            $self->stopTimer = null;
+        $repeat = static function (self $self) use ($call, $seconds): void {
+            $self->cancelTimer = null;
             if ($call->done) {
                 return;
             }
@@ -648,12 +678,14 @@ final class PgsqlHandle
             } else {
                 $self->cancel($call, $seconds * 2);
             }
-        });
+        };
+        $this->cancelTimer = WeakTimer::after($seconds, $this, $repeat);
     }
 
     /**
-     * Makes the server notice a cancel request during a COPY. The server does so after it has read another row, and a
-     * line end completes a row in any format. The end of the data follows. By itself, the end would store the rows.
+     * Makes the server notice a cancel request during a COPY … FROM STDIN. The server checks for one after each row,
+     * and a line end completes a row in any format. Then the end of the data is sent. Without the request, the server
+     * would store the rows.
      */
     private function sendInvalidCopyRow(Call $call): void
     {
@@ -662,16 +694,17 @@ final class PgsqlHandle
         $this->sendEnd($call);
     }
 
+    /** Ends the data of a COPY … FROM STDIN, now or as soon as the socket is writable. */
     private function sendEnd(Call $call): void
     {
         $this->setNonBlocking();
-        if (Libpq::canCopy()) {
+        if (Libpq::hasCopyFunctions()) {
             Libpq::endData($this->connection, null);
             $call->acceptsData = false;
         } else {
-            // Pending data may fill the socket when it becomes writable. The end is sent when it is writable again.
+            // When the socket becomes writable, pending data may fill it. The end is sent when it is writable again.
             $call->isEndPending = true;
-            $this->ending = 2;
+            $this->endCopyCountdown = 2;
         }
         $this->write();
     }

@@ -18,19 +18,19 @@ use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\QueryException;
 
-/** Prepares statements, and learns their types. The caller must have the session's turn. */
+/** Prepares statements, and queries the types of parameters and columns. The caller must hold the session's lock. */
 final class PgsqlPreparation
 {
-    /** How often to send a statement that the server did not execute. */
+    /** How many times to resend a statement that the server did not execute. */
     private const MAX_RETRIES = 3;
 
-    /** The number of parameters is a 16-bit integer. */
+    /** Maximum number of parameters: in the protocol, it is a 16-bit integer. */
     private const MAX_PARAMETERS = 0xFFFF;
 
-    /** Name of a statement that is only prepared to learn its types. */
+    /** Name of a statement that is prepared only to query the types of its parameters. */
     private const TYPES_STATEMENT = 'spindle_types';
 
-    /** Returns the parameters' types. A row without a type means that the statement exists and has no parameters. */
+    /** Query for the types of a statement's parameters. A statement without parameters has one row, which is NULL. */
     private const PARAMETER_TYPES_QUERY = <<<'SQL'
         SELECT t.oid FROM pg_catalog.pg_prepared_statements s
         LEFT JOIN LATERAL
@@ -38,13 +38,13 @@ final class PgsqlPreparation
         WHERE s.name = $1 ORDER BY t.position
         SQL;
 
-    /** Whether an interrupted {@see typesOnce()} may have left a transaction open. */
+    /** Whether {@see parameterTypesWithoutCaching()} may have been interrupted with its transaction open. */
     private bool $mayHaveOpenTransaction = false;
 
-    /** Whether the end of the transaction may make some statements out of date. */
-    public bool $unsettled = false;
+    /** Whether some statements may become out of date when the open transaction ends. */
+    public bool $mayBecomeStale = false;
 
-    /** Whether the open transaction changed what statements mean: its end may undo that. */
+    /** Whether the open transaction may have changed the meaning of SQL texts; a rollback would undo the change. */
     private bool $isMeaningChanged = false;
 
     public function __construct(
@@ -55,8 +55,8 @@ final class PgsqlPreparation
     ) {}
 
     /**
-     * Returns a statement that can be executed with these values. One without parameters is not prepared before its
-     * second use. The first may be the only one, and then needs one round trip.
+     * Returns a statement to be executed with these values. A statement without parameters is prepared only when it is
+     * used a second time. Its first use, which may be the only one, then needs one round trip instead of two.
      *
      * @param array<mixed> $parameters
      *
@@ -69,17 +69,17 @@ final class PgsqlPreparation
         array $parameters,
         ?Cancellation $cancellation,
     ): PgsqlStatement {
-        if (!str_contains($sql, '$') && $this->statements->keeps($sql) && $this->statements->find($sql) === null) {
-            $this->makeRoom();
+        if (!str_contains($sql, '$') && $this->statements->canCache($sql) && $this->statements->find($sql) === null) {
+            $this->evict();
 
-            return $this->add($sql, new PgsqlStatement('', self::changes($sql), []));
+            return $this->add($sql, new PgsqlStatement('', self::mayChangeSession($sql), []));
         }
 
         return $this->prepared($sql, $parameters, $cancellation);
     }
 
     /**
-     * Returns a statement that can be executed with these values, always prepared.
+     * Returns a statement to be executed with these values. Prepares it, if statements may be cached.
      *
      * @param array<mixed> $parameters
      *
@@ -102,55 +102,56 @@ final class PgsqlPreparation
         if ($statement === null || $statement->name === '') {
             $statement = $this->prepare($sql, $cancellation);
         }
-        if ($statement->parameters !== null) {
+        if ($statement->parameterTypes !== null) {
             return $statement;
         }
         if ($statement->name !== '') {
             $types = $this->parameterTypes($statement->name, $cancellation);
             if ($types === null) {
-                // A pooler used different server sessions for preparing and for this query.
+                // The statement is unknown, because a pooler switched to another server session after preparing it.
                 $this->statements->disable();
 
                 return $this->prepared($sql, $parameters, $cancellation);
             }
         } elseif (array_filter($parameters, Types::needsType(...)) !== []) {
-            $types = $this->typesOnce($sql, $cancellation);
+            $types = $this->parameterTypesWithoutCaching($sql, $cancellation);
         } else {
             return $statement;
         }
         $this->learnTypes($types, $cancellation);
-        $statement->parameters = $types;
+        $statement->parameterTypes = $types;
 
         return $statement;
     }
 
-    /** Returns a result's columns, after their types were learnt. */
+    /** Returns the columns of a result. Queries types that are unknown, unless the transaction has failed. */
     public function columns(Result $result, ?Cancellation $cancellation): Columns
     {
-        $columns = $this->columnsAsKnown($result);
+        $columns = $this->columnsWithoutQuery($result);
         $this->learnTypes($columns->oids, $cancellation);
 
         return $columns;
     }
 
-    /** Returns the columns of an executed statement. If their types can't be learnt, the values are text. */
-    public function columnsOfWhatIsDone(Result $result, ?Cancellation $cancellation): Columns
+    /** Returns the columns of an executed statement. If unknown types can't be queried, their values are strings. */
+    public function columnsOfExecuted(Result $result, ?Cancellation $cancellation): Columns
     {
         try {
             return $this->columns($result, $cancellation);
         } catch (QueryException $failure) {
-            // In a transaction the failure undoes the statement.
-            return $this->handle->status === 'I' ? $this->columnsAsKnown($result) : throw $failure;
+            // In a transaction, the failed query for the types has undone the statement.
+            return $this->handle->status === 'I' ? $this->columnsWithoutQuery($result) : throw $failure;
         }
     }
 
     /**
-     * Throws the failure, unless the statement was not executed at all and may be sent again.
+     * Throws the failure, unless the server did not execute the statement, so that it may be sent again.
      *
+     * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
      * @param array<mixed> $parameters
-     * @param list<int> $types types of the parameters, as far as they are known
+     * @param int $attempt number of the attempt that failed
      */
-    public function ensureAgain(
+    public function throwUnlessRetryable(
         string $sql,
         array $types,
         #[\SensitiveParameter]
@@ -159,23 +160,26 @@ final class PgsqlPreparation
         Call $call,
         int $attempt,
     ): void {
-        if ($call->copy !== '') {
+        if ($call->copyResponse !== '') {
             $this->handle->abandon($call, null);
             throw new \LogicException(
-                $call->copy === 'G' ? 'A COPY … FROM STDIN needs copyFrom()' : 'A COPY … TO STDOUT needs copyTo()',
+                $call->copyResponse === Call::COPY_IN_RESPONSE
+                    ? 'A COPY … FROM STDIN needs copyFrom()'
+                    : 'A COPY … TO STDOUT needs copyTo()',
             );
         }
-        $error = $call->error ?? throw Libpq::noResult();
+        $error = $call->serverError ?? throw Libpq::noResult();
         $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $call->nanoseconds);
-        $isOfAnother = $error->concernsStatementName();
+        $concernsStatementName = $error->concernsStatementName();
         $isStale = $error->isStale()
             && (
-                $isOfAnother ? $this->statements->areNamedIn($error->field('M') ?? '') : SqlText::isRepeatable($sql)
-                || $error->field('W') === null
+                $concernsStatementName
+                    ? $this->statements->areNamedIn($error->field('M') ?? '')
+                    : SqlText::isRepeatable($sql) || $error->field('W') === null
             );
         if ($isStale) {
-            $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);
-            if ($attempt > 1 && $isOfAnother) {
+            $concernsStatementName ? $this->statements->forgetAll() : $this->statements->forget($sql);
+            if ($attempt > 1 && $concernsStatementName) {
                 $this->statements->disable();
             }
         }
@@ -187,10 +191,10 @@ final class PgsqlPreparation
     /** Whether {@see cleanUp()} has nothing to do. */
     public function isClean(): bool
     {
-        return !$this->mayHaveOpenTransaction && !$this->statements->areGone();
+        return !$this->mayHaveOpenTransaction && !$this->statements->needDeallocation();
     }
 
-    /** Cleans up after abandoned calls, as far as that is possible now. */
+    /** Rolls back a transaction that was left open, and deallocates dropped statements, unless in a transaction. */
     public function cleanUp(): void
     {
         if ($this->mayHaveOpenTransaction && $this->handle->status !== 'I') {
@@ -200,76 +204,85 @@ final class PgsqlPreparation
         $this->deallocate();
     }
 
+    /** Drops all statements after the server has deallocated them. */
     public function forgetAll(): void
     {
         $this->statements->forgetAll();
     }
 
-    /** Forgets the prepared statements, before a statement is sent after which texts may mean something else. */
+    /** Drops the prepared statements. Call this before a statement is sent that may change the meaning of SQL texts. */
     public function startGeneration(): void
     {
-        $this->isMeaningChanged = $this->unsettled = true;
-        $this->statements->endGeneration();
+        $this->isMeaningChanged = $this->mayBecomeStale = true;
+        $this->statements->startGeneration();
     }
 
-    /** @param string $tag tag of a completed statement */
-    public function settle(string $tag): void
+    /**
+     * Drops statements that became out of date when a statement ended the transaction or rolled back to a savepoint.
+     *
+     * @param string $tag command tag of a completed statement; '' to check only whether a transaction is open
+     */
+    public function statementCompleted(string $tag): void
     {
         $isRolledBack = $tag === 'ROLLBACK';
-        $isOver = $this->handle->status === 'I';
+        $isTransactionOver = $this->handle->status === 'I';
         if ($isRolledBack) {
             $this->statements->rollBack();
         }
-        if ($this->isMeaningChanged && ($isRolledBack || $isOver)) {
-            $this->statements->endGeneration();
+        if ($this->isMeaningChanged && ($isRolledBack || $isTransactionOver)) {
+            $this->statements->startGeneration();
         }
-        if ($isOver) {
-            $this->isMeaningChanged = $this->unsettled = false;
-            $this->statements->settle();
+        if ($isTransactionOver) {
+            $this->isMeaningChanged = $this->mayBecomeStale = false;
+            $this->statements->keepTentative();
         }
     }
 
-    private static function changes(string $sql): bool
+    /** Whether the statement may change the session or the meaning of SQL texts. */
+    private static function mayChangeSession(string $sql): bool
     {
         return SessionChanges::mayChangeSession($sql) || SessionChanges::mayChangeMeaning($sql);
     }
 
+    /** Adds a statement to the cache. */
     private function add(string $sql, PgsqlStatement $statement): PgsqlStatement
     {
         $isTentative = $this->handle->status !== 'I';
-        $this->unsettled = $this->unsettled || $isTentative;
+        $this->mayBecomeStale = $this->mayBecomeStale || $isTentative;
 
         return $this->statements->add($sql, $statement, $isTentative);
     }
 
+    /** Prepares a statement. Returns one without a name if statements are not cached. */
     private function prepare(string $sql, ?Cancellation $cancellation): PgsqlStatement
     {
-        $changes = self::changes($sql);
+        $changes = self::mayChangeSession($sql);
         $parameters = str_contains($sql, '$') ? null : [];
-        $this->makeRoom();
-        for ($attempt = 1; $this->statements->keeps($sql); ++$attempt) {
-            $name = $this->statements->name();
+        $this->evict();
+        for ($attempt = 1; $this->statements->canCache($sql); ++$attempt) {
+            $name = $this->statements->newName();
             $call = $this->sendPrepare($name, $sql, $cancellation);
-            if ($call->error === null) {
+            if ($call->serverError === null) {
                 return $this->add($sql, new PgsqlStatement($name, $changes, $parameters));
             }
-            $this->ensureAgain($sql, [], [], $call, $attempt);
+            $this->throwUnlessRetryable($sql, [], [], $call, $attempt);
         }
 
         return new PgsqlStatement('', $changes, $parameters);
     }
 
-    private function makeRoom(): void
+    /** Makes room for another statement in the cache. */
+    private function evict(): void
     {
-        $this->statements->makeRoom();
+        $this->statements->evict();
         $this->deallocate();
     }
 
     private function deallocate(): void
     {
-        // An error would abort an open transaction.
-        if ($this->handle->status === 'I' && $this->statements->areGone()) {
-            $this->handle->command($this->statements->deallocation(), null);
+        // In a transaction, an error of DEALLOCATE would abort it.
+        if ($this->handle->status === 'I' && $this->statements->needDeallocation()) {
+            $this->handle->command($this->statements->takeDeallocationScript(), null);
         }
     }
 
@@ -280,12 +293,16 @@ final class PgsqlPreparation
         return $this->handle->call(
             $cancellation,
             static fn(Connection $connection): bool|int => pg_send_prepare($connection, $name, $sql),
-            // the cancel request came too late
-            fn(Call $call) => $call->error === null ? $this->statements->discard($name) : null,
+            // If the call was cancelled too late, the statement was prepared and has to be deallocated.
+            fn(Call $call) => $call->serverError === null ? $this->statements->deallocateLater($name) : null,
         );
     }
 
-    /** @return list<int>|null null when there is no such statement */
+    /**
+     * Queries the types of a prepared statement's parameters.
+     *
+     * @return list<int>|null OIDs; null if the server does not know the statement
+     */
     private function parameterTypes(string $name, ?Cancellation $cancellation): ?array
     {
         $rows = $this->handle->fetchRows(self::PARAMETER_TYPES_QUERY, [$name], $cancellation);
@@ -296,23 +313,24 @@ final class PgsqlPreparation
     }
 
     /**
-     * Returns the types of a statement without keeping it, in a transaction that a pooler gives one session.
+     * Prepares a statement, queries the types of its parameters, and deallocates it. All of that happens in one
+     * transaction, because a pooler keeps the same server session for a transaction.
      *
-     * @return list<int>
+     * @return list<int> OIDs
      */
-    private function typesOnce(string $sql, ?Cancellation $cancellation): array
+    private function parameterTypesWithoutCaching(string $sql, ?Cancellation $cancellation): array
     {
-        $alone = $this->mayHaveOpenTransaction = $this->handle->status === 'I';
-        if ($alone) {
+        $ownsTransaction = $this->mayHaveOpenTransaction = $this->handle->status === 'I';
+        if ($ownsTransaction) {
             $this->handle->command('BEGIN', $cancellation);
         }
-        $error = $this->sendPrepare(self::TYPES_STATEMENT, $sql, $cancellation)->error;
+        $error = $this->sendPrepare(self::TYPES_STATEMENT, $sql, $cancellation)->serverError;
         $types = [];
         if ($error === null) {
             $types = $this->parameterTypes(self::TYPES_STATEMENT, $cancellation) ?? [];
             $this->handle->command('DEALLOCATE ' . self::TYPES_STATEMENT, $cancellation);
         }
-        if ($alone) {
+        if ($ownsTransaction) {
             $this->handle->command('ROLLBACK', $cancellation);
             $this->mayHaveOpenTransaction = false;
         }
@@ -320,7 +338,8 @@ final class PgsqlPreparation
         return $error === null ? $types : throw PgsqlErrors::exception($sql, $error);
     }
 
-    private function columnsAsKnown(Result $result): Columns
+    /** Returns the columns of a result without querying unknown types. */
+    private function columnsWithoutQuery(Result $result): Columns
     {
         $names = $oids = [];
         for ($column = 0, $count = pg_num_fields($result); $column < $count; ++$column) {
@@ -331,7 +350,11 @@ final class PgsqlPreparation
         return new Columns($names, $oids, $this->types);
     }
 
-    /** @param list<int> $oids */
+    /**
+     * Queries unknown types, unless the transaction has failed.
+     *
+     * @param list<int> $oids
+     */
     private function learnTypes(array $oids, ?Cancellation $cancellation): void
     {
         $unknown = $this->types->notLoaded($oids);
@@ -345,9 +368,9 @@ final class PgsqlPreparation
     }
 
     /**
-     * Returns the exception for an error during execution. Its message shows no values.
+     * Returns the exception for a server error. Its message does not show parameter values.
      *
-     * @param list<int> $types types of the parameters, as far as they are known
+     * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
      * @param array<mixed> $parameters
      */
     public function exception(

@@ -21,21 +21,26 @@ use Spindle\Postgres\Result;
 use Spindle\Postgres\UnsupportedException;
 
 /**
- * Speaks to the server by ext-pgsql. Statements run one at a time, in the order in which fibers send them, and stay
- * prepared. A new statement needs a round trip to be prepared. One with parameters needs another to ask for their
- * types, which ext-pgsql does not report.
+ * Session of the ext-pgsql driver. Statements are executed one at a time, in the order in which fibers send them, and
+ * stay prepared.
+ *
+ * A new statement with parameters needs three round trips: one to prepare it, one to query the types of its parameters,
+ * which ext-pgsql does not report, and one to execute it.
  */
 final class PgsqlSession implements Session
 {
+    /** Lock that a fiber holds while it uses the connection. */
     private readonly FairMutex $mutex;
 
     private readonly Cursors $cursors;
 
-    /** Calls of methods that have not returned. */
-    private int $calls = 0;
+    /** Number of fibers that hold the lock or wait for it. */
+    private int $callCount = 0;
 
+    /** Nanoseconds from sending the last query to its answer. */
     private int $lastQueryNanoseconds = 0;
 
+    /** Command tag of the last query. */
     private string $tag = '';
 
     public function __construct(
@@ -58,7 +63,7 @@ final class PgsqlSession implements Session
     ): Result {
         SqlText::check($sql);
 
-        return $this->alone($cancellation, fn(): Result => $this->queryAlone($sql, $parameters, $cancellation));
+        return $this->withLock($cancellation, fn(): Result => $this->queryWithLock($sql, $parameters, $cancellation));
     }
 
     public function stream(
@@ -68,7 +73,7 @@ final class PgsqlSession implements Session
         ?Cancellation $cancellation,
     ): \Generator {
         SqlText::check($sql);
-        if (!Cursors::fit($sql)) {
+        if (!Cursors::canDeclare($sql)) {
             yield from $this->query($sql, $parameters, $cancellation);
 
             return;
@@ -77,17 +82,20 @@ final class PgsqlSession implements Session
         if (SessionChanges::mayChangeSession($sql)) {
             $this->changes->record($sql);
         }
-        $meansElse = SessionChanges::mayChangeMeaning($sql);
-        $cursor = $this->alone($cancellation, fn(): string => $this->cursors->open($sql, $parameters, $cancellation));
+        $mayChangeMeaning = SessionChanges::mayChangeMeaning($sql);
+        $cursor = $this->withLock(
+            $cancellation,
+            fn(): string => $this->cursors->open($sql, $parameters, $cancellation),
+        );
         $count = Cursors::FIRST_ROWS;
         $index = 0;
         $isOpen = true;
         try {
             while ($isOpen) {
-                [$rows, $next] = $this->alone(
+                [$rows, $next] = $this->withLock(
                     $cancellation,
-                    function () use ($cursor, $count, $sql, $parameters, $meansElse, $cancellation): array {
-                        if ($meansElse) {
+                    function () use ($cursor, $count, $sql, $parameters, $mayChangeMeaning, $cancellation): array {
+                        if ($mayChangeMeaning) {
                             $this->preparation->startGeneration();
                         }
 
@@ -114,7 +122,7 @@ final class PgsqlSession implements Session
         $describe = fn(string $columns): array => $this->columnTypes($columns, $cancellation);
 
         $startedAt = hrtime(true);
-        $rows = $this->alone(
+        $rows = $this->withLock(
             $cancellation,
             fn(): int => (new CopyIn($this->handle))->run(
                 $sql,
@@ -140,9 +148,9 @@ final class PgsqlSession implements Session
     ): void {
         SqlText::check($sql);
         $this->changes->record($sql);
-        $this->alone($cancellation, function () use ($sql, $cancellation, $endDetector): void {
+        $this->withLock($cancellation, function () use ($sql, $cancellation, $endDetector): void {
             $this->preparation->startGeneration();
-            $this->scriptAlone($sql, $cancellation, $endDetector);
+            $this->scriptWithLock($sql, $cancellation, $endDetector);
         });
         if (SessionChanges::mayChangePrepared($sql)) {
             $this->preparation->forgetAll();
@@ -156,7 +164,7 @@ final class PgsqlSession implements Session
 
     public function inFlight(): int
     {
-        return max($this->calls, $this->handle->isBusy() ? 1 : 0);
+        return max($this->callCount, $this->handle->isBusy() ? 1 : 0);
     }
 
     public function canSend(): bool
@@ -167,7 +175,7 @@ final class PgsqlSession implements Session
     /** Begins at once. Without pipelining, waiting for the next statement would save nothing. */
     public function begin(string $sql, ?Cancellation $cancellation): void
     {
-        $this->alone($cancellation, fn() => $this->scriptAlone($sql, $cancellation));
+        $this->withLock($cancellation, fn() => $this->scriptWithLock($sql, $cancellation));
     }
 
     public function discardUnsentBegin(): bool
@@ -187,7 +195,7 @@ final class PgsqlSession implements Session
 
     public function ping(?Cancellation $cancellation = null): void
     {
-        $this->alone($cancellation, fn() => $this->handle->command('', $cancellation));
+        $this->withLock($cancellation, fn() => $this->handle->command('', $cancellation));
     }
 
     public function isChanged(): bool
@@ -210,7 +218,7 @@ final class PgsqlSession implements Session
             if ($this->changes->mayHaveChangedMeaning()) {
                 $this->preparation->startGeneration();
             }
-            $this->alone(null, fn() => $this->scriptAlone($this->changes->undo(), null));
+            $this->withLock(null, fn() => $this->scriptWithLock($this->changes->undo(), null));
             if ($this->changes->mayHaveChangedPrepared()) {
                 $this->preparation->forgetAll();
             }
@@ -280,7 +288,7 @@ final class PgsqlSession implements Session
     }
 
     /**
-     * Calls $work when it is the caller's turn and no call is in progress.
+     * Locks the session, waits until no call is in progress, cleans up after abandoned calls, and calls $work.
      *
      * @template T
      *
@@ -288,9 +296,9 @@ final class PgsqlSession implements Session
      *
      * @return T
      */
-    private function alone(?Cancellation $cancellation, #[\SensitiveParameter] \Closure $work): mixed
+    private function withLock(?Cancellation $cancellation, #[\SensitiveParameter] \Closure $work): mixed
     {
-        ++$this->calls;
+        ++$this->callCount;
         try {
             $this->mutex->acquire($cancellation);
             try {
@@ -307,37 +315,46 @@ final class PgsqlSession implements Session
                 $this->mutex->release();
             }
         } finally {
-            --$this->calls;
+            --$this->callCount;
         }
     }
 
-    /** @param list<mixed> $parameters */
-    private function queryAlone(
+    /**
+     * Executes a query. Repeats it as often as the server did not execute the statement, up to a limit.
+     *
+     * @param list<mixed> $parameters
+     */
+    private function queryWithLock(
         string $sql,
         #[\SensitiveParameter]
         array $parameters,
         ?Cancellation $cancellation,
     ): Result {
         for ($attempt = 1;; ++$attempt) {
-            if ($this->preparation->unsettled) {
-                $this->preparation->settle('');
+            if ($this->preparation->mayBecomeStale) {
+                $this->preparation->statementCompleted('');
             }
             $statement = $this->preparation->statement($sql, $parameters, $cancellation);
             $call = $this->execute($sql, $statement, $parameters, $cancellation);
             $this->lastQueryNanoseconds = $call->nanoseconds;
-            if ($this->preparation->unsettled) {
-                $this->preparation->settle(
+            if ($this->preparation->mayBecomeStale) {
+                $this->preparation->statementCompleted(
                     $call->result === null ? '' : pg_result_status($call->result, \PGSQL_STATUS_STRING),
                 );
             }
-            if ($call->error === null && $call->copy === '' && $call->result !== null) {
+            if ($call->serverError === null && $call->copyResponse === '' && $call->result !== null) {
                 return $this->result($sql, $call->result, $statement, $cancellation);
             }
-            $this->preparation->ensureAgain($sql, $statement->parameters ?? [], $parameters, $call, $attempt);
+            $types = $statement->parameterTypes ?? [];
+            $this->preparation->throwUnlessRetryable($sql, $types, $parameters, $call, $attempt);
         }
     }
 
-    /** @param list<mixed> $parameters */
+    /**
+     * Sends a statement for execution, and suspends until the server has completed it.
+     *
+     * @param list<mixed> $parameters
+     */
     private function execute(
         string $sql,
         PgsqlStatement $statement,
@@ -360,6 +377,7 @@ final class PgsqlSession implements Session
             : static fn(Connection $connection): bool|int => pg_send_execute($connection, $name, $values));
     }
 
+    /** Returns the result of an executed statement. */
     private function result(
         string $sql,
         PgsqlResult $result,
@@ -368,7 +386,7 @@ final class PgsqlSession implements Session
     ): Result {
         $columns = $statement->columns;
         if ($columns === null && pg_result_status($result) === \PGSQL_TUPLES_OK) {
-            $columns = $this->preparation->columnsOfWhatIsDone($result, $cancellation);
+            $columns = $this->preparation->columnsOfExecuted($result, $cancellation);
             $statement->columns = $columns->types->notLoaded($columns->oids) === [] ? $columns : null;
         }
         $rows = new ResultRows($result, $this->limits, $this->lastQueryNanoseconds, isWhole: true);
@@ -380,10 +398,12 @@ final class PgsqlSession implements Session
             $this->log->logOutcome("Done: {$this->tag}, {$rows->count} rows", $sql, $this->lastQueryNanoseconds);
         }
 
-        return new Result($columns, $rows, $rows->count, $rows->count > 0 ? $rows->count : Call::affectedBy($result));
+        $affectedRows = $rows->count > 0 ? $rows->count : Call::affectedRowsOf($result);
+
+        return new Result($columns, $rows, $rows->count, $affectedRows);
     }
 
-    private function scriptAlone(
+    private function scriptWithLock(
         string $sql,
         ?Cancellation $cancellation,
         ?TransactionEndDetector $endDetector = null,
@@ -402,22 +422,28 @@ final class PgsqlSession implements Session
             $this->handle->await($call, $cancellation);
         }
         $this->log->logOutcome(
-            $call->error === null ? 'Done: a script' : "Failed with SQLSTATE {$call->error->sqlState()}",
+            $call->serverError === null
+                ? 'Done: a script'
+                : "Failed with SQLSTATE {$call->serverError->sqlState()}",
             $sql,
             hrtime(true) - $startedAt,
         );
-        if ($call->error !== null) {
-            throw QueryException::of($isCopy ? self::noData() : $call->error, $sql);
+        if ($call->serverError !== null) {
+            throw QueryException::of($isCopy ? self::noData() : $call->serverError, $sql);
         }
     }
 
-    /** Returns one error for all ways in which the server reports it. */
+    /** Returns the error for a COPY … FROM STDIN in a script. The server's own error depends on how the COPY ended. */
     private static function noData(): ServerError
     {
         return new ServerError(['S' => 'ERROR', 'C' => '57014', 'M' => 'COPY from stdin failed: a script has no data']);
     }
 
-    /** @return list<int> type OIDs of a query's columns */
+    /**
+     * Returns the types of a query's columns.
+     *
+     * @return list<int> OIDs
+     */
     private function columnTypes(string $sql, ?Cancellation $cancellation): array
     {
         $call = $this->handle->call(
@@ -425,8 +451,8 @@ final class PgsqlSession implements Session
             static fn(Connection $connection): bool|int => pg_send_query($connection, "{$sql} LIMIT 0"),
         );
 
-        return $call->error === null && $call->result !== null
+        return $call->serverError === null && $call->result !== null
             ? $this->preparation->columns($call->result, $cancellation)->oids
-            : throw PgsqlErrors::exception($sql, $call->error ?? throw Libpq::noResult());
+            : throw PgsqlErrors::exception($sql, $call->serverError ?? throw Libpq::noResult());
     }
 }

@@ -9,27 +9,29 @@ use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 
-/** A statement that the server has prepared, or that it parses each time. */
+/** A statement that the server has prepared or that is parsed at each execution. */
 final class PgsqlStatement
 {
-    /** The most bytes of values in one message, whose length is a signed 32-bit integer. */
+    /** Maximum bytes of the values in one message. The length of a message is a signed 32-bit integer. */
     private const MAX_VALUES_BYTES = 0x7FFF_0000;
 
-    /** Columns, known after the first result; null for a statement without rows. */
+    /** Columns; null before the first result, if some types are unknown, or if the statement returns no rows. */
     public ?Columns $columns = null;
 
     /**
-     * @param string $name '' for a statement that has to be parsed each time
-     * @param bool $changesSession whether it may change the session or texts' meaning: {@see SessionChanges}
-     * @param list<int>|null $parameters type OIDs; null while they are unknown
+     * @param string $name '' for a statement that is parsed at each execution
+     * @param bool $changesSession whether it may change the session or the meaning of SQL texts: {@see SessionChanges}
+     * @param list<int>|null $parameterTypes type OIDs of the parameters; null while they are unknown
      */
     public function __construct(
         public readonly string $name,
         public readonly bool $changesSession,
-        public ?array $parameters = null,
+        public ?array $parameterTypes = null,
     ) {}
 
     /**
+     * Encodes parameter values.
+     *
      * @param array<mixed> $values
      *
      * @return list<string|null> values in PostgreSQL's text format
@@ -38,13 +40,16 @@ final class PgsqlStatement
      */
     public function encode(#[\SensitiveParameter] array $values, Types $types): array
     {
-        if ($this->parameters !== null && (\count($values) !== \count($this->parameters) || !array_is_list($values))) {
-            throw InvalidParameterException::count(\count($values), \count($this->parameters));
+        if (
+            $this->parameterTypes !== null
+            && (\count($values) !== \count($this->parameterTypes) || !array_is_list($values))
+        ) {
+            throw InvalidParameterException::count(\count($values), \count($this->parameterTypes));
         }
         $texts = [];
         $bytes = 0;
         foreach (array_values($values) as $index => $value) {
-            $oid = $this->parameters[$index] ?? 0;
+            $oid = $this->parameterTypes[$index] ?? 0;
             $text = $types->encode($oid, $value, $index + 1);
             if ($text !== null) {
                 $text = Types::kind($oid) === Types::BYTEA ? Types::hex($text) : $text;

@@ -6,30 +6,31 @@ namespace Spindle\Postgres\Internal\Pgsql;
 
 use Spindle\Postgres\Internal\SqlText;
 
-/** Cache of the statements that one connection has prepared, limited to those used last. */
+/** LRU cache of the statements that one connection has prepared. */
 final class PgsqlStatements
 {
-    /** Default limit of kept statements. */
+    /** Maximum number of cached statements, by default. */
     public const MAX_STATEMENTS = 256;
 
-    /** One of this many parts of the cache is dropped at a time, because deallocating takes a round trip. */
+    /** A full cache drops one sixteenth of its statements at once, because deallocation needs a round trip. */
     private const EVICTION_DIVISOR = 16;
 
-    /** @var array<string, PgsqlStatement> statements by SQL, the last used at the end; without a name if used once */
+    /** @var array<string, PgsqlStatement> statements by SQL, the last used at the end; some are not prepared yet */
     private array $prepared = [];
 
-    private int $last = 0;
+    /** Number in the last name. */
+    private int $lastNumber = 0;
 
-    /** Prefix of all names. It is random, because behind a pooler several clients use the same session. */
+    /** Prefix of all names. It is random, because several clients of a pooler may use the same server session. */
     private readonly string $prefix;
 
-    /** @var array<string, true> SQL of statements from the open transaction: a rollback may undo what they use */
+    /** @var array<string, true> SQL of statements prepared in the open transaction; a rollback may drop their tables */
     private array $tentative = [];
 
-    /** @var list<string> names of dropped statements that the server still has */
-    private array $gone = [];
+    /** @var list<string> names of dropped statements that the server has not deallocated */
+    private array $droppedNames = [];
 
-    /** @param int $maxStatements 0 to keep none, as behind a pooler that gives each transaction another connection */
+    /** @param int $maxStatements 0 to cache none, as behind a pooler that gives each transaction another session */
     public function __construct(private int $maxStatements)
     {
         $this->prefix = 'spindle_' . bin2hex(random_bytes(4)) . '_';
@@ -46,25 +47,26 @@ final class PgsqlStatements
         return $statement;
     }
 
-    public function keeps(string $sql): bool
+    /** Whether the statement may be cached: the cache is enabled, and the text is not too long. */
+    public function canCache(string $sql): bool
     {
         return $this->maxStatements > 0 && \strlen($sql) <= SqlText::MAX_CACHED_BYTES;
     }
 
-    /** Returns a name for the next statement. */
-    public function name(): string
+    /** Returns a name for a statement to prepare. */
+    public function newName(): string
     {
-        return $this->prefix . ++$this->last;
+        return $this->prefix . ++$this->lastNumber;
     }
 
-    /** Whether a server message names one of these statements. */
+    /** Whether a message of the server contains a name that this cache has created. */
     public function areNamedIn(string $message): bool
     {
         return str_contains($message, $this->prefix);
     }
 
-    /** Drops statements if the cache is full, before another is added. */
-    public function makeRoom(): void
+    /** Drops the least recently used statements if the cache is full. Call this before a statement is added. */
+    public function evict(): void
     {
         if (\count($this->prepared) >= $this->maxStatements) {
             $part = max(1, intdiv($this->maxStatements, self::EVICTION_DIVISOR));
@@ -72,7 +74,7 @@ final class PgsqlStatements
         }
     }
 
-    /** @param bool $tentative whether the statement was prepared in a transaction */
+    /** @param bool $tentative whether the statement was prepared in a transaction that is still open */
     public function add(string $sql, PgsqlStatement $statement, bool $tentative): PgsqlStatement
     {
         if ($tentative) {
@@ -87,30 +89,33 @@ final class PgsqlStatements
     {
         $name = $this->prepared[$sql]->name ?? '';
         if ($name !== '') {
-            $this->gone[] = $name;
+            $this->droppedNames[] = $name;
         }
         unset($this->prepared[$sql]);
     }
 
-    /** Marks a prepared statement for deallocation that was never added. */
-    public function discard(string $name): void
+    /** Marks a prepared statement for deallocation that is not in the cache. */
+    public function deallocateLater(string $name): void
     {
-        $this->gone[] = $name;
+        $this->droppedNames[] = $name;
     }
 
     /** Drops all statements after the server has deallocated them. */
     public function forgetAll(): void
     {
-        $this->prepared = $this->gone = [];
+        $this->prepared = $this->droppedNames = [];
     }
 
-    /** Drops all statements, because the same text may mean something else now, and marks them for deallocation. */
-    public function endGeneration(): void
+    /**
+     * Starts a generation: drops all statements, because their texts may have another meaning now, and marks them for
+     * deallocation.
+     */
+    public function startGeneration(): void
     {
         array_map($this->forget(...), array_map(strval(...), array_keys($this->prepared)));
     }
 
-    /** Drops the statements prepared in a transaction that was rolled back, and marks them for deallocation. */
+    /** Drops the statements that were prepared in the transaction, and marks them for deallocation. */
     public function rollBack(): void
     {
         array_map(
@@ -120,30 +125,30 @@ final class PgsqlStatements
         $this->tentative = [];
     }
 
-    /** Keeps the statements of the finished transaction. */
-    public function settle(): void
+    /** Keeps the statements that were prepared in the transaction, because it is over. */
+    public function keepTentative(): void
     {
         $this->tentative = [];
     }
 
-    /** Stops keeping statements: a pooler gives the client different server sessions, which do not know them. */
+    /** Drops all statements and caches none from now on: a pooler switches between server sessions. */
     public function disable(): void
     {
         $this->maxStatements = 0;
         $this->forgetAll();
     }
 
-    /** Whether dropped statements wait for their deallocation. */
-    public function areGone(): bool
+    /** Whether the server has to deallocate dropped statements. */
+    public function needDeallocation(): bool
     {
-        return $this->gone !== [];
+        return $this->droppedNames !== [];
     }
 
-    /** Returns a script that deallocates the dropped statements. */
-    public function deallocation(): string
+    /** Returns a script that deallocates the dropped statements, and counts them as deallocated. */
+    public function takeDeallocationScript(): string
     {
-        $names = $this->gone;
-        $this->gone = [];
+        $names = $this->droppedNames;
+        $this->droppedNames = [];
 
         return 'DEALLOCATE ' . implode('; DEALLOCATE ', $names);
     }

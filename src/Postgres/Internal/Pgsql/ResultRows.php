@@ -12,67 +12,72 @@ use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
 
-/** Rows that stay in libpq's memory, which PHP does not count, until they are read. */
+/** Rows of a result of ext-pgsql. Until they are read, they stay in libpq's memory, which memory_limit ignores. */
 final readonly class ResultRows implements Rows
 {
+    /** Maximum number of rows in a batch. */
     private const BATCH_ROWS = 256;
 
-    /** Bytes after which a batch ends. */
+    /** A batch ends once its rows have this many bytes. */
     private const BATCH_BYTES = 0x4_0000;
 
-    /** Rows that are measured to estimate the size of all. */
+    /** Number of rows that are measured to estimate the average size. */
     private const SAMPLE_ROWS = 20;
 
     /** @var int<0, max> */
     public int $count;
 
-    /** Upper bounds for a server's message in bytes, and for the speed of a result, which is copied several times. */
+    /** Maximum bytes of a message from the server. */
     private const MAX_MESSAGE_BYTES = 0x7FFF_FFFF;
+
+    /** Upper bound for the speed at which a result arrives: it is copied several times. */
     private const MAX_BYTES_PER_NANOSECOND = 20;
 
-    /** @var list<int> columns whose values may be large; none in a small result, because measuring is slow */
-    private array $large;
+    /** @var list<int> columns whose values may be too large; none if the result is small, because measuring is slow */
+    private array $measuredColumns;
 
     /**
-     * @param int $took nanoseconds until the result arrived
-     * @param bool $isWhole whether these are all rows of a statement, so that their total size is limited
+     * @param int $nanoseconds nanoseconds until the result arrived
+     * @param bool $isWhole whether the result has all rows of a statement, so that their total size is limited
      */
-    public function __construct(private Result $result, private SizeLimits $limits, int $took, private bool $isWhole)
+    public function __construct(private Result $result, private SizeLimits $limits, int $nanoseconds, private bool $isWhole)
     {
         $this->count = max(0, pg_num_rows($result));
-        $large = [];
+        $measuredColumns = [];
         $limit = $limits->row();
-        if ($limit < self::MAX_MESSAGE_BYTES && $took * self::MAX_BYTES_PER_NANOSECOND > $limit) {
+        if ($limit < self::MAX_MESSAGE_BYTES && $nanoseconds * self::MAX_BYTES_PER_NANOSECOND > $limit) {
             for ($column = 0, $count = pg_num_fields($result); $column < $count; ++$column) {
-                // Types of fixed size have a positive number here.
+                // The number is negative for types of variable size.
                 if (pg_field_size($result, $column) < 0) {
-                    $large[] = $column;
+                    $measuredColumns[] = $column;
                 }
             }
         }
-        $this->large = $large;
+        $this->measuredColumns = $measuredColumns;
     }
 
     public function first(Columns $columns, array $keys): array
     {
-        $this->ensureSmall($this->size(0));
+        $this->ensureWithinLimit($this->measuredBytes(0));
 
-        return self::values($this->texts(0), $columns, $keys);
+        return self::values($this->rowTexts(0), $columns, $keys);
     }
 
     public function batches(Columns $columns, array $keys): iterable
     {
-        for ($row = 0; $row < $this->count && $this->large === [];) {
+        for ($row = 0; $row < $this->count && $this->measuredColumns === [];) {
             $batch = [];
             for ($end = min($this->count, $row + self::BATCH_ROWS); $row < $end; ++$row) {
-                $batch[] = self::values($this->texts($row), $columns, $keys);
+                $batch[] = self::values($this->rowTexts($row), $columns, $keys);
             }
             yield $batch;
         }
-        yield from $this->large === [] ? [] : $this->limitedBatches($columns, $keys);
+        yield from $this->measuredColumns === [] ? [] : $this->limitedBatches($columns, $keys);
     }
 
     /**
+     * Yields batches of decoded rows, and checks the size of each row.
+     *
      * @template K of array-key
      *
      * @param list<K> $keys
@@ -92,21 +97,21 @@ final readonly class ResultRows implements Rows
             $batch = [];
             $bytes = 0;
             for ($end = min($this->count, $row + self::BATCH_ROWS); $row < $end && $bytes < self::BATCH_BYTES; ++$row) {
-                $size = $this->size($row);
+                $size = $this->measuredBytes($row);
                 if ($size > SizeLimits::MIN_BYTES && $batch !== []) {
-                    break; // if this row is too large, the rows before it are returned first
+                    break; // if this row is too large, the exception follows after the rows before it
                 }
-                $this->ensureSmall($size);
+                $this->ensureWithinLimit($size);
                 $bytes += $size;
-                $batch[] = self::values($this->texts($row), $columns, $keys);
+                $batch[] = self::values($this->rowTexts($row), $columns, $keys);
             }
             $all += $bytes;
             yield $batch;
         }
     }
 
-    /** Estimates the bytes of a row. */
-    public function averageSize(): float
+    /** Estimates the average bytes of a row; at least 1. */
+    public function averageRowBytes(): float
     {
         $sample = min(self::SAMPLE_ROWS, $this->count);
         $bytes = 0;
@@ -119,18 +124,19 @@ final readonly class ResultRows implements Rows
         return 1 + $bytes / max(1, $sample);
     }
 
-    /** Returns the bytes of a row's values of variable size, before PHP copies them. */
-    private function size(int $row): int
+    /** Returns the bytes of a row's values in the measured columns, before PHP copies the values. */
+    private function measuredBytes(int $row): int
     {
         $bytes = 0;
-        foreach ($this->large as $column) {
+        foreach ($this->measuredColumns as $column) {
             $bytes += (int) pg_field_prtlen($this->result, $row, $column);
         }
 
         return $bytes;
     }
 
-    private function ensureSmall(int $bytes): void
+    /** @throws ResultTooLargeException */
+    private function ensureWithinLimit(int $bytes): void
     {
         if ($bytes > SizeLimits::MIN_BYTES && $bytes > ($limit = $this->limits->row())) {
             throw ResultTooLargeException::row($bytes, $limit);
@@ -138,7 +144,7 @@ final readonly class ResultRows implements Rows
     }
 
     /** @return list<string|null> */
-    private function texts(int $row): array
+    private function rowTexts(int $row): array
     {
         /** @var list<string|null> $texts */
         $texts = pg_fetch_row($this->result, $row);
@@ -147,6 +153,8 @@ final readonly class ResultRows implements Rows
     }
 
     /**
+     * Decodes the values of a row.
+     *
      * @template K of array-key
      *
      * @param list<string|null> $texts
@@ -161,7 +169,7 @@ final readonly class ResultRows implements Rows
             $text = $texts[$index];
             $values[$key] = $text === null ? null : match ($columns->kinds[$index]) {
                 Types::TEXT => $text,
-                // The cast also returns 0 for a text that is no number, such as an empty one.
+                // The cast also returns 0 for text that is not a number, such as ''.
                 Types::INT => ((int) $text) !== 0 || $text === '0'
                     ? (int) $text
                     : throw ProtocolException::value('integer'),

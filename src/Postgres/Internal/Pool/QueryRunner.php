@@ -121,7 +121,7 @@ final readonly class QueryRunner
         if ($pooled === null || $native === null) {
             throw new \LogicException('A fiber that waits for a session was woken without one');
         }
-        if ($exchange->cost < 0 && $exchange->error === null && $exchange->failure === null) {
+        if ($exchange->cost < 0 && $exchange->serverError === null && $exchange->waitFailure === null) {
             return $native->result($exchange, $sql, $parameters);
         }
         // The pool has not taken the session back, because the query failed or began a transaction. result() may send

@@ -415,7 +415,11 @@ final class SessionPool implements SessionLender
             }
             if ($exchange->status !== 'I') {
                 $pooled->markForReset();
-            } elseif ($exchange->error === null && $exchange->failure === null && $exchange->copy === '') {
+            } elseif (
+                $exchange->serverError === null
+                && $exchange->waitFailure === null
+                && $exchange->copyResponse === ''
+            ) {
                 $pooled->takeBack($exchange->cost);
                 $exchange->cost = -1;
                 $released = true;

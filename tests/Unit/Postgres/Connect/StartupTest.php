@@ -297,23 +297,23 @@ final class StartupTest extends TestCase
             Message::authenticationOk() . Message::of('K', ''),
             'ended before a number',
         ];
-        yield 'a challenge out of turn' => [
+        yield 'an unexpected challenge' => [
             Message::authenticationSaslContinue('r=x,s=QQ==,i=1'),
-            'with 11 out of turn',
+            'with the unexpected code 11',
         ];
-        yield 'an end out of turn' => [Message::authenticationSaslFinal('v='), 'with 12 out of turn'];
+        yield 'an unexpected end' => [Message::authenticationSaslFinal('v='), 'with the unexpected code 12'];
         yield 'a salt too short' => [Message::authenticationMd5('x'), 'does not have 4 bytes'];
         yield 'the password twice' => [
             Message::authenticationCleartext() . Message::authenticationCleartext(),
-            'with 3 out of turn',
+            'with the unexpected code 3',
         ];
         yield 'the password after SCRAM' => [
             Message::authenticationSasl(Scram::PLAIN) . Message::authenticationCleartext(),
-            'with 3 out of turn',
+            'with the unexpected code 3',
         ];
         yield 'SCRAM twice' => [
             Message::authenticationSasl(Scram::PLAIN) . Message::authenticationSasl(Scram::PLAIN),
-            'with 10 out of turn',
+            'with the unexpected code 10',
         ];
         yield 'mechanisms without an end' => [Message::authentication(10, 'SCRAM'), 'has no end'];
     }

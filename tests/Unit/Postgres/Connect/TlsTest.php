@@ -34,11 +34,11 @@ final class TlsTest extends TestCase
             self::assertInstanceOf(\OpenSSLCertificate::class, $certificate);
             self::assertSame(
                 bin2hex((string) openssl_x509_fingerprint($certificate, $expected, true)),
-                bin2hex((string) Tls::endPoint($certificate)),
+                bin2hex((string) Tls::channelBindingHash($certificate)),
                 $digest,
             );
         }
-        self::assertNull(Tls::endPoint(null));
+        self::assertNull(Tls::channelBindingHash(null));
     }
 
     public function testTheServersNameIsSentAndCheckedOnlyWhereItShouldBe(): void

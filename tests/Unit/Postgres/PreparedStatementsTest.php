@@ -9,7 +9,7 @@ use Spindle\Postgres\Internal\Native\PreparedStatement;
 use Spindle\Postgres\Internal\Native\PreparedStatements;
 use Spindle\Postgres\Internal\Types\Types;
 
-final class PgsqlStatementsTest extends TestCase
+final class PreparedStatementsTest extends TestCase
 {
     public function testTheOnesUsedLastAreKept(): void
     {
@@ -17,11 +17,11 @@ final class PgsqlStatementsTest extends TestCase
         $names = [];
         foreach (['a', 'b'] as $sql) {
             self::assertNull($statements->find($sql));
-            $names[$sql] = $statements->name($sql);
+            $names[$sql] = $statements->newName($sql);
             self::assertSame([], $statements->add($sql, self::prepared($names[$sql])));
         }
         self::assertSame($names['a'], $statements->find('a')?->name);
-        $names['c'] = $statements->name('c');
+        $names['c'] = $statements->newName('c');
 
         self::assertSame([$names['b']], $statements->add('c', self::prepared($names['c'])));
         self::assertNull($statements->find('b'));
@@ -41,7 +41,7 @@ final class PgsqlStatementsTest extends TestCase
     {
         $statements = new PreparedStatements(2);
         $others = new PreparedStatements(2);
-        $names = [$statements->name('a'), $statements->name('a'), $others->name('a')];
+        $names = [$statements->newName('a'), $statements->newName('a'), $others->newName('a')];
 
         self::assertSame($names, array_unique($names));
         self::assertNotContains('', $names);
@@ -51,7 +51,7 @@ final class PgsqlStatementsTest extends TestCase
     {
         $statements = new PreparedStatements(0);
 
-        self::assertSame('', $statements->name('a'));
+        self::assertSame('', $statements->newName('a'));
         self::assertSame([], $statements->add('a', self::prepared('')));
         self::assertNull($statements->find('a'));
     }
@@ -67,9 +67,9 @@ final class PgsqlStatementsTest extends TestCase
         self::assertNotNull($statements->find('b'));
         $statements->forgetAll();
         self::assertNull($statements->find('b'));
-        self::assertNotSame('', $statements->name('a'));
+        self::assertNotSame('', $statements->newName('a'));
         $statements->disable();
-        self::assertSame('', $statements->name('a'));
+        self::assertSame('', $statements->newName('a'));
     }
 
     public function testAGenerationEndsWithTheNamesOfItsStatements(): void
@@ -79,10 +79,10 @@ final class PgsqlStatementsTest extends TestCase
         $statements->add('b', self::prepared('2'));
         $generation = $statements->generation;
 
-        self::assertSame(['1', '2'], $statements->endGeneration());
+        self::assertSame(['1', '2'], $statements->startGeneration());
         self::assertNull($statements->find('a'));
         self::assertNotSame($generation, $statements->generation);
-        self::assertSame([], $statements->endGeneration());
+        self::assertSame([], $statements->startGeneration());
     }
 
     public function testARollbackForgetsWhatWasPreparedInItsTransaction(): void
@@ -90,13 +90,13 @@ final class PgsqlStatementsTest extends TestCase
         $statements = new PreparedStatements(5);
         $statements->add('before', self::prepared('1'));
         $statements->add('in it', self::prepared('2'), tentative: true);
-        self::assertTrue($statements->unsettled);
+        self::assertTrue($statements->mayBecomeStale);
         self::assertSame(['2'], $statements->rollBack());
         self::assertNull($statements->find('in it'));
         self::assertNotNull($statements->find('before'));
         $statements->add('in another', self::prepared('3'), tentative: true);
-        $statements->settle();
-        self::assertFalse($statements->unsettled);
+        $statements->keepTentative();
+        self::assertFalse($statements->mayBecomeStale);
         self::assertSame([], $statements->rollBack());
         self::assertNotNull($statements->find('in another'));
     }

@@ -1,0 +1,212 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Native;
+
+use Amp\Cancellation;
+use Spindle\Postgres\QueryException;
+
+/** Runs one COPY in either direction, as a simple query. A COPY uses the connection exclusively. */
+final class CopyRunner
+{
+    /** Bytes of rows that are collected before they are sent in one message. */
+    private const CHUNK_BYTES = 0x1_0000;
+
+    /** While more bytes than this wait to be written, no further rows are read from the caller. */
+    private const MAX_UNWRITTEN_BYTES = 0x4_0000;
+
+    /** While the caller has not read more received bytes than this, reading from the server is paused. */
+    private const MAX_UNREAD_BYTES = 0x10_0000;
+
+    /** Exchange of the COPY, once it was sent. */
+    private ?Exchange $exchange = null;
+
+    public function __construct(private readonly Pipeline $pipeline) {}
+
+    /**
+     * Runs a COPY … FROM STDIN, and returns the number of rows stored.
+     *
+     * @param \Closure(): \Generator<int, string> $rows returns the data, and reads the first row; called with the
+     *     connection locked, before the COPY is sent
+     */
+    public function copyFrom(string $sql, #[\SensitiveParameter] \Closure $rows, ?Cancellation $cancellation): int
+    {
+        $this->pipeline->copyMutex->acquire($cancellation);
+        try {
+            $data = $rows();
+            $exchange = $this->startCopy(BackendMessages::COPY_IN_RESPONSE, $sql, null, $cancellation);
+            $isSent = false;
+            try {
+                $this->send($data, $exchange, $cancellation);
+                $isSent = true;
+            } finally {
+                // Also runs when the fiber is destroyed. In this case there is no exception.
+                if (!$isSent && !$exchange->done && $this->pipeline->isOpen()) {
+                    $exchange->isCopyDataEnded = true;
+                    $this->pipeline->write(FrontendMessages::copyFail('the client gave up'));
+                }
+            }
+
+            return $this->awaitEnd($sql, $exchange, $cancellation)->affectedRows();
+        } finally {
+            $this->releaseConnection();
+        }
+    }
+
+    /**
+     * Runs a COPY … TO STDOUT, and yields its rows.
+     *
+     * @return \Generator<int, string>
+     */
+    public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
+    {
+        $this->pipeline->copyMutex->acquire($cancellation);
+        $rows = [];
+        $index = $bytes = 0;
+        $exchange = null;
+        try {
+            $onCopyData = function (string $row) use (&$rows, &$bytes): void {
+                $rows[] = $row;
+                $bytes += \strlen($row);
+                if ($bytes > self::MAX_UNREAD_BYTES) {
+                    $this->pipeline->pause(true);
+                }
+            };
+            $exchange = $this->startCopy(BackendMessages::COPY_OUT_RESPONSE, $sql, $onCopyData, $cancellation);
+            while ($rows !== [] || !$exchange->done) {
+                if ($rows === []) {
+                    $this->pipeline->await($exchange, $cancellation);
+                }
+                if ($rows === [] && $exchange->tooLarge !== null) {
+                    throw $exchange->tooLarge;
+                }
+                $taken = $rows;
+                $rows = [];
+                $bytes = 0;
+                $this->pipeline->pause(false);
+                $cancellation?->throwIfRequested();
+                foreach ($taken as $row) {
+                    yield $index++ => $row;
+                }
+            }
+            $this->awaitEnd($sql, $exchange, $cancellation);
+            if ($exchange->tooLarge !== null) {
+                throw $exchange->tooLarge;
+            }
+            if ($exchange->discarded) {
+                throw new \LogicException('The transaction of this COPY has ended');
+            }
+        } finally {
+            if ($exchange !== null && $this->pipeline->isOpen()) {
+                $this->pipeline->abandon($exchange, null);
+                $this->pipeline->pause(false);
+            }
+            $this->releaseConnection();
+        }
+    }
+
+    /** Releases the lock of the connection, unless {@see Pipeline::stop()} has done so. */
+    private function releaseConnection(): void
+    {
+        if ($this->pipeline->copying === $this->exchange) {
+            $this->pipeline->copying = null;
+            $this->pipeline->copyMutex->release();
+        }
+    }
+
+    /**
+     * Sends the COPY, and waits until the server is ready for its data.
+     *
+     * @param string $expectedResponse type of the message with which the server begins the COPY
+     * @param (\Closure(string): void)|null $onCopyData
+     *
+     * @throws \LogicException when the statement is not a COPY in this direction
+     */
+    private function startCopy(
+        string $expectedResponse,
+        string $sql,
+        ?\Closure $onCopyData,
+        ?Cancellation $cancellation,
+    ): Exchange {
+        // The data can't be sent again. A cancel request for an earlier exchange could stop the COPY, so it waits.
+        $this->pipeline->settle(true, $cancellation);
+        $exchange = $this->exchange = $this->pipeline->copying = new Exchange(extended: false);
+        $exchange->onCopyData = $onCopyData;
+        $this->pipeline->send($exchange, FrontendMessages::query($sql));
+        $this->pipeline->await($exchange, $cancellation);
+        if ($exchange->copyResponse !== $expectedResponse) {
+            if ($exchange->copyResponse === 'G') {
+                $this->pipeline->write(FrontendMessages::copyFail('this is no COPY … TO STDOUT'));
+            }
+            $this->awaitEnd($sql, $exchange, $cancellation);
+            throw new \LogicException(
+                $expectedResponse === BackendMessages::COPY_IN_RESPONSE
+                    ? 'copyFrom() needs a COPY … FROM STDIN'
+                    : 'copyTo() needs a COPY … TO STDOUT',
+            );
+        }
+
+        return $exchange;
+    }
+
+    /**
+     * Sends all rows and the end of the data. Returns early if the server reports an error.
+     *
+     * @param iterable<string> $rows
+     */
+    private function send(
+        #[\SensitiveParameter]
+        iterable $rows,
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        ?Cancellation $cancellation,
+    ): void {
+        $chunk = '';
+        foreach ($rows as $row) {
+            $cancellation?->throwIfRequested();
+            $chunk .= $row;
+            if (\strlen($chunk) < self::CHUNK_BYTES) {
+                continue;
+            }
+            $this->pipeline->write(FrontendMessages::copyData($chunk));
+            $chunk = '';
+            while (
+                !$exchange->done
+                && $exchange->serverError === null
+                && $this->pipeline->unwrittenBytes() > self::MAX_UNWRITTEN_BYTES
+            ) {
+                $this->pipeline->await($exchange, $cancellation);
+            }
+            if ($exchange->done || $exchange->serverError !== null) {
+                return;
+            }
+        }
+        $cancellation?->throwIfRequested();
+        $exchange->isCopyDataEnded = true;
+        $this->pipeline->write(($chunk === '' ? '' : FrontendMessages::copyData($chunk)) . FrontendMessages::COPY_DONE);
+    }
+
+    /**
+     * Waits until the server has completed the COPY.
+     *
+     * @throws QueryException without the data that the server's error quotes
+     */
+    private function awaitEnd(
+        string $sql,
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        ?Cancellation $cancellation,
+    ): Exchange {
+        while (!$exchange->done) {
+            $this->pipeline->await($exchange, $cancellation);
+        }
+        if ($exchange->waitFailure !== null) {
+            throw $exchange->waitFailure;
+        }
+
+        return $exchange->serverError === null
+            ? $exchange
+            : throw QueryException::of($exchange->serverError->hidingData(), $sql);
+    }
+}
