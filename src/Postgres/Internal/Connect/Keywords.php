@@ -18,6 +18,7 @@ use Spindle\Postgres\TlsMode;
  */
 final class Keywords
 {
+    /** Environment variables by the keywords for which they are the default. */
     private const ENVIRONMENT_VARIABLES = [
         'host' => 'PGHOST',
         'hostaddr' => 'PGHOSTADDR',
@@ -38,7 +39,7 @@ final class Keywords
         'require_auth' => 'PGREQUIREAUTH',
     ];
 
-    /** Keywords that are accepted only with these values, because the client always behaves this way. */
+    /** Keywords for which only these values are accepted, because they describe how the client always behaves. */
     private const FIXED_VALUES = [
         'client_encoding' => ['utf8', 'utf-8', 'auto'],
         'gssencmode' => ['disable', 'prefer'],
@@ -49,9 +50,11 @@ final class Keywords
     ];
 
     /**
-     * @param array<string, string> $given
+     * Returns options for keywords. Keywords that are missing or empty are taken from environment variables.
      *
-     * @throws \ValueError
+     * @param array<string, string> $given values by libpq's keywords
+     *
+     * @throws \ValueError when a keyword is unknown, or a value is invalid
      */
     public static function options(#[\SensitiveParameter] array $given): PostgresOptions
     {
@@ -79,7 +82,11 @@ final class Keywords
         );
     }
 
-    /** @param array<string, string> $given */
+    /**
+     * @param array<string, string> $given
+     *
+     * @throws \ValueError when a keyword is unknown, or has a fixed value and another one is given
+     */
     private static function check(#[\SensitiveParameter] array $given): void
     {
         foreach ($given as $key => $value) {
@@ -103,18 +110,20 @@ final class Keywords
     }
 
     /**
+     * Adds values of environment variables for keywords that have no value.
+     *
      * @param array<string, string> $values
      *
      * @return array<string, string>
      */
     private static function withEnvironment(#[\SensitiveParameter] array $values): array
     {
-        // The service would name the host. An error is better than connecting to another host silently.
+        // The service would define the host. Without an error, the client would connect to another host.
         if (!isset($values['host']) && !isset($values['hostaddr']) && (string) getenv('PGSERVICE') !== '') {
             throw new \ValueError('PGSERVICE names a service, but service files are not supported. Give the host');
         }
         foreach (self::ENVIRONMENT_VARIABLES as $key => $name) {
-            // Host and address must come from the same source.
+            // host and hostaddr must both come from the connection string, or both from variables.
             $isSet = isset($values[$key])
                 || \in_array($key, ['host', 'hostaddr'], true)
                 && (isset($values['host']) || isset($values['hostaddr']))
@@ -129,7 +138,11 @@ final class Keywords
         return $values;
     }
 
-    /** @return list<PostgresHost> */
+    /**
+     * Returns the hosts for three lists that are separated by commas.
+     *
+     * @return list<PostgresHost>
+     */
     private static function hosts(#[\SensitiveParameter] string $hosts, string $addresses, string $ports): array
     {
         if ($hosts === '' && $addresses === '') {
@@ -178,6 +191,7 @@ final class Keywords
         return isset($part[1]) ? (int) $part[1] : PostgresHost::DEFAULT_PORT;
     }
 
+    /** Returns the mode for sslmode; null if the keyword has no value. */
     private static function tls(?string $mode): ?TlsMode
     {
         return $mode === 'allow'
@@ -186,12 +200,16 @@ final class Keywords
     }
 
     /**
+     * Returns the case of an enum for a keyword's value; null if the keyword has no value.
+     *
      * @template T of \BackedEnum
      *
      * @param class-string<T>       $enum
      * @param array<string, string> $values
      *
      * @return T|null
+     *
+     * @throws \ValueError when there is no such case
      */
     private static function choice(string $enum, string $key, #[\SensitiveParameter] array $values): ?\BackedEnum
     {
@@ -225,7 +243,7 @@ final class Keywords
     }
 
     /**
-     * Parses require_auth: allowed methods or, with exclamation marks, methods excluded from the default.
+     * Parses require_auth: a list of allowed methods, or of methods after "!" that are excluded from the default.
      *
      * @return list<AuthenticationMethod>
      */
@@ -259,6 +277,7 @@ final class Keywords
         ));
     }
 
+    /** Returns the default password file of libpq, if it exists. */
     private static function homePasswordFile(): ?string
     {
         $home = getenv('HOME');

@@ -8,18 +8,18 @@ use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Warnings;
 use Spindle\Postgres\ProtocolException;
 
-/** A stream to one endpoint while the connection is made. Closed on destruction, except after {@see release()}. */
+/** A stream to one endpoint, for the login. The destructor closes the stream, unless {@see release()} was called. */
 final class Socket
 {
-    /** Bytes read at a time. */
+    /** Maximum bytes of one read. */
     private const READ_BYTES = 0x1_0000;
 
-    /** @var resource|null */
+    /** @var resource|null null once the stream was closed or released */
     private $stream;
 
     private bool $isEncrypted = false;
 
-    /** Why a write failed, in case reading reports nothing. */
+    /** PHP's warning about a failed write, to be reported if the next read fails without a warning. */
     private string $writeWarning = '';
 
     /** @param resource $stream */
@@ -34,13 +34,15 @@ final class Socket
     }
 
     /**
-     * @param resource $context
+     * Connects, and suspends until the connection is established.
+     *
+     * @param resource $context stream context
      *
      * @throws AttemptFailedException
      */
     public static function open(Endpoint $endpoint, $context, Deadline $deadline): self
     {
-        // PHP ignores the time limit here: the call returns at once.
+        // With STREAM_CLIENT_ASYNC_CONNECT, the call returns at once, and PHP ignores the timeout.
         [$stream, $warning] = Warnings::of(
             static fn() => stream_socket_client(
                 $endpoint->uri(),
@@ -52,14 +54,15 @@ final class Socket
             ),
         );
         if ($stream === false) {
-            // PHP's warning does not name this cause.
+            // PHP's warning does not say when there are too many open files.
             throw AttemptFailedException::because(
                 @fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::clause($warning),
             );
         }
         $socket = new self($stream);
         stream_set_blocking($stream, false);
-        // Bytes that PHP read before TLS begins would count as received through TLS (CVE-2021-23222).
+        // With a buffer, PHP could read unencrypted bytes before the TLS handshake. They would count as encrypted
+        // (CVE-2021-23222).
         stream_set_read_buffer($stream, 0);
         if (!LoopLimit::allows($stream)) {
             throw AttemptFailedException::because(
@@ -77,9 +80,11 @@ final class Socket
     }
 
     /**
-     * Returns the bytes received; suspends until some arrive.
+     * Suspends until bytes arrive, and returns them.
      *
-     * @throws AttemptFailedException when the other side closes the connection
+     * @param string $for what the caller waits for, such as "the login"
+     *
+     * @throws AttemptFailedException when the peer closes the connection, or the deadline has passed
      */
     public function read(Deadline $deadline, string $for): string
     {
@@ -101,7 +106,9 @@ final class Socket
     }
 
     /**
-     * @return bool false when the peer has closed the connection; {@see read()} may return its reason
+     * Writes all bytes; suspends while the stream accepts none.
+     *
+     * @return bool false when the peer has closed the connection; {@see read()} may return a message with the reason
      *
      * @throws AttemptFailedException when the deadline has passed
      */
@@ -125,7 +132,7 @@ final class Socket
     }
 
     /**
-     * Suspends until the peer has closed the connection, and discards what it sends.
+     * Suspends until the peer has closed the connection. Discards all bytes that arrive.
      *
      * @throws AttemptFailedException when the deadline has passed
      */
@@ -141,7 +148,7 @@ final class Socket
     }
 
     /**
-     * Encrypts the connection, if the server supports it.
+     * Encrypts the connection, if the server supports TLS.
      *
      * @return bool whether the connection is encrypted
      *
@@ -156,7 +163,7 @@ final class Socket
             return false;
         }
         if ($answer === 'E') {
-            // The sender is not authenticated, so its message is not shown.
+            // The sender is not authenticated, so the text of the error is not shown.
             throw AttemptFailedException::because('the server answered the TLS request with an error');
         }
         if ($answer !== 'S') {
@@ -177,6 +184,7 @@ final class Socket
         return $this->isEncrypted;
     }
 
+    /** Returns the server's certificate; null if the connection is not encrypted. */
     public function certificate(): ?\OpenSSLCertificate
     {
         $options = stream_context_get_options($this->stream())['ssl'] ?? null;
@@ -194,7 +202,7 @@ final class Socket
         return $stream;
     }
 
-    /** @param string $lastBytes bytes to send if that is possible at once */
+    /** @param string $lastBytes bytes to send before, if the stream accepts them at once */
     public function close(string $lastBytes = ''): void
     {
         if ($this->stream !== null) {
@@ -207,6 +215,7 @@ final class Socket
         }
     }
 
+    /** Returns the first byte of the server's answer to the TLS request. */
     private function tlsAnswer(Deadline $deadline): string
     {
         $stream = $this->stream();
@@ -233,7 +242,7 @@ final class Socket
             if ($done === false) {
                 throw AttemptFailedException::because($tls->explain($warning));
             }
-            // The client's bytes fit into the socket's buffer, so it always waits for the peer.
+            // The bytes of the client fit into the socket's buffer, so the handshake never waits for a writable socket.
             $deadline->readable($stream, 'the TLS handshake');
         }
     }
@@ -245,7 +254,7 @@ final class Socket
     }
 
     /**
-     * Returns why the connection was refused.
+     * Returns why the connection could not be established.
      *
      * @param resource $stream
      */

@@ -8,57 +8,65 @@ use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Implements the login, from the startup message to the first ReadyForQuery. It turns received bytes into bytes to
- * send, without a stream, an event loop or a clock.
+ * Implements the login, from the startup message to the first ReadyForQuery. Converts received bytes to bytes to send,
+ * without a stream, an event loop or a clock.
  *
- * Three rules hold for any server. Only authentication messages are accepted before authentication is complete. An
- * authentication that has begun must finish before the server may declare success. No proof weaker than allowed is
- * sent.
+ * Three rules protect the client from a malicious server. Before the authentication is complete, only messages of the
+ * login are accepted. An authentication that has begun must be finished before the server may report success. No proof
+ * of the password is sent that the options do not allow.
  *
  * @see https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-START-UP
  */
 final class Startup
 {
-    /** Maximum bytes of one message, and of all messages together until the login is done. */
+    /** Maximum bytes of one message, and of all messages until the authentication is complete. */
     private const MAX_LOGIN_BYTES = 0x1_0000;
 
-    /** Maximum bytes of messages between the login and ReadyForQuery; some kilobytes are usual. */
+    /** Maximum bytes of all messages from there to ReadyForQuery. Some kilobytes are usual. */
     private const MAX_SETUP_BYTES = 0x10_0000;
 
-    /** Types of first messages: authentication, error, negotiation of the version, notice. */
+    /** Types of a server's first message: Authentication…, ErrorResponse, NegotiateProtocolVersion, NoticeResponse. */
     private const FIRST_MESSAGE_TYPES = 'REvN';
 
-    /** The longest secret key of protocol 3.2, in bytes; in 3.0 it has 4. */
+    /** Maximum bytes of the key for cancel requests, by protocol 3.2. In 3.0, the key has 4 bytes. */
     private const MAX_KEY_BYTES = 256;
 
     private readonly MessageBuffer $buffer;
 
+    /** The SCRAM login; null until the server requests one. */
     private ?Scram $scram = null;
 
+    /** Whether the server has sent its SCRAM challenge. */
     private bool $hasChallenge = false;
 
+    /** Whether the answer to the SCRAM challenge is being computed. */
     private bool $computing = false;
 
-    /** Whether the server has proved that it knows the password. */
+    /** Whether the server has proved that it knows the password, by SCRAM. */
     private bool $isServerVerified = false;
 
-    /** Method of the proof that was sent without SCRAM; null for none. */
+    /** Method of the proof that was sent, except SCRAM; null if none was sent. */
     private ?AuthenticationMethod $sentMethod = null;
 
+    /** Whether the server has accepted the login. */
     private bool $authenticated = false;
 
+    /** Whether ReadyForQuery has arrived. */
     private bool $ready = false;
 
+    /** Bytes received before the authentication was complete, or since then. */
     private int $receivedBytes = 0;
 
-    /** Whether a message has arrived. */
+    /** Whether a complete message has arrived. */
     private bool $hasReceived = false;
 
+    /** Id of the server's process. */
     private int $pid = 0;
 
+    /** Key for cancel requests. */
     private string $secretKey = '';
 
-    /** @var array<string, string> parameters that the server reports */
+    /** @var array<string, string> parameters that the server has reported */
     private array $parameters = [];
 
     public function __construct(
@@ -68,7 +76,7 @@ final class Startup
         $this->buffer = new MessageBuffer(self::MAX_LOGIN_BYTES);
     }
 
-    /** Returns the startup message. It has only parameters that poolers accept too. */
+    /** Returns the startup message. It contains only parameters that poolers accept, too. */
     public function begin(): string
     {
         return Messages::startup([
@@ -81,10 +89,10 @@ final class Startup
     }
 
     /**
-     * Processes bytes from the server, and returns the bytes to send in return.
+     * Processes bytes from the server, and returns the bytes to send.
      *
-     * @throws ProtocolException when the bytes do not follow PostgreSQL's protocol
-     * @throws AttemptFailedException when the server or the client refuses
+     * @throws ProtocolException when the bytes violate PostgreSQL's protocol
+     * @throws AttemptFailedException when the server refuses the login, or requests something that is not allowed
      */
     public function receive(#[\SensitiveParameter] string $bytes): string
     {
@@ -107,13 +115,13 @@ final class Startup
         return $answer;
     }
 
-    /** Whether {@see compute()} must be called before more bytes are processed. */
+    /** Whether {@see compute()} must be called. Until it returns bytes, no messages are processed. */
     public function isComputing(): bool
     {
         return $this->computing;
     }
 
-    /** Works on the proof for some milliseconds. Returns the bytes to send, '' while the proof is not done. */
+    /** Computes the proof for some milliseconds. Returns the bytes to send; '' while the proof is not finished. */
     public function compute(): string
     {
         $answer = $this->scram?->compute();
@@ -122,7 +130,7 @@ final class Startup
         }
         $this->computing = false;
 
-        // Messages that arrived before the proof was sent can't be an answer to it. They are checked like all others.
+        // Messages may have arrived already, before the proof is sent. They are processed and checked like all others.
         return Messages::password($answer) . $this->receive('');
     }
 
@@ -147,13 +155,13 @@ final class Startup
         return $this->parameters;
     }
 
-    /** Returns the bytes after ReadyForQuery. */
+    /** Returns the bytes that were received after ReadyForQuery. */
     public function rest(): string
     {
         return $this->buffer->rest();
     }
 
-    /** @return array{string, string}|null */
+    /** @return array{string, string}|null type and payload of the next message; null while it is incomplete */
     private function next(): ?array
     {
         try {
@@ -166,6 +174,7 @@ final class Startup
         return $message;
     }
 
+    /** Processes a message before the authentication is complete, and returns the bytes to send. */
     private function authenticate(string $type, string $payload): string
     {
         switch ($type) {
@@ -184,9 +193,14 @@ final class Startup
         }
     }
 
+    /**
+     * Processes an authentication message, and returns the bytes to send.
+     *
+     * @param int $code 0 AuthenticationOk, 3 CleartextPassword, 5 MD5Password, 10 SASL, 11 SASLContinue, 12 SASLFinal
+     */
     private function handleAuthentication(int $code, #[\SensitiveParameter] string $data): string
     {
-        // An authentication that has begun must finish: the server can't ask for anything else in between.
+        // An authentication that has begun must be finished before the server may request anything else.
         $expected = match (true) {
             $this->scram !== null && $this->isServerVerified, $this->sentMethod !== null => [0],
             $this->scram !== null => [11, 12],
@@ -227,19 +241,24 @@ final class Startup
         };
     }
 
+    /** Handles AuthenticationOk. */
     private function finishAuthentication(): string
     {
         if ($this->scram === null && $this->sentMethod === null) {
             $this->credentials->ensureAllowed(AuthenticationMethod::None);
         }
         $this->authenticated = true;
-        // Messages after the login have their own limit. 0 would stand for no bytes at all.
+        // The following messages have their own limit. With 0, receive() would check for a first message again.
         $this->receivedBytes = 1;
 
         return '';
     }
 
-    /** @param \Closure(): string $proof */
+    /**
+     * Returns a message with the proof, if the method is allowed.
+     *
+     * @param \Closure(): string $proof returns the proof
+     */
     private function send(AuthenticationMethod $method, \Closure $proof): string
     {
         $this->credentials->ensureAllowed($method);
@@ -248,6 +267,7 @@ final class Startup
         return Messages::password("{$proof()}\0");
     }
 
+    /** Returns the proof for an MD5 login. */
     private function md5(string $salt): string
     {
         if (\strlen($salt) !== 4) {
@@ -260,7 +280,7 @@ final class Startup
     private function beginScram(string $data): string
     {
         $this->credentials->ensureAllowed(AuthenticationMethod::Scram);
-        // Checked before anything is sent, so that a missing password is the reported cause.
+        // password() throws if there is no password. Without this call, the login would fail later for another reason.
         $this->credentials->password();
         $this->scram = Scram::begin(
             array_values(array_filter(Messages::texts($data), static fn(string $name): bool => $name !== '')),
@@ -271,6 +291,7 @@ final class Startup
         return Messages::password("{$this->scram->mechanism}\0" . pack('N', \strlen($first)) . $first);
     }
 
+    /** Handles the server's SCRAM challenge. Then {@see compute()} must be called. */
     private function challenge(string $data): string
     {
         if ($this->hasChallenge) {
@@ -293,13 +314,15 @@ final class Startup
 
     private function negotiate(string $payload): void
     {
-        // The client asked for version 3.0 without options, so the server can't drop any. By the protocol, the server
-        // sends only its minor version, but real servers send the major version too.
+        // The client has requested version 3.0 without protocol options. So the answer must be 3.0, without a list of
+        // unknown options. By the protocol, the server sends only the minor version, but real servers also send the
+        // major version.
         if (!\in_array(Messages::number($payload) >> 16, [0, 3], true) || Messages::number($payload, 4) !== 0) {
             throw AttemptFailedException::because('the server does not speak version 3.0 of the protocol');
         }
     }
 
+    /** Processes a message between the end of the authentication and ReadyForQuery. */
     private function handleSessionMessage(string $type, #[\SensitiveParameter] string $payload): string
     {
         switch ($type) {
