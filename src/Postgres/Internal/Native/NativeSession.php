@@ -33,7 +33,7 @@ final class NativeSession implements Session
     /** How many times a statement is sent again because the prepared statement was out of date. */
     private const MAX_RETRIES = 3;
 
-    /** Whether {@see send()} measures times for {@see lastQueryNanoseconds()}. Measuring makes each query slightly slower. */
+    /** Whether {@see query()} measures the time for {@see lastQueryNanoseconds()}, which makes it slightly slower. */
     public bool $isTimed = false;
 
     /** Number of the last portal; part of its name. */
@@ -522,7 +522,8 @@ final class NativeSession implements Session
                 $this->statements->forgetAll();
             }
             if ($exchange->serverError === null && $exchange->copyResponse === '') {
-                $this->log->logOutcome("Done: {$exchange->tag}, {$exchange->rowCount} rows", $sql, $exchange->nanoseconds);
+                $outcome = "Done: {$exchange->tag}, {$exchange->rowCount} rows";
+                $this->log->logOutcome($outcome, $sql, $exchange->nanoseconds);
 
                 return self::rows($exchange, $statement?->columns);
             }

@@ -40,8 +40,12 @@ final readonly class ResultRows implements Rows
      * @param int $nanoseconds nanoseconds until the result arrived
      * @param bool $isWhole whether the result has all rows of a statement, so that their total size is limited
      */
-    public function __construct(private Result $result, private SizeLimits $limits, int $nanoseconds, private bool $isWhole)
-    {
+    public function __construct(
+        private Result $result,
+        private SizeLimits $limits,
+        int $nanoseconds,
+        private bool $isWhole,
+    ) {
         $this->count = max(0, pg_num_rows($result));
         $measuredColumns = [];
         $limit = $limits->row();
