@@ -45,7 +45,7 @@ final class HeadReader
     private string $version = '';
     private string $fields = '';
 
-    /** Bytes and header lines so far. */
+    /** Bytes and number of field lines so far. */
     private int $size = 0;
     private int $fieldCount = 0;
 

@@ -46,7 +46,7 @@ final class FileWatch
     }
 
     /**
-     * Returns whether a file is new or has another hash; without both hashes, whether it has another status.
+     * Returns whether a file is new or has another hash. If a hash is unknown, the status is compared instead.
      *
      * @param array{string, string}      $file
      * @param array{string, string}|null $before

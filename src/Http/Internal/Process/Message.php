@@ -15,7 +15,7 @@ enum Message: int
 
     case Pong = 3;
 
-    /** The process requests a replacement. Payload: the reason. The number is 1 if the limit is too low for any. */
+    /** The process requests a replacement. Payload: the reason. Number: 1 if a limit is too low for any process. */
     case ReplacementRequest = 4;
 
     /** The process ends by itself. The payload is the reason. */

@@ -501,7 +501,7 @@ final class Connection
         }
     }
 
-    /** Handles the end of the client's side. The client may still be reading, which only a failed send disproves. */
+    /** Handles the end of the client's side. The client may still read: if it does not, sending will fail. */
     private function handleEnd(): void
     {
         $this->peerEnded = $this->peerLeft = true;

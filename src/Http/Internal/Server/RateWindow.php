@@ -34,7 +34,7 @@ final class RateWindow
      *
      * @param int $request number of the request, unique per connection
      *
-     * @return int when the window would have begun if the wait had not been interrupted, by hrtime()
+     * @return int now minus the earlier waits in the window, by hrtime()
      */
     public function startWait(int $request): int
     {

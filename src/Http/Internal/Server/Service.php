@@ -130,7 +130,7 @@ final class Service
         return false;
     }
 
-    /** Records that a connection waits because the server is full. Responses end their connections from now on. */
+    /** Records that a connection waits. Responses end their connections until {@see markNotFull()} is called. */
     public function markFull(): void
     {
         $this->connectionLimits->recordWait();

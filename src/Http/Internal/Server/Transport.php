@@ -178,7 +178,7 @@ final class Transport
     public function send(string $bytes): bool
     {
         if (!$this->sending && \strlen($bytes) <= self::MAX_SEND_BYTES) {
-            // PHP warns when the other side is gone, which is not an error here.
+            // PHP warns when the other side has closed the connection, which is not an error here.
             $sent = @fwrite($this->stream, $bytes);
             if ($sent === false) {
                 $this->broken = true;

@@ -31,7 +31,7 @@ final class AddressesTest extends TestCase
     use OwnDirectory;
     use ServesHttp;
 
-    public function testItListensOnIpv6(): void
+    public function testAServerListensOnIpv6(): void
     {
         if (@stream_socket_server('tcp://[::1]:0') === false) {
             self::markTestSkipped('This machine has no IPv6');
@@ -42,7 +42,7 @@ final class AddressesTest extends TestCase
         self::assertSame(['::1', '::1'], $this->client()->get('/')->response()->json());
     }
 
-    public function testItListensOnAUnixSocketWhoseFileItRemoves(): void
+    public function testAServerListensOnAUnixSocketAndRemovesItsFile(): void
     {
         $path = $this->path('server.sock');
         $this->serve(self::peer(...), new HttpServerOptions(maxConnectionsPerAddress: 1), "unix://{$path}");
@@ -70,7 +70,7 @@ final class AddressesTest extends TestCase
         self::assertSame(200, $this->client()->get('/')->response()->status);
     }
 
-    public function testAUnixSocketThatAnotherServerHasIsLeftAlone(): void
+    public function testAUnixSocketOfARunningServerIsNotReplaced(): void
     {
         $path = $this->path('server.sock');
         $other = self::unixServer($path);
@@ -80,7 +80,7 @@ final class AddressesTest extends TestCase
         fclose($other);
     }
 
-    public function testAFileThatIsNoSocketIsLeftAlone(): void
+    public function testAFileThatIsNotASocketIsNotReplaced(): void
     {
         $path = $this->file('precious', 'data');
 
@@ -91,7 +91,7 @@ final class AddressesTest extends TestCase
         self::assertSame('data', file_get_contents($path));
     }
 
-    public function testAUnixSocketOfAServerWhoseQueueIsFullIsLeftAlone(): void
+    public function testAUnixSocketOfAServerWithAFullQueueIsNotReplaced(): void
     {
         $path = $this->path('server.sock');
         $other = stream_socket_server("unix://{$path}", context: stream_context_create(['socket' => ['backlog' => 0]]));
@@ -107,7 +107,7 @@ final class AddressesTest extends TestCase
         array_map(fclose(...), [$other, ...$waiting]);
     }
 
-    public function testASocketOfAnotherKindIsLeftAlone(): void
+    public function testASocketOfAnotherKindIsNotReplaced(): void
     {
         $path = $this->path('log.sock');
         $other = stream_socket_server("udg://{$path}", flags: \STREAM_SERVER_BIND);
@@ -121,7 +121,7 @@ final class AddressesTest extends TestCase
         fclose($other);
     }
 
-    public function testTheUnixSocketOfAServerThatCameLaterIsLeftToIt(): void
+    public function testAUnixSocketOfALaterServerIsNotRemoved(): void
     {
         $path = $this->path('server.sock');
         $first = $this->servers[] = new HttpServer(self::peer(...));
@@ -135,7 +135,7 @@ final class AddressesTest extends TestCase
         self::assertFileDoesNotExist($path);
     }
 
-    public function testTheUnixSocketOfAnotherProcessIsLeftToIt(): void
+    public function testAUnixSocketOfAnotherProcessIsNotRemoved(): void
     {
         $path = $this->path('server.sock');
         $this->serve(self::peer(...), address: "unix://{$path}");
@@ -191,7 +191,7 @@ final class AddressesTest extends TestCase
     }
 
     #[RequiresPhpExtension('FFI')]
-    public function testWhatAHandlerStartsDoesNotKeepTheAddress(): void
+    public function testAProgramThatAHandlerHasStartedDoesNotKeepTheAddress(): void
     {
         $path = $this->path('server.sock');
         $server = $this->servers[] = new HttpServer(self::peer(...));
@@ -218,7 +218,7 @@ final class AddressesTest extends TestCase
         }
     }
 
-    public function testItListensOnSeveralAddressesAtOnce(): void
+    public function testAServerListensOnSeveralAddresses(): void
     {
         $server = $this->servers[] = new HttpServer(self::peer(...));
         $path = $this->path('server.sock');
@@ -232,7 +232,7 @@ final class AddressesTest extends TestCase
         self::assertSame(3, $server->statistics()->accepted);
     }
 
-    public function testItMayBeGivenFurtherAddressesLater(): void
+    public function testAddressesCanBeAddedLater(): void
     {
         $server = $this->servers[] = new HttpServer(self::peer(...));
         $server->start("unix://{$this->path('first.sock')}");
@@ -245,7 +245,7 @@ final class AddressesTest extends TestCase
 
     #[RequiresPhpExtension('sockets')]
     #[RequiresOperatingSystemFamily('Linux')]
-    public function testTheKernelAsksASilentClientWhetherItIsStillThere(): void
+    public function testConnectionsHaveTcpKeepalive(): void
     {
         foreach (Listeners::open(['127.0.0.1:0'], new HttpServerOptions()) as $address => $socket) {
             $client = RawClient::connect($address);
@@ -274,7 +274,7 @@ final class AddressesTest extends TestCase
         );
     }
 
-    public function testWhereOneAddressIsTakenNoneIsListenedOn(): void
+    public function testNoAddressStaysOpenIfOneIsInUse(): void
     {
         $other = Streams::server();
         $path = $this->path('server.sock');

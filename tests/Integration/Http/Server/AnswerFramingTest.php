@@ -44,7 +44,7 @@ final class AnswerFramingTest extends TestCase
 
     /** @param \Closure(array<string, string>, int): ResponseInterface $of */
     #[DataProvider('bodies')]
-    public function testTheBodyArrivesWhole(\Closure $of): void
+    public function testTheWholeBodyArrives(\Closure $of): void
     {
         $response = $this->answer($of([], 200));
 
@@ -56,7 +56,7 @@ final class AnswerFramingTest extends TestCase
 
     /** @param \Closure(array<string, string>, int): ResponseInterface $of */
     #[DataProvider('bodies')]
-    public function testHeadGetsTheSameHeadWithoutTheBody(\Closure $of): void
+    public function testHeadGetsTheSameFieldsWithoutTheBody(\Closure $of): void
     {
         $get = $this->answer($of(['X-Own' => 'yes', 'Date' => 'Sun, 06 Nov 1994 08:49:37 GMT'], 200));
         $head = $this->answer(
@@ -71,7 +71,7 @@ final class AnswerFramingTest extends TestCase
 
     /** @param \Closure(array<string, string>, int): ResponseInterface $of */
     #[DataProvider('bodies')]
-    public function testAnAnswerThatHasNoBodyIsSentWithoutTheOneThatAHandlerGives(\Closure $of): void
+    public function testABodyIsNotSentWithAStatusThatHasNone(\Closure $of): void
     {
         foreach ([204, 304] as $status) {
             $response = $this->answer($of([], $status));
@@ -81,7 +81,7 @@ final class AnswerFramingTest extends TestCase
         }
     }
 
-    public function testNotModifiedMayTellTheLengthThatTheBodyWouldHave(): void
+    public function testNotModifiedMayHaveTheLengthOfTheBodyThatIsNotSent(): void
     {
         self::assertSame(
             '1234',
@@ -90,7 +90,7 @@ final class AnswerFramingTest extends TestCase
         self::assertNull($this->answer(new Response(304))->header('content-length'));
     }
 
-    public function testHeadMayTellALengthWithoutMakingTheBody(): void
+    public function testAResponseToHeadMayHaveALengthWithoutABody(): void
     {
         $response = $this->answer(
             new Response(200, ['Content-Length' => '1234']),
@@ -111,7 +111,7 @@ final class AnswerFramingTest extends TestCase
 
     /** RFC 9110, 8.6: a Content-Length in the response to HEAD is the one of the response to GET, or there is none. */
     #[DataProvider('emptied')]
-    public function testHeadGetsNoLengthWhereTheHandlerHasTakenTheBodyAway(ResponseInterface $response): void
+    public function testHeadGetsNoLengthIfTheHandlerHasRemovedTheBody(ResponseInterface $response): void
     {
         self::assertNull($this->answer($response, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")->header('content-length'));
         self::assertSame(
@@ -160,7 +160,7 @@ final class AnswerFramingTest extends TestCase
 
     /** @param \Closure(array<string, string>, int): ResponseInterface $of */
     #[DataProvider('bodies')]
-    public function testAWrongLengthDesynchronisesNothing(\Closure $of): void
+    public function testAWrongLengthDoesNotDesynchronizeTheConnection(\Closure $of): void
     {
         foreach (['0', '3', '5', '-1', '4, 4', 'four', '99999999999999999999'] as $length) {
             $this->serve(
@@ -193,7 +193,7 @@ final class AnswerFramingTest extends TestCase
 
     /** @param \Closure(array<string, string>, int): ResponseInterface $of */
     #[DataProvider('bodies')]
-    public function testWhatIsAboutTheConnectionIsTheServersAlone(\Closure $of): void
+    public function testOnlyTheServerSetsFieldsOfTheConnection(\Closure $of): void
     {
         $response = $this->answer($of([
             'Transfer-Encoding' => 'gzip, chunked',
@@ -249,7 +249,7 @@ final class AnswerFramingTest extends TestCase
      * @param \Closure(array<string, string>, int): ResponseInterface $of
      */
     #[DataProvider('bodies')]
-    public function testAnUpgradeThatIsRequiredIsNamed(\Closure $of): void
+    public function testARequiredUpgradeIsNamed(\Closure $of): void
     {
         $fields = ['Upgrade' => 'HTTP/3.0', 'Connection' => 'Upgrade'];
         $response = $this->answer($of($fields, 426));
@@ -266,7 +266,7 @@ final class AnswerFramingTest extends TestCase
         self::assertSame(['HTTP/3.0', 'upgrade, close'], [$last->header('upgrade'), $last->header('connection')]);
     }
 
-    public function testABodyOfUnknownLengthComesInChunksAndPieceByPiece(): void
+    public function testABodyOfUnknownLengthIsSentInAChunkPerPiece(): void
     {
         $response = $this->answer(Response::stream(['a', '', str_repeat('b', 300), 'c']));
 
@@ -282,7 +282,7 @@ final class AnswerFramingTest extends TestCase
         self::assertSame('body', $this->answer(new Response(200, [], $stream))->body);
     }
 
-    public function testAStreamLongerThanItsLengthIsCut(): void
+    public function testAStreamLongerThanItsLengthIsTruncated(): void
     {
         self::assertSame(
             'body',
@@ -291,7 +291,7 @@ final class AnswerFramingTest extends TestCase
     }
 
     /** The server may cache heads of equal responses, and must not confuse similar ones. */
-    public function testEachAnswerHasItsOwnHead(): void
+    public function testEachResponseHasItsOwnHead(): void
     {
         $responses = [
             Response::text('a'), Response::text('b', 404), Response::json(['c']), Response::text(
@@ -336,7 +336,7 @@ final class AnswerFramingTest extends TestCase
         }
     }
 
-    public function testAnInterimStatusIsNoAnswer(): void
+    public function testAnInterimStatusIsRefused(): void
     {
         foreach ([100, 101, 103] as $status) {
             $response = $this->answer(new ForeignResponse($status, [], 'body'));
@@ -352,7 +352,7 @@ final class AnswerFramingTest extends TestCase
         self::assertSame(['', null, 'body'], [$response->reason, $response->header('x-injected'), $response->body]);
     }
 
-    public function testAReasonPhraseIsSentAsItIsGiven(): void
+    public function testAReasonPhraseIsSentUnchanged(): void
     {
         self::assertSame('Très bien', $this->answer(new ForeignResponse(200, [], 'body', reason: 'Très bien'))->reason);
         self::assertSame('', $this->answer(new Response(299))->reason, 'a status without one of its own');
@@ -376,7 +376,7 @@ final class AnswerFramingTest extends TestCase
 
     /** @param \Closure(): mixed $set */
     #[DataProvider('injections')]
-    public function testWhatCouldNotBeSentAsItIsThrowsWhereItIsSet(\Closure $set): void
+    public function testWhatCanNotBeSentUnchangedThrowsWhenItIsSet(\Closure $set): void
     {
         $thrown = null;
         $this->serve(static function () use ($set, &$thrown): Response {

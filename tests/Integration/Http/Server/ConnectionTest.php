@@ -37,7 +37,7 @@ final class ConnectionTest extends TestCase
         self::assertSame(1, $this->server()->statistics()->accepted);
     }
 
-    public function testAClientThatWantsTheConnectionClosedGetsItClosed(): void
+    public function testAConnectionIsClosedIfTheClientRequestsIt(): void
     {
         $this->serve(self::path(...));
         $client = $this->client()->get('/a', "Connection: close\r\n");
@@ -79,7 +79,7 @@ final class ConnectionTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
-    public function testAnHttp10ClientCanAskForTheConnectionToBeKept(): void
+    public function testAnHttp10ClientCanKeepTheConnection(): void
     {
         $this->serve(self::path(...));
         $client = $this->client();
@@ -90,7 +90,7 @@ final class ConnectionTest extends TestCase
         }
     }
 
-    public function testAHandlerCanHaveTheConnectionClosed(): void
+    public function testAHandlerCanCloseTheConnection(): void
     {
         $this->serve(static fn(): Response => Response::text('bye', headers: ['Connection' => 'close']));
         $client = $this->client()->get('/');
@@ -99,7 +99,7 @@ final class ConnectionTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
-    public function testAHandlerCanNotHaveTheConnectionKeptAgainstTheClient(): void
+    public function testAHandlerCanNotKeepAConnectionThatTheClientCloses(): void
     {
         $this->serve(
             static fn(): Response
@@ -125,7 +125,7 @@ final class ConnectionTest extends TestCase
         }
     }
 
-    public function testTheOrderStaysWhenAHandlerSuspends(): void
+    public function testPipelinedRequestsAreAnsweredInOrderWhenAHandlerSuspends(): void
     {
         $begun = [];
         $this->serve(static function (ServerRequestInterface $request) use (&$begun): Response {
@@ -143,7 +143,7 @@ final class ConnectionTest extends TestCase
         self::assertSame(['/a', '/slow', '/b'], $begun, 'each begins when the one before is answered');
     }
 
-    public function testAnswersThatAreReadyAreSentWhileALaterHandlerIsSuspended(): void
+    public function testCompleteResponsesAreSentWhileALaterHandlerIsSuspended(): void
     {
         $held = null;
         $this->serve(static function (ServerRequestInterface $request) use (&$held): Response {
@@ -164,7 +164,7 @@ final class ConnectionTest extends TestCase
         self::assertSame('/held', $client->response()->body);
     }
 
-    public function testRequestsThatComeWhileTheClientIsWaitedForAreAnswered(): void
+    public function testRequestsThatArriveDuringASlowWriteAreAnswered(): void
     {
         $body = str_repeat('x', 60_000);
         $served = 0;
@@ -187,7 +187,7 @@ final class ConnectionTest extends TestCase
         }
     }
 
-    public function testAClientThatPipelinesDoesNotKeepOthersWaiting(): void
+    public function testAClientThatPipelinesDoesNotBlockOtherClients(): void
     {
         $handled = [];
         $this->serve(static function (ServerRequestInterface $request) use (&$handled): Response {
@@ -209,7 +209,7 @@ final class ConnectionTest extends TestCase
     }
 
     /** A connection may be closed while it lets others have their turn. */
-    public function testAClientThatPipelinesMayLeaveWhileOthersHaveTheirTurn(): void
+    public function testAClientThatPipelinesMayDisconnectWhileOthersAreServed(): void
     {
         $handled = 0;
         $this->serve(static function () use (&$handled): Response {
@@ -226,7 +226,7 @@ final class ConnectionTest extends TestCase
         self::assertLessThan(90, $handled);
     }
 
-    public function testARequestMayComeInAnyPieces(): void
+    public function testARequestMayArriveInAnyPieces(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response
@@ -244,7 +244,7 @@ final class ConnectionTest extends TestCase
         self::assertSame(['yabc', 'de'], [$client->response()->body, $client->response()->body]);
     }
 
-    public function testHandlersThatWaitDoSoSideBySide(): void
+    public function testSuspendedHandlersWaitConcurrently(): void
     {
         $most = 0;
         $this->serve(function () use (&$most): Response {
@@ -263,7 +263,7 @@ final class ConnectionTest extends TestCase
         self::assertLessThan(1.0, microtime(true) - $begin, 'ten times 0.2 s, one after the other, would take 2 s');
     }
 
-    public function testAHandlerThatSuspendsDelaysNoOther(): void
+    public function testASuspendedHandlerDelaysNoOtherConnection(): void
     {
         $held = null;
         $this->serve(static function (ServerRequestInterface $request) use (&$held): Response {
@@ -295,7 +295,7 @@ final class ConnectionTest extends TestCase
         self::assertTrue($client->isEnded(), 'the fourth is for another connection');
     }
 
-    public function testGarbageAfterARequestTakesNothingFromItsAnswer(): void
+    public function testGarbageAfterARequestDoesNotHarmItsResponse(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             delay(0.02);
@@ -309,7 +309,7 @@ final class ConnectionTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
-    public function testALongAnswerDoesNotCountAsIdleTime(): void
+    public function testALongResponseDoesNotCountAsIdleTime(): void
     {
         $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
             yield 'a';
@@ -323,7 +323,7 @@ final class ConnectionTest extends TestCase
         self::assertSame('ab', $client->get('/')->response()->body);
     }
 
-    public function testAClientMayGoOnSendingAfterItsLastRequest(): void
+    public function testAClientMayContinueToSendAfterItsLastRequest(): void
     {
         $this->serve(self::path(...));
         $client = $this->client()->send(

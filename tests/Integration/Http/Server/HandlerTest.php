@@ -54,7 +54,7 @@ final class HandlerTest extends TestCase
         }
     }
 
-    public function testARequestThatIsPrintedShowsNothingOfOtherClients(): void
+    public function testADumpedRequestShowsNothingOfOtherClients(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             if ($request->getRequestTarget() === '/secret') {
@@ -113,7 +113,7 @@ final class HandlerTest extends TestCase
         }
     }
 
-    public function testWhatAHandlerThrowsIsLoggedAndNotShown(): void
+    public function testAnExceptionOfAHandlerIsLoggedAndNotShown(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => match ($request->getRequestTarget()) {
             '/exception' => throw new \RuntimeException('secret'),
@@ -141,7 +141,7 @@ final class HandlerTest extends TestCase
         self::assertSame([500 => 2, 200 => 1], $this->server()->statistics()->answered);
     }
 
-    public function testTheMessageOfAnExceptionIsNoTemplateOfTheLog(): void
+    public function testNamesInBracesInAnExceptionAreNotReplacedInTheLog(): void
     {
         $this->serve(static fn(): never => throw new \RuntimeException('no {target}'));
         $this->client()->get('/secret')->response();
@@ -149,7 +149,7 @@ final class HandlerTest extends TestCase
         self::assertSame(['The handler of {method} {target} failed: no \x7btarget\x7d'], $this->log()->messages());
     }
 
-    public function testAHandlerThrowsTheStatusToAnswerWith(): void
+    public function testAnExceptionOfAHandlerMayHaveAStatus(): void
     {
         $this->serve(static fn(): never => throw new HttpException(405, 'Only POST', ['Allow' => 'POST']));
         $response = $this->client()->get('/')->response();
@@ -161,7 +161,7 @@ final class HandlerTest extends TestCase
         self::assertSame([], $this->log()->all);
     }
 
-    public function testAReturnValueThatIsNotAResponseIsAnErrorOfTheHandler(): void
+    public function testAReturnValueThatIsNotAResponseIsAnError(): void
     {
         // @phpstan-ignore argument.type (which is the point)
         $this->serve(static function (ServerRequestInterface $request) {
@@ -177,7 +177,7 @@ final class HandlerTest extends TestCase
         self::assertCount(3, $this->log()->failures());
     }
 
-    public function testAResponseThatCanNotBeSentIsAnErrorOfTheHandler(): void
+    public function testAResponseThatCanNotBeSentIsAnError(): void
     {
         $this->serve(static fn(): ResponseInterface => new Hostile());
         $client = $this->client()->get('/')->get('/');
@@ -205,7 +205,7 @@ final class HandlerTest extends TestCase
         self::assertStringContainsString('No space left on device', $told[0]);
     }
 
-    public function testTheClientsLeavingCancelsWhatWasGivenTheCancellationAndNothingElse(): void
+    public function testADisconnectCancelsOnlyOperationsWithTheCancellation(): void
     {
         /** @var DeferredFuture<string> $ended */
         $ended = new DeferredFuture();
@@ -233,7 +233,7 @@ final class HandlerTest extends TestCase
         self::assertSame([], $this->log()->all);
     }
 
-    public function testTheEndOfAHandlerByTheCancellationIsNoError(): void
+    public function testAHandlerThatEndsByTheCancellationIsNotAnError(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             $cancellation = $request->getAttribute(Cancellation::class);
@@ -272,7 +272,7 @@ final class HandlerTest extends TestCase
         self::assertSame([false, false], $requested);
     }
 
-    public function testTheCancellationThatIsAskedForTooLateIsRequestedAlready(): void
+    public function testACancellationFetchedAfterADisconnectIsAlreadyRequested(): void
     {
         $requested = null;
         /** @var DeferredFuture<null> $gate */
@@ -296,7 +296,7 @@ final class HandlerTest extends TestCase
         }, 'it is requested');
     }
 
-    public function testAHandlerMayBeLeftByTheResponseOfAnother(): void
+    public function testAHandlerCanWaitForAnotherFiber(): void
     {
         $this->serve(static function (): Response {
             $slow = \Spindle\Tests\Async::run(static function (): string {

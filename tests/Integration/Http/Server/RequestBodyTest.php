@@ -95,7 +95,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame(413, $this->client()->send($request(str_repeat('x', 2_001)))->response()->status);
     }
 
-    public function testABodyThatIsTooLargeIsRefusedBeforeItComes(): void
+    public function testABodyThatIsTooLargeIsRefusedBeforeItArrives(): void
     {
         $this->serve(self::echo(...), new HttpServerOptions(maxBody: 1_000));
         $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n");
@@ -103,7 +103,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame(413, $client->response()->status);
     }
 
-    public function testTheConnectionOutlivesASmallUnreadBody(): void
+    public function testASmallUnreadBodyKeepsTheConnection(): void
     {
         $this->serve(static fn(): Response => Response::text('did not look'));
         $client = $this->client()->request('POST', '/', '', str_repeat('x', 50_000));
@@ -112,7 +112,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame('did not look', $client->get('/')->response()->body);
     }
 
-    public function testTheRestOfASmallBodyIsThrownAwayWhenItComes(): void
+    public function testTheRestOfASmallBodyIsDiscardedWhenItArrives(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => Response::text($request->getMethod()));
         $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n0123456789");
@@ -135,7 +135,7 @@ final class RequestBodyTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
-    public function testTrailersAreThereWhenTheBodyWasRead(): void
+    public function testTrailersAreAvailableWhenTheBodyWasRead(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             $before = $request->getBody()->getMetadata('trailers');
@@ -218,7 +218,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame([200, 'body', true], [$response->status, $response->body, $response->keepsConnection()]);
     }
 
-    public function testContinueIsSentWhenTheResponseIsTheBodyItself(): void
+    public function testContinueIsSentWhenTheResponseEchoesTheBody(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response => new Response(200, [], $request->getBody()),
@@ -231,7 +231,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame('body', $client->send('body')->response()->body);
     }
 
-    public function testTheConnectionOutlivesAnUnreadChunkedBodyThatHasArrived(): void
+    public function testAnUnreadChunkedBodyThatHasArrivedKeepsTheConnection(): void
     {
         $this->serve(static fn(): Response => Response::text('answered'));
         $client = $this->client()
@@ -244,7 +244,7 @@ final class RequestBodyTest extends TestCase
         }
     }
 
-    public function testAnAnswerThatIsTheBodyItselfLosesNothingOfWhatHadCome(): void
+    public function testAResponseThatEchoesTheBodyHasAllItsBytes(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response => new Response(200, [], $request->getBody()),
@@ -278,7 +278,7 @@ final class RequestBodyTest extends TestCase
 
     /** @param \Closure(string): string $request */
     #[DataProvider('framings')]
-    public function testASlowHandlerHoldsUpTheClientAndNothingPilesUp(\Closure $request): void
+    public function testASlowHandlerSlowsTheClientDownWithoutBuffering(\Closure $request): void
     {
         /** @var DeferredFuture<null> $gate */
         $gate = new DeferredFuture();
@@ -310,7 +310,7 @@ final class RequestBodyTest extends TestCase
         self::assertSame((string) (32 * self::MIB), $client->response()->body);
     }
 
-    public function testABodyIsReadInSmallPiecesAndInLargeOnes(): void
+    public function testABodyCanBeReadInSmallAndLargePieces(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             $body = $request->getBody();
@@ -379,7 +379,7 @@ final class RequestBodyTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
-    public function testTheClientsLeavingInTheMiddleOfTheBodyIsAnException(): void
+    public function testADisconnectInTheMiddleOfTheBodyIsAnException(): void
     {
         /** @var DeferredFuture<string> $told */
         $told = new DeferredFuture();
@@ -404,7 +404,7 @@ final class RequestBodyTest extends TestCase
         );
     }
 
-    public function testTwoFibersDoNotReadABodyAtOnce(): void
+    public function testTwoFibersCanNotReadABodyAtOnce(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             $first = Async::run(static fn(): string => $request->getBody()->read(100));
@@ -773,7 +773,7 @@ final class RequestBodyTest extends TestCase
         ], $client->response()->json());
     }
 
-    public function testALongBodyIsDetachedWithWhatIsLeftOfIt(): void
+    public function testALongBodyIsDetachedWithItsRest(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             $begin = $request->getBody()->read(2);
@@ -789,7 +789,7 @@ final class RequestBodyTest extends TestCase
         }
     }
 
-    public function testAClosedBodyIsNeitherReadNorParsed(): void
+    public function testAClosedBodyCanNotBeReadOrParsed(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             $request->getBody()->close();
@@ -824,7 +824,7 @@ final class RequestBodyTest extends TestCase
         }
     }
 
-    public function testAFormInPartsIsReadOnce(): void
+    public function testAMultipartFormIsReadOnce(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             if ($request->getHeaderLine('X-First') === 'body') {

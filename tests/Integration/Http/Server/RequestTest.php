@@ -48,7 +48,7 @@ final class RequestTest extends TestCase
         ], $client->response()->json());
     }
 
-    public function testTheServerParametersTellTheTwoEnds(): void
+    public function testServerParametersHaveTheAddressesOfBothEnds(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response => Response::json($request->getServerParams()),
@@ -76,7 +76,7 @@ final class RequestTest extends TestCase
         ], $parameters);
     }
 
-    public function testOptionsCanAskOfTheServerItself(): void
+    public function testOptionsCanHaveAnAsteriskAsItsTarget(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response
@@ -89,7 +89,7 @@ final class RequestTest extends TestCase
         );
     }
 
-    public function testTheTargetMayBeAWholeUri(): void
+    public function testTheTargetMayBeAnAbsoluteUri(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response
@@ -102,7 +102,7 @@ final class RequestTest extends TestCase
         );
     }
 
-    public function testTheHostIsTheClientsClaim(): void
+    public function testTheHostIsTakenFromTheRequest(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response
@@ -117,7 +117,7 @@ final class RequestTest extends TestCase
         self::assertSame(['127.0.0.1', $port], $this->client()->send("GET / HTTP/1.0\r\n\r\n")->response()->json());
     }
 
-    public function testATargetThatIsNoUriIsRefusedOnlyWhereItIsAskedFor(): void
+    public function testAnInvalidTargetIsRefusedOnlyWhenItsUriIsUsed(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response
@@ -134,7 +134,7 @@ final class RequestTest extends TestCase
         self::assertSame([], $this->log()->failures());
     }
 
-    public function testRequestsOfOneConnectionKnowNothingOfEachOther(): void
+    public function testRequestsOfOneConnectionAreIndependent(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response

@@ -34,7 +34,7 @@ final class SignalsTest extends TestCase
     }
 
     #[DataProvider('signals')]
-    public function testASignalHasItAnswerWhatHasComeAndReturn(int $signal): void
+    public function testASignalStopsTheServerAfterReceivedRequestsAreAnswered(int $signal): void
     {
         $server = $this->startServer(options: new HttpServerOptions(idleGrace: 0.1));
         $idle = $server->client()->get('/');
@@ -54,7 +54,7 @@ final class SignalsTest extends TestCase
         self::assertTrue($server->hasReturned());
     }
 
-    public function testASecondSignalEndsItAtOnce(): void
+    public function testASecondSignalEndsTheServerAtOnce(): void
     {
         $server = $this->startServer();
         $waiting = $server->client()->get('/wait?1000');
@@ -71,7 +71,7 @@ final class SignalsTest extends TestCase
         Eventually::holds(static fn(): bool => $server->hasReturned(), 'it has returned');
     }
 
-    public function testWhatTakesTooLongIsEnded(): void
+    public function testARequestThatTakesTooLongIsEnded(): void
     {
         $server = $this->startServer(options: new HttpServerOptions(stopTimeout: 0.3));
         $waiting = $server->client()->get('/hang');
@@ -84,7 +84,7 @@ final class SignalsTest extends TestCase
     }
 
     /** A client must be able to distinguish lost requests from answered ones. */
-    public function testUnderLoadEveryRequestThatIsAnsweredIsAnsweredWhole(): void
+    public function testResponsesAreCompleteWhenTheServerStopsUnderLoad(): void
     {
         $server = $this->startServer();
         $clients = array_map(static fn(): RawClient => $server->client(), range(1, 20));

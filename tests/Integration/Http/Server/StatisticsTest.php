@@ -28,7 +28,7 @@ final class StatisticsTest extends TestCase
     use LeavesNothing;
     use ServesHttp;
 
-    public function testItCountsWhatItDoes(): void
+    public function testTheServerCountsItsEvents(): void
     {
         /** @var DeferredFuture<null> $gate */
         $gate = new DeferredFuture();
@@ -81,7 +81,7 @@ final class StatisticsTest extends TestCase
         );
     }
 
-    public function testAnAnswerThatFailsMidwayIsCountedOnce(): void
+    public function testAResponseThatFailsMidwayIsCountedOnce(): void
     {
         $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
             yield 'begun';
@@ -95,7 +95,7 @@ final class StatisticsTest extends TestCase
         self::assertSame([200 => 1], $this->server()->statistics()->answered);
     }
 
-    public function testARequestThatTimesOutWhileItsAnswerIsMadeIsCountedOnce(): void
+    public function testARequestThatTimesOutDuringItsResponseIsCountedOnce(): void
     {
         $late = false;
         $pieces = static function () use (&$late): \Generator {
@@ -125,7 +125,7 @@ final class StatisticsTest extends TestCase
         self::assertSame(3, $this->server()->statistics()->accepted);
     }
 
-    public function testTheDurationOfAnAnswerIsTheOneOfItsHandler(): void
+    public function testTheDurationOfAResponseIsThatOfItsHandler(): void
     {
         $this->serve(static function (): Response {
             delay(0.12);
@@ -140,7 +140,7 @@ final class StatisticsTest extends TestCase
         self::assertSame(1, array_sum($statistics->durations));
     }
 
-    public function testPoolsShowTheirFigures(): void
+    public function testPoolsHaveStatistics(): void
     {
         $pool = new class implements Statistics {
             public function statistics(): array
@@ -153,7 +153,7 @@ final class StatisticsTest extends TestCase
         self::assertSame(['db' => ['idle' => 3]], $this->server()->statistics()->pools);
     }
 
-    public function testAStatisticThatIsNotANumberIsLeftOutAndReportedOnce(): void
+    public function testAStatisticThatIsNotANumberIsOmittedAndReportedOnce(): void
     {
         $pool = new class implements Statistics {
             public function statistics(): array
@@ -174,7 +174,7 @@ final class StatisticsTest extends TestCase
         );
     }
 
-    public function testALoopThatIsHeldUpIsNoticed(): void
+    public function testABlockedLoopIsNoticed(): void
     {
         $this->serve(static function (): Response {
             usleep(700_000);
@@ -187,7 +187,7 @@ final class StatisticsTest extends TestCase
         Eventually::holds(fn(): bool => $this->server()->statistics()->maxLag > 0.1, 'it was late');
     }
 
-    public function testChecksAreRunSideBySideAndWithADeadline(): void
+    public function testChecksRunConcurrentlyWithADeadline(): void
     {
         /** @var DeferredFuture<null> $gate */
         $gate = new DeferredFuture();

@@ -48,7 +48,7 @@ final class StoppingTest extends TestCase
         RawClient::connect($this->address);
     }
 
-    public function testARequestUnderWayIsAnswered(): void
+    public function testAnOpenRequestIsAnswered(): void
     {
         $this->serveGated();
         $client = $this->client()->get('/wait');
@@ -86,7 +86,7 @@ final class StoppingTest extends TestCase
         $end->getFuture()->await();
     }
 
-    public function testEventsThatWouldBeginWhileItStopsEndAtOnce(): void
+    public function testAnEventStreamThatStartsDuringAStopEndsAtOnce(): void
     {
         $gate = $this->gate->getFuture();
         $this->serve(static function () use ($gate): Response {
@@ -106,7 +106,7 @@ final class StoppingTest extends TestCase
         $stopped->await();
     }
 
-    public function testRequestsThatCameTogetherAreAllAnswered(): void
+    public function testPipelinedRequestsAreAllAnswered(): void
     {
         $this->serveGated();
         $client = $this->client()->send(
@@ -127,7 +127,7 @@ final class StoppingTest extends TestCase
         $stopped->await();
     }
 
-    public function testARequestWhoseHeadIsUnderWayIsAnswered(): void
+    public function testARequestWithAnIncompleteHeadIsAnswered(): void
     {
         $this->serveGated();
         $client = $this->client()->send("GET / HTTP/1.1\r\nHo");
@@ -140,7 +140,7 @@ final class StoppingTest extends TestCase
         $stopped->await();
     }
 
-    public function testARequestThatTheKernelHasTakenIsAnswered(): void
+    public function testARequestThatWaitsInTheKernelIsAnswered(): void
     {
         $this->serveGated();
         $clients = array_map(fn(): RawClient => $this->client(), range(1, 50));
@@ -184,7 +184,7 @@ final class StoppingTest extends TestCase
         self::assertTrue($fresh->isEnded());
     }
 
-    public function testAnAnswerThatIsBeingStreamedComesToItsEndAndThenTheConnectionToo(): void
+    public function testAStreamedResponseIsCompletedBeforeItsConnectionEnds(): void
     {
         $this->serveGated(new HttpServerOptions(idleGrace: 0.1));
         $client = $this->client()->get('/stream');
@@ -202,7 +202,7 @@ final class StoppingTest extends TestCase
         );
     }
 
-    public function testAConnectionWhoseUnreadBodyIsStillComingEndsToo(): void
+    public function testAConnectionWithAnIncompleteUnreadBodyEnds(): void
     {
         $this->serveGated(new HttpServerOptions(idleGrace: 0.1));
         $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234");
@@ -214,7 +214,7 @@ final class StoppingTest extends TestCase
         $stopped->await();
     }
 
-    public function testWhatTakesLongerThanItMayIsEnded(): void
+    public function testRequestsAreEndedAtTheTimeout(): void
     {
         $thrown = null;
         $server = $this->serve(static function (ServerRequestInterface $request) use (&$thrown): Response {
@@ -255,7 +255,7 @@ final class StoppingTest extends TestCase
         self::assertSame('The server stopped', $thrown->getPrevious()->getMessage());
     }
 
-    public function testWhatIsGivenUpIsAnsweredOnlyWhereTheAnswerHasNotBegun(): void
+    public function testAnEndedRequestIsAnsweredOnlyIfItsResponseHasNotStarted(): void
     {
         $this->serveGated(new HttpServerOptions(stopTimeout: 0.2));
         $begun = $this->client()->get('/stream');
@@ -278,7 +278,7 @@ final class StoppingTest extends TestCase
         $this->gate->complete();
     }
 
-    public function testConnectionsWithoutARequestAreEndedWithoutAWord(): void
+    public function testConnectionsWithoutARequestAreClosedWithoutAResponse(): void
     {
         $this->serveGated(new HttpServerOptions(idleGrace: 5, stopTimeout: 0.1));
         $this->client()->get('/')->response();
@@ -287,7 +287,7 @@ final class StoppingTest extends TestCase
         self::assertSame([[], 0], [$this->log()->messages(), $this->server()->unanswered()]);
     }
 
-    public function testWhereOthersGoOnToServeAHandlerHasTheTimeThatItWouldHaveHad(): void
+    public function testAHandOverDoesNotShortenTheTimeOfAHandler(): void
     {
         foreach ([60, \INF] as $handlerTimeout) {
             $this->gate = new DeferredFuture();
@@ -312,7 +312,7 @@ final class StoppingTest extends TestCase
         }
     }
 
-    public function testWhereOthersGoOnToServeAnAnswerWithoutAnEndIsGivenUpNevertheless(): void
+    public function testAHandOverEndsAResponseWithoutAnEnd(): void
     {
         $this->serveGated(new HttpServerOptions(handlerTimeout: 0.2, stopTimeout: 0.1));
         $client = $this->client()->get('/stream');
@@ -327,7 +327,7 @@ final class StoppingTest extends TestCase
     }
 
     /** Covers each phase of a connection, and a handler that continues. */
-    public function testKillingEndsConnectionsInWhateverTheyDo(): void
+    public function testKillingClosesConnectionsInAnyState(): void
     {
         $this->serveGated();
         $clients = [
@@ -365,7 +365,7 @@ final class StoppingTest extends TestCase
         self::assertSame([], $this->log()->all);
     }
 
-    public function testStoppingTwiceIsStoppingOnce(): void
+    public function testStoppingTwiceHasNoFurtherEffect(): void
     {
         $this->serveGated();
         $client = $this->client()->get('/wait');
@@ -382,7 +382,7 @@ final class StoppingTest extends TestCase
         self::assertSame(0, $this->server()->statistics()->connections);
     }
 
-    public function testAServerThatWasStoppedDoesNotStartAgain(): void
+    public function testAStoppedServerCanNotBeStartedAgain(): void
     {
         $this->serveGated();
         $this->server()->stop();
@@ -391,7 +391,7 @@ final class StoppingTest extends TestCase
         $this->server()->start('127.0.0.1:0');
     }
 
-    public function testWhatListensReturnsWhenSomethingStopsIt(): void
+    public function testListenReturnsWhenTheServerIsStopped(): void
     {
         $server = $this->servers[] = new HttpServer(static fn(): Response => Response::text(''));
         $listening = Async::run(static fn() => $server->listen('127.0.0.1:0'));

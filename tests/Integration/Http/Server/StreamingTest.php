@@ -67,7 +67,7 @@ final class StreamingTest extends TestCase
         self::assertSame("4\r\nlate\r\n0\r\n\r\n", $client->bytes(14));
     }
 
-    public function testHeadAndPiecesThatAreThereComeTogether(): void
+    public function testTheHeadIsSentTogetherWithAvailablePieces(): void
     {
         $this->serve(static fn(): Response => Response::stream(['a', 'b']));
         $client = $this->client()->get('/');
@@ -79,7 +79,7 @@ final class StreamingTest extends TestCase
         );
     }
 
-    public function testASlowReaderHoldsUpTheHandlerAndNothingPilesUp(): void
+    public function testASlowReaderSuspendsTheHandlerWithoutBuffering(): void
     {
         $made = 0;
         $pieces = static function () use (&$made): \Generator {
@@ -99,7 +99,7 @@ final class StreamingTest extends TestCase
         self::assertSame(100_000_000, \strlen($client->response()->body));
     }
 
-    public function testALargeFileIsSentWithFlatMemory(): void
+    public function testALargeFileIsSentWithConstantMemory(): void
     {
         $file = Streams::open('php://temp/maxmemory:0', 'w+');
         for ($i = 0; $i < 64; ++$i) {
@@ -129,7 +129,7 @@ final class StreamingTest extends TestCase
         self::assertTrue($client->response()->body === str_repeat($bytes, 20));
     }
 
-    public function testOthersAreServedWhileALargeAnswerIsSent(): void
+    public function testOtherClientsAreServedWhileALargeResponseIsSent(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => $request->getRequestTarget() === '/endless'
             ? Response::stream((static function (): \Generator {
@@ -152,7 +152,7 @@ final class StreamingTest extends TestCase
         self::assertGreaterThan(0, $taken);
     }
 
-    public function testOthersHaveTheirTurnEvenWhereTheClientTakesAllAtOnce(): void
+    public function testOtherClientsAreServedEvenIfTheClientReadsFast(): void
     {
         $turns = 0;
         $between = [];
@@ -174,7 +174,7 @@ final class StreamingTest extends TestCase
         self::assertGreaterThan($between[0], $between[9], 'however little is sent meanwhile');
     }
 
-    public function testAGeneratorIsLetGoWhenTheClientLeaves(): void
+    public function testAGeneratorEndsWhenTheClientDisconnects(): void
     {
         $left = false;
         $pieces = static function () use (&$left): \Generator {
@@ -200,7 +200,7 @@ final class StreamingTest extends TestCase
         self::assertSame([], $this->log()->all, 'nothing of it is worth a word');
     }
 
-    public function testWhatAFinallyBlockThrowsWhenTheClientLeavesIsLogged(): void
+    public function testAnExceptionOfAFinallyBlockAfterADisconnectIsLogged(): void
     {
         $pieces = static function (): \Generator {
             try {
@@ -220,7 +220,7 @@ final class StreamingTest extends TestCase
         self::assertSame('No rollback', $this->log()->failures()[0]->getMessage());
     }
 
-    public function testAGeneratorThatWaitsWithTheCancellationEndsWhenTheClientLeaves(): void
+    public function testAGeneratorThatUsesTheCancellationEndsAtADisconnect(): void
     {
         $thrown = null;
         $pieces = static function (mixed $cancellation) use (&$thrown): \Generator {
@@ -246,7 +246,7 @@ final class StreamingTest extends TestCase
         self::assertInstanceOf(CancelledException::class, $thrown);
     }
 
-    public function testAnEventThatTakesLongerThanTheHandlerMayIsWaitedFor(): void
+    public function testTheHandlerTimeoutDoesNotApplyToEvents(): void
     {
         $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
             yield 'a';
@@ -257,7 +257,7 @@ final class StreamingTest extends TestCase
         self::assertSame('ab', $this->client()->get('/')->response()->body);
     }
 
-    public function testAGeneratorMayAnswerWithTheBodyAsItComes(): void
+    public function testAGeneratorMayEchoTheBodyAsItArrives(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response
@@ -277,7 +277,7 @@ final class StreamingTest extends TestCase
         self::assertSame([], $this->log()->all);
     }
 
-    public function testAStreamWithoutBytesForNowDelaysNoOther(): void
+    public function testAStreamWithoutAvailableBytesDelaysNoOtherClient(): void
     {
         $stream = new Hesitant();
         $this->serve(
@@ -294,7 +294,7 @@ final class StreamingTest extends TestCase
         self::assertSame('now', $client->response()->body);
     }
 
-    public function testAStreamThatNeverGivesAnythingEndsWithItsClient(): void
+    public function testAStreamWithoutBytesEndsWhenItsClientDisconnects(): void
     {
         $stream = new Hesitant();
         $this->serve(static fn(): Response => new Response(200, [], $stream));
@@ -306,7 +306,7 @@ final class StreamingTest extends TestCase
         self::assertTrue($stream->closed);
     }
 
-    public function testABodyThatFailsBeforeItsFirstPieceIsAnErrorLikeAnyOther(): void
+    public function testABodyThatFailsBeforeItsFirstPieceIsAnsweredWithAnError(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response
@@ -325,7 +325,7 @@ final class StreamingTest extends TestCase
         );
     }
 
-    public function testABodyThatFailsInItsMiddleIsBrokenOff(): void
+    public function testABodyThatFailsInItsMiddleEndsTheConnection(): void
     {
         $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
             yield 'begin';
@@ -345,7 +345,7 @@ final class StreamingTest extends TestCase
     }
 
     #[RequiresPhpExtension('sockets')]
-    public function testTheEndOfABrokenOffAnswerWithoutALengthIsAReset(): void
+    public function testAnIncompleteResponseWithoutALengthEndsWithAReset(): void
     {
         $this->serve(
             static fn(ServerRequestInterface $request): Response
@@ -377,7 +377,7 @@ final class StreamingTest extends TestCase
         self::assertSame(['the same', 'the same'], [$client->response()->body, $client->response()->body]);
     }
 
-    public function testASeekableBodyCanBeSentToSeveralAtOnce(): void
+    public function testASeekableBodyCanBeSentToSeveralClientsAtOnce(): void
     {
         $bytes = '';
         for ($i = 0; $i < 20; ++$i) {
@@ -396,7 +396,7 @@ final class StreamingTest extends TestCase
         self::assertTrue($bodies[1] === $bytes, 'the second');
     }
 
-    public function testABodyThatCanBeReadOnceIsNotAnsweredWithTwice(): void
+    public function testABodyThatCanBeReadOnceIsNotSentTwice(): void
     {
         $response = Response::stream(['only', 'once']);
         $this->serve(static fn(): Response => $response);

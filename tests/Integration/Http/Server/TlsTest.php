@@ -43,7 +43,7 @@ final class TlsTest extends TestCase
     }
 
     #[DataProvider('versions')]
-    public function testItSpeaksTls(int $method, string $name): void
+    public function testAServerSupportsTls(int $method, string $name): void
     {
         $this->serveSecurely(
             static fn(ServerRequestInterface $request): Response => Response::json(
@@ -93,7 +93,7 @@ final class TlsTest extends TestCase
         self::assertSame(200, $this->secureClient()->get('/')->response()->status, 'others are served');
     }
 
-    public function testItAnnouncesHttp11(): void
+    public function testTheServerNegotiatesHttp11(): void
     {
         $this->serveSecurely();
 
@@ -125,7 +125,7 @@ final class TlsTest extends TestCase
         self::assertSame('default.test', self::nameOf($this->secureClient(['SNI_enabled' => false])), 'no name');
     }
 
-    public function testTheKeyMayBeInAFileOfItsOwn(): void
+    public function testTheKeyMayBeInASeparateFile(): void
     {
         [$certificate, $key] = (new Certificates($this->path()))->forServer('apart.test');
         $this->serveSecurely(options: new HttpServerOptions($certificate, $key));
@@ -133,7 +133,7 @@ final class TlsTest extends TestCase
         self::assertSame('apart.test', self::nameOf($this->secureClient()));
     }
 
-    public function testAReplacedCertificateIsTheOneOfTheNextConnection(): void
+    public function testAReplacedCertificateIsUsedByTheNextConnection(): void
     {
         $path = $this->certificate('old.test');
         $this->serveSecurely(options: new HttpServerOptions($path));
@@ -193,7 +193,7 @@ final class TlsTest extends TestCase
         }
     }
 
-    public function testAStalledHandshakeIsGivenUp(): void
+    public function testAStalledHandshakeTimesOut(): void
     {
         $this->serveSecurely(options: new HttpServerOptions($this->certificate('default.test'), tlsTimeout: 0.2));
         $silent = $this->client();
@@ -212,7 +212,7 @@ final class TlsTest extends TestCase
         self::assertSame(200, $this->secureClient()->get('/')->response()->status);
     }
 
-    public function testPlainHttpIsNoHandshake(): void
+    public function testPlainHttpFailsTheHandshake(): void
     {
         $this->serveSecurely();
         $client = $this->client()->get('/');
@@ -240,7 +240,7 @@ final class TlsTest extends TestCase
     }
 
     #[DataProvider('versions')]
-    public function testASlowReaderGetsItAllAndNothingPilesUp(int $method): void
+    public function testASlowReaderGetsAllBytesWithoutBuffering(int $method): void
     {
         $piece = random_bytes(100_000);
         $made = 0;
@@ -269,7 +269,7 @@ final class TlsTest extends TestCase
 
     /** The kernel does not report data that is decrypted and unread. */
     #[DataProvider('versions')]
-    public function testRequestsThatComeInOneRecordAreAllAnswered(int $method): void
+    public function testRequestsInOneTlsRecordAreAllAnswered(int $method): void
     {
         $this->serveSecurely(
             static fn(ServerRequestInterface $request): Response => Response::text($request->getRequestTarget()),
@@ -288,7 +288,7 @@ final class TlsTest extends TestCase
         }
     }
 
-    public function testTheEndOfTlsIsAnnounced(): void
+    public function testTheEndOfAConnectionIsAnnouncedByAnAlert(): void
     {
         $this->serveSecurely(static fn(): Response => Response::stream(['cut off or not?']));
         $relay = new Relay($this->address);
@@ -309,7 +309,7 @@ final class TlsTest extends TestCase
         $relay->close();
     }
 
-    public function testTheEndOfABrokenOffAnswerIsNotSaid(): void
+    public function testTheEndOfAnIncompleteResponseIsNotAnnounced(): void
     {
         $this->serveSecurely(static fn(): Response => Response::stream((static function (): \Generator {
             yield 'cut off';
@@ -329,7 +329,7 @@ final class TlsTest extends TestCase
         $relay->close();
     }
 
-    public function testAClientThatEndsItsSideStillGetsTheAnswer(): void
+    public function testAClientThatEndsItsSideStillGetsTheResponse(): void
     {
         $this->serveSecurely(static function (): Response {
             delay(0.05);
