@@ -20,6 +20,7 @@ final class PortableOutcome
     /** Prefix of THROWN when the task could not be decoded and has not run. */
     private const UNREADABLE = 11;
 
+    /** Encodes the result of a task. */
     public static function returned(mixed $value): string
     {
         if (\is_string($value)) {
@@ -32,6 +33,7 @@ final class PortableOutcome
         }
     }
 
+    /** Encodes an exception that a task threw. */
     public static function threw(\Throwable $thrown): string
     {
         return \chr(WorkerProtocol::THROWN) . ThrownFailure::pack($thrown);

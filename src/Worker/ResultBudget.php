@@ -15,7 +15,10 @@ use Spindle\Internal\WeakTimer;
  */
 final class ResultBudget
 {
-    /** Seconds without a release, after which one reservation is granted anyway: a stopped worker may hold the room. */
+    /**
+     * Seconds without a release, after which one reservation is granted anyway: a suspended worker may have reserved
+     * the bytes.
+     */
     private const RELEASE_TIMEOUT = 5.0;
 
     private int $used = 0;

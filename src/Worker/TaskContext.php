@@ -45,6 +45,7 @@ final class TaskContext
             );
     }
 
+    /** Returns whether the calling code belongs to a task. */
     public static function exists(): bool
     {
         $fiber = \Fiber::getCurrent();

@@ -18,7 +18,7 @@ use Spindle\Internal\Fibers;
  */
 final class Tasks
 {
-    /** Maximum tasks that are submitted at once. A submitted task costs a future, a waiting one only its callable. */
+    /** Maximum tasks that are submitted at once. A submitted task needs a future, a waiting task only its callable. */
     private const MAX_RUNNING_TASKS = 1024;
 
     /** @var \SplQueue<Task<mixed>> */
@@ -110,7 +110,7 @@ final class Tasks
         return $this->failures;
     }
 
-    /** @return int tasks that the executor has, or whose callbacks have not run */
+    /** @return int number of submitted tasks whose callbacks have not run */
     private function startTasks(?Cancellation $cancellation): int
     {
         if ($cancellation?->isRequested() === true) {

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Composer\Autoload\ClassLoader;
 
-/** The Composer autoloaders of this process at one moment, which the workers that are started then load. */
+/** The Composer autoloaders of this process at the time of construction. Workers that start at that time load them. */
 final class Autoloaders
 {
     /** @var array<string, ClassLoader> */

@@ -8,18 +8,18 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Tasks that left their source and that no worker has: taken back from a worker, or waiting for a retry. They run
- * before new tasks, in the order in which they were added.
+ * Queue of tasks that were taken back from a worker or wait for a retry. These tasks run before new tasks, in the order
+ * in which they were added.
  *
- * Each operation takes time proportional to the tasks it affects, not to all tasks here. So a withdrawn task keeps its
- * place in the queue until its turn comes.
+ * Adding, taking and withdrawing tasks takes time proportional to these tasks, not to all tasks in the queue. So a
+ * withdrawn task stays in the queue, and is skipped when it becomes the first.
  */
 final class Backlog
 {
-    /** @var \SplQueue<Batch> batches; in the first one, the task at {@see $offset} waits */
+    /** @var \SplQueue<Batch> batches; the first task that waits is that at {@see $offset} in the first batch */
     private \SplQueue $batches;
 
-    /** Number of tasks of the first batch that were given away or withdrawn. */
+    /** Index of the first waiting task in the first batch. */
     private int $offset = 0;
 
     /** @var array<int, positive-int> number of waiting tasks, by the {@see spl_object_id()} of the batch; never 0 */
@@ -43,13 +43,16 @@ final class Backlog
         return \count($this->waiting);
     }
 
-    /** Returns the number of all tasks here, including those whose delay is not over. */
+    /** Returns the number of waiting tasks, including those that wait for the delay of a retry. */
     public function taskCount(): int
     {
         return array_sum($this->waiting) + \count($this->delayed);
     }
 
-    /** Returns the next batch, with at most `$maxTasks` tasks. Batches whose results have no room go to their map. */
+    /**
+     * Removes and returns the next batch, with at most `$maxTasks` tasks; null if there is none. Batches whose map must
+     * not run them now go back to the map.
+     */
     public function shift(int $maxTasks): ?Batch
     {
         $this->returnBlocked();
@@ -73,7 +76,7 @@ final class Backlog
         return $to - $from === $count ? $batch : $batch->slice($from, $to);
     }
 
-    /** Adds tasks that were not started. Cancelled ones fail at once. */
+    /** Adds tasks that were not started. Cancelled tasks fail at once. Tasks of an abandoned map are dropped. */
     public function add(Batch $batch): void
     {
         if ($batch->tasks === [] || $batch->source->isAbandoned()) {
@@ -140,7 +143,7 @@ final class Backlog
         return true;
     }
 
-    /** Removes all tasks of a map that the caller has left. They get no outcome. */
+    /** Removes all tasks of an abandoned map. These tasks get no outcome. */
     public function drop(Source $source): void
     {
         $batches = $this->batches;
@@ -162,6 +165,7 @@ final class Backlog
         }
     }
 
+    /** Removes all tasks, which fail with this reason. */
     public function fail(\Throwable $reason): void
     {
         $tasks = [];
@@ -181,7 +185,7 @@ final class Backlog
         }
     }
 
-    /** Returns the first batches to their map as long as it has no room for their results. */
+    /** Returns batches at the front of the queue to their maps, until a batch may run. */
     private function returnBlocked(): void
     {
         while (!$this->batches->isEmpty()) {
@@ -196,7 +200,7 @@ final class Backlog
         }
     }
 
-    /** Counts tasks of a batch that no longer wait. */
+    /** Subtracts from the number of waiting tasks of a batch. */
     private function subtractWaiting(Batch $batch, int $count): void
     {
         $remaining = $this->waiting[spl_object_id($batch)] - $count;

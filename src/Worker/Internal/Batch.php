@@ -10,13 +10,13 @@ final class Batch
     /** Number of the batch among those of its worker. */
     public int $id = 0;
 
-    /** Number of results received. They are those of the first tasks. */
+    /** Number of results received. Results arrive in the order of the tasks. */
     public int $received = 0;
 
-    /** Index from which tasks were taken back. */
+    /** Index of the first task that was taken back; the number of tasks if none was. */
     public int $limit;
 
-    /** Whether only this worker may run the tasks, because it has former credentials. They are then not retried. */
+    /** Whether only this worker may run the tasks, because it has former credentials. Such tasks are not retried. */
     public bool $isPinned = false;
 
     /** Time at which the batch became the first of its worker, in nanoseconds of {@see hrtime()}; 0 before that. */

@@ -8,7 +8,8 @@ namespace Spindle\Worker\Internal;
  * Learns from the duration of tasks how many of them make a good batch.
  *
  * A batch should take about one millisecond: long compared to the cost of sending it, too short to be noticed. The
- * mean of logarithms follows the typical task and ignores rare long ones. Tasks behind a long one are taken back.
+ * moving average of the logarithms shows the typical task, and rare long tasks have little influence. Tasks behind a
+ * long one are taken back.
  */
 final class BatchSizing
 {
@@ -18,7 +19,7 @@ final class BatchSizing
     private const MAX_BATCH_TASKS = 4096;
     private const MAX_GROWTH_FACTOR = 8;
 
-    /** Number of batches that are too few to rely on; and of tasks in a batch that is small because they are slow. */
+    /** Results are sent at once until this many batches are done, and for batches of at most this many tasks. */
     private const MIN_LEARNT_BATCHES = 8;
     private const MAX_EAGER_TASKS = 16;
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** The source of one closure, with the properties that PHP also knows of a closure in memory. */
+/** The source of one closure, with the properties that reflection also reports for a closure in memory. */
 final class ClosureSource
 {
     private static int $count = 0;
@@ -23,9 +23,8 @@ final class ClosureSource
      * @param list<string>      $parameters
      * @param list<string>|null $uses          names of captured variables; null for an arrow function
      * @param bool              $usesThis      whether the code contains $this, or may use it in a file that it includes
-     * @param list<array{string, string}> $calls  class and method of possible static calls; `{` for a method whose
-     *                                            name is
-     *                                         an expression
+     * @param list<array{string, string}> $calls  class and method of possible static calls; `{` for a method
+     *                                            whose name is an expression
      * @param bool              $isLate        whether the code depends on the class that `static` means
      * @param bool              $usesItsClass  whether the code contains self, static, parent or __CLASS__
      */
@@ -111,7 +110,7 @@ final class ClosureSource
             && $closure->getNumberOfParameters() === \count($this->parameters);
     }
 
-    /** Returns whether this can be the source of the closure, by what is quick to compare. */
+    /** Returns whether this can be the source of the closure, by properties that are quick to compare. */
     public function resembles(\ReflectionFunction $closure): bool
     {
         $name = static fn(\ReflectionParameter $parameter): string => $parameter->getName();

@@ -15,7 +15,7 @@ final class ClosureStream
 {
     private const PROTOCOL = 'spindle-closure';
 
-    /** Sources that are cached. */
+    /** Largest number of cached sources. */
     private const MAX_CACHED_SOURCES = 1024;
 
     /** Code around the statement that returns the closure, without line breaks, so that line numbers stay the same. */
@@ -57,7 +57,7 @@ final class ClosureStream
         return self::$sources[$file][0] ?? null;
     }
 
-    /** @return array{string, int} original file and line of a line in a received closure; any other place unchanged */
+    /** @return array{string, int} original file and line of code in a received closure; otherwise both unchanged */
     public static function originalPosition(string $file, int $line): array
     {
         $source = self::$sources[$file] ?? null;

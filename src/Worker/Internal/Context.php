@@ -11,7 +11,7 @@ use Spindle\Worker\WorkerStartException;
 interface Context
 {
     /**
-     * Starts a worker, which connects to the {@see WorkerListener}, or else {@see ContextEvents::onEnded()} is called.
+     * Starts a worker, which connects to the {@see WorkerListener}. A start that fails later is reported as an event.
      *
      * @param array<string, mixed> $settings settings for {@see Process\WorkerBoot}
      *
@@ -19,7 +19,7 @@ interface Context
      */
     public function start(int $id, #[\SensitiveParameter] array $settings): void;
 
-    /** Ends a worker and all that its tasks started: at once if possible, otherwise by force after the grace. */
+    /** Ends a worker and all processes that its tasks started. Whatever has not ended after the grace is killed. */
     public function end(int $id): void;
 
     /** Called when the socket of a worker is closed, so that the end of the worker is reported soon. */

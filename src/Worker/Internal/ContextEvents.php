@@ -18,11 +18,16 @@ interface ContextEvents
      */
     public function onEnded(int $id, ?int $exitCode, ?int $signal, int $peak): void;
 
+    /** Called when a worker could not be started. */
     public function onNotStarted(int $id, WorkerStartException $why): void;
 
-    /** Receives standard output or error of a worker. The id is 0 when the worker is unknown. */
+    /** Called with standard output or error of a worker. The id is 0 when the worker is unknown. */
     public function onPrinted(int $id, string $bytes, bool $isError): void;
 
-    /** Called when all workers have ended, because the process that starts them has. */
+    /**
+     * Called when the process that starts the workers has ended, and all workers with it.
+     *
+     * @param string $how how that process has ended
+     */
     public function onLost(string $how): void;
 }

@@ -12,13 +12,13 @@ use Spindle\Worker\WorkerStartException;
 /** Runs workers as forks or threads of one process, the host. The host is started like a worker process. */
 final class HostedContext implements Context, ContextEvents
 {
-    /** Number of the host, which no worker has. */
+    /** Id of the host in its {@see ProcessContext}. Workers have ids from 1. */
     private const HOST = 0;
 
     private const SIGTERM = 15;
     private const SIGKILL = 9;
 
-    /** Seconds between two checks whether the host is stopped and therefore cannot end a worker. */
+    /** Seconds between two checks whether the host is suspended (SIGSTOP) and therefore cannot end a worker. */
     private const CHECK_INTERVAL = 1.0;
 
     /** How long to wait for the last output of forks whose sockets were closed; and the interval between checks. */
@@ -48,11 +48,13 @@ final class HostedContext implements Context, ContextEvents
     /** @var array<int, string> timers of workers that are being ended, by worker */
     private array $timers = [];
 
-    /** @var array<int, int> number of the frame that ended each worker, until the host reports its end */
+    /** @var array<int, int> position of each requested end among ends and starts, by worker, until it has ended */
     private array $requestedEnds = [];
 
-    /** @var array<int, array{int, array<string, mixed>}> frame number and settings of starts while a worker is ended */
+    /** @var array<int, array{int, array<string, mixed>}> position and settings of starts after an end, by worker */
     private array $startsAfterEnd = [];
+
+    /** Number of ends and starts that have a position. */
     private int $sequence = 0;
     private ?WorkerStartException $failure = null;
     private string $stderr = '';
@@ -121,7 +123,10 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** Ends a stopped (SIGSTOP) host with all its workers, because it cannot end a single worker. */
+    /**
+     * Checks regularly, until the worker has ended, whether the host is suspended (SIGSTOP). Such a host cannot end a
+     * worker, so it is ended with all its workers.
+     */
     private function endHostIfSuspended(int $id): void
     {
         $check = static function (self $context) use ($id): void {
@@ -145,7 +150,7 @@ final class HostedContext implements Context, ContextEvents
         if ($type !== WorkerProtocol::HOST || $this->link !== null) {
             return false;
         }
-        // The process that started the host reports its end.
+        // The end of the connection needs no handling: onEnded() is called when the host has ended.
         $link->listen($this->receive(...), static fn() => null, \PHP_INT_MAX, WorkerProtocol::MAGIC);
         $this->link = $link;
         /** @var array{1: int} $pid */
@@ -182,7 +187,7 @@ final class HostedContext implements Context, ContextEvents
     {
         $this->link?->readAll();
         $how = $signal === null ? "exit code {$exitCode}" : "signal {$signal}";
-        // Workers that wait for a host that was killed are lost with it: the pool may try again.
+        // If the host was killed, waiting workers count as lost and not as failed: the pool may start others.
         $failure = $this->failure ?? ($signal === null ? WorkerStartException::ended($how, $this->stderr) : null);
         $this->hostEnded($how, $failure, [$exitCode, $signal, $peak]);
     }
@@ -206,10 +211,10 @@ final class HostedContext implements Context, ContextEvents
     }
 
     /**
-     * Handles the end of the host, with which all its workers end.
+     * Handles the end of the host. All its workers have ended with it.
      *
-     * @param WorkerStartException|null           $failure failure of workers that wait for the host; null if it was
-     *                                                     killed
+     * @param WorkerStartException|null           $failure failure of workers that wait for the host; null if the
+     *                                                     host was killed or {@see onLost()} was called
      * @param array{int|null, int|null, int}|null $exit    exit of the host's process, if it is known
      */
     private function hostEnded(string $how, ?WorkerStartException $failure, ?array $exit = null): void

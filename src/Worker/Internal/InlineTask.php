@@ -23,7 +23,7 @@ final class InlineTask
     /** @var DeferredFuture<mixed>|null null once the task has its outcome */
     private ?DeferredFuture $deferred;
 
-    /** Cancellation that the task can ask for. */
+    /** Cancellation that the task can obtain. */
     private readonly DeferredCancellation $taskCancellation;
 
     /**

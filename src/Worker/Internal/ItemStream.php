@@ -11,15 +11,19 @@ use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\ResultBudget;
 
-/** The items of a generator task, in the pool's process. When the reader releases them, the task is cancelled. */
+/**
+ * The items of a generator task, as a generator in the pool's process. When the reader releases that generator early,
+ * `$onRelease` is called, which ends the task.
+ */
 final class ItemStream
 {
     /**
-     * Items of this many bytes or more count in the budget, and the worker sends no other before such an item was used.
+     * Items of at least this size, in bytes, count in the budget, if there is one. After such an item, the worker then
+     * sends no other item until the reader asks for the next one.
      */
     private const MIN_BUDGETED_BYTES = WorkerProtocol::MAX_UNREAD_BYTES;
 
-    /** @var array<int, self> streams with a waiting reader, whose fiber may be unreachable otherwise */
+    /** @var array<int, self> streams with a waiting reader; nothing else may refer to its fiber */
     private static array $awaited = [];
 
     /** @var \SplQueue<string> */
@@ -37,9 +41,10 @@ final class ItemStream
     private ?Suspension $reader = null;
 
     /**
-     * @param \Closure(string): mixed  $decodeItem returns key and value of an item
-     * @param \Closure(int, int): void $onAcknowledge  called with the number of items that were read, and their bytes
-     * @param \Closure(): void         $onRelease   called when the reader needs no more items
+     * @param \Closure(string): mixed  $decodeItem    returns key and value of an item
+     * @param \Closure(int, int): void $onAcknowledge called with a number of items that were read, and their size in
+     *                                                bytes
+     * @param \Closure(): void         $onRelease     called when the reader has released the items before their end
      */
     public function __construct(
         private readonly \Closure $decodeItem,
@@ -86,8 +91,8 @@ final class ItemStream
     }
 
     /**
-     * Returns a generator that yields references, so that a reader can free a large item: a generator keeps its last
-     * value until it yields again.
+     * Returns a generator of the items. It yields references, so that a reader can free a large item: a generator keeps
+     * its last value until it yields again.
      *
      * @return \Generator<mixed, mixed, mixed, mixed>
      */
@@ -101,7 +106,7 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // deferred, so that a reader that keeps the item can occupy its bytes first
+                    // Deferred, so that a reader that keeps the item can first add its bytes by ResultBudget::occupy().
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 /** @var array{mixed, mixed} $item */

@@ -32,13 +32,12 @@ final class LateBinding
     }
 
     /**
-     * Returns whether a call depends on the class that `static` means at its place.
+     * Returns whether a call depends on the class that `static` means at its position.
      *
      * @param \ReflectionClass<object> $scope  class that contains the call
      * @param string                   $class  class name, as written in the source
-     * @param string                   $method as written in the source: a name, or a text with `$` or `{` for any
-     *                                         method
-     * @param array<string, true>      $visited   methods that are being read, by class and name
+     * @param string                   $method as written in the source: a name, or any text with `$` or `{`
+     * @param array<string, true>      $visited methods that are being read, by class and name
      */
     public static function isForwarded(
         \ReflectionClass $scope,

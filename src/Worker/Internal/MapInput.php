@@ -8,8 +8,8 @@ use Revolt\EventLoop;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Makes batches from the input of a {@see MapRun}. One is ready ahead, so that a free worker gets it at once. The input
- * is read in callbacks of the loop, because it may suspend.
+ * Makes batches from the input of a {@see MapRun}. One batch is kept ready, so that an idle worker gets it at once. The
+ * input is read in callbacks of the loop, because the input may suspend its fiber.
  */
 final class MapInput
 {
@@ -47,8 +47,11 @@ final class MapInput
     /** Batch that waits for a worker. */
     private ?Batch $readyBatch = null;
 
+    /** Whether a read is queued or runs; and whether it has not returned within one turn of the loop. */
     private bool $pulling = false;
     private bool $suspended = false;
+
+    /** Whether nothing more will be read; and whether the map needs no more tasks. */
     private bool $exhausted = false;
     private bool $dropped = false;
 
@@ -63,7 +66,7 @@ final class MapInput
         $this->puller = $this->batches();
     }
 
-    /** Reads a batch in the next turn of the loop, unless one waits or there is no room. */
+    /** Reads a batch in the next turn of the loop, unless a batch is ready or no more input may be read. */
     public function pullSoon(): void
     {
         if (
@@ -80,6 +83,7 @@ final class MapInput
         EventLoop::queue($this->pull(...));
     }
 
+    /** Returns the largest number of batches that are available: each value that was not read counts as a batch. */
     public function demand(): int
     {
         if ($this->dropped) {
@@ -134,6 +138,7 @@ final class MapInput
         $this->tasks = $this->keys = [];
     }
 
+    /** Releases the input, so that PHP can destroy it. */
     public function release(): void
     {
         $this->drop();
@@ -141,13 +146,13 @@ final class MapInput
         $this->input = [];
     }
 
-    /** Returns whether no further batch will be made. One may still wait for a worker. */
+    /** Returns whether no further batch will be made. A batch may still wait for a worker. */
     public function isOver(): bool
     {
         return $this->exhausted && $this->tasks === [];
     }
 
-    /** Returns whether all values were read; false if only another read from an iterator could tell. */
+    /** Returns whether all values were read; false for an iterator, whose end only another read would reveal. */
     private function isReadCompletely(): bool
     {
         return \is_array($this->input) && $this->pulledCount + \count($this->tasks) === $this->count;
@@ -189,6 +194,7 @@ final class MapInput
         return $this->dropped;
     }
 
+    /** Makes a batch of the values that were read and are in no batch. */
     private function completeBatch(): void
     {
         if ($this->tasks === [] || $this->readyBatch !== null || $this->dropped) {
@@ -225,7 +231,7 @@ final class MapInput
         $nextCheck = min($maxTasks, self::TASKS_PER_CLOCK_CHECK);
         foreach ($this->input as $key => $value) {
             if (\is_int($value)) { // fast path, because the smallest tasks are the most numerous
-                // Next to each other: PHP runs signal handlers at jumps and calls, and these may throw.
+                // Adjacent statements: PHP runs signal handlers at jumps and calls, and a handler may throw.
                 $tasks[] = $value;
                 $keys[] = $key;
             } else {
@@ -274,7 +280,7 @@ final class MapInput
             $this->taskBytes += \strlen($task->bytes);
             $this->packed = true;
         }
-        // Next to each other and last, as in batches().
+        // The statements are adjacent and last, for the reason given in batches().
         $this->tasks[] = $task;
         $this->keys[] = $key;
     }

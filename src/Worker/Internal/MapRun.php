@@ -30,7 +30,7 @@ final class MapRun implements Source
     /**
      * Maximum bytes of the arguments and results of these tasks. When the results alone reach it, the tasks that have
      * not started are taken back, until the results are down to MIN_BUFFERED_BYTES. The limit is twice as high for the
-     * batch with the next task, so that many results behind it do not slow down the caller's loop.
+     * batch with the next task, so that many results of later tasks do not slow down the caller's loop.
      */
     private const MAX_BUFFERED_BYTES = 16 << 20;
     private const MIN_BUFFERED_BYTES = self::MAX_BUFFERED_BYTES >> 1;
@@ -56,7 +56,7 @@ final class MapRun implements Source
     /** Whether the results have reached their limit and are not down to MIN_BUFFERED_BYTES again. */
     private bool $isFull = false;
 
-    /** @var array<int, Batch> tasks that wait until there is room for their results, by the number of the first one */
+    /** @var array<int, Batch> tasks that wait because the buffer is full, by the number of their first task */
     private array $blocked = [];
 
     private int $nextIndex = 0;
@@ -65,7 +65,10 @@ final class MapRun implements Source
     private int $firstOpen = 0;
     private int $receivedCount = 0;
 
-    /** Number of tasks with outcomes; of tasks that the caller's loop has read; and the latter's argument bytes. */
+    /**
+     * Number of tasks with outcomes; number of tasks whose results the caller's loop has read; bytes of arguments of
+     * those tasks.
+     */
     private int $settledCount = 0;
     private int $deliveredCount = 0;
     private float $deliveredBytes = 0.0;
@@ -193,8 +196,8 @@ final class MapRun implements Source
     }
 
     /**
-     * Returns whether there is room for more results of this batch. There always is for the result that the caller's
-     * loop waits for.
+     * Returns whether tasks of this batch may start, although their results have to be buffered. The task whose result
+     * the caller's loop waits for may always start.
      */
     public function mayRun(Batch $batch): bool
     {
@@ -209,7 +212,7 @@ final class MapRun implements Source
             && ($this->firstOpen === $this->nextIndex || $this->bufferedBytes < 2 * self::MAX_BUFFERED_BYTES);
     }
 
-    /** Keeps tasks that no worker has, until there is room for their results. */
+    /** Keeps tasks that no worker has, until the buffer of results is no longer full. */
     public function block(Batch $batch): void
     {
         if (!$this->abandoned) {
@@ -218,6 +221,7 @@ final class MapRun implements Source
         }
     }
 
+    /** Returns whether more of the input may be read: neither the window nor the buffer is full. */
     public function hasRoom(): bool
     {
         if ($this->isFull) {
@@ -229,6 +233,7 @@ final class MapRun implements Source
             && $this->bufferedBytes + $this->input->pulledBytes - $this->deliveredBytes < self::MAX_BUFFERED_BYTES;
     }
 
+    /** Called when values were read from the input, or its end was reached. */
     public function onPulled(): void
     {
         if ($this->isSettled()) {
@@ -279,7 +284,7 @@ final class MapRun implements Source
             : $this->input->isOver() && $this->settledCount === $this->input->pulledCount;
     }
 
-    /** Called when the caller has left the loop and no worker has tasks of this map. */
+    /** Called when the map is abandoned and no worker has any of its tasks. */
     public function finish(): void
     {
         $this->finished = true;
@@ -337,7 +342,7 @@ final class MapRun implements Source
     }
 
     /**
-     * Waits for the next results for the caller's loop.
+     * Waits for the next results for the caller's loop. Returns null after the last results.
      *
      * @return array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed,
      *         mixed>, int, int, float}|null
@@ -350,7 +355,7 @@ final class MapRun implements Source
         if ($this->lastLoopTurn !== 0 && hrtime(true) - $this->lastLoopTurn > self::LOOP_INTERVAL_NANOSECONDS) {
             $this->runLoop();
         }
-        $wasFilled = !$this->isFull;
+        $hasResumed = !$this->isFull;
         while (true) {
             if ($this->abortReason !== null) {
                 if ($this->finished) {
@@ -370,9 +375,9 @@ final class MapRun implements Source
             } elseif ($this->isSettled()) {
                 return $this->input->failure === null ? null : throw $this->input->failure;
             }
-            if (!$wasFilled) {
-                $wasFilled = true;
-                $this->dispatcher->resume(); // the task with the next result may be held
+            if (!$hasResumed) {
+                $hasResumed = true;
+                $this->dispatcher->resume(); // the task with the next result may be blocked
                 continue; // the map may have been aborted
             }
             $this->consumer = EventLoop::getSuspension();

@@ -10,10 +10,13 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Fibers;
 use Spindle\Worker\PoolClosedException;
 
-/** Tracks open work in a pool. Open work keeps the event loop running; a closed pool without any stops its workers. */
+/**
+ * Tracks open work in a pool: tasks without outcomes, items that are being read, and close(). Open work keeps the event
+ * loop running. A closed pool without open work stops its workers.
+ */
 final class PoolActivity
 {
-    /** @var array<int, self> instances with open work: the fiber that waits may be unreachable otherwise */
+    /** @var array<int, self> instances with open work; nothing else may refer to the waiting fiber */
     private static array $busy = [];
 
     /** Seconds after which a fork notices that outcomes of this pool will not arrive there. */
@@ -102,6 +105,7 @@ final class PoolActivity
         $this->stopIfSettled();
     }
 
+    /** Keeps the event loop running as long as there is open work. */
     public function keepLoop(): void
     {
         if ($this->ended) {

@@ -21,7 +21,7 @@ final class ProcessContext implements Context
 
     private ?LauncherProcess $launcher = null;
 
-    /** Whether only the last output is passed on, and no end. */
+    /** Whether {@see drain()} was called. Output is then passed on, but no end of a worker is reported. */
     private bool $isDraining = false;
 
     /** @var list<string> command line of a worker */

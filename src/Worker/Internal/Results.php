@@ -42,7 +42,11 @@ final class Results
         return $this->openStreamCount;
     }
 
-    /** @return bool|null whether the batch is done; null for results of tasks that the worker does not have */
+    /**
+     * Handles a RESULTS frame of the worker's first batch.
+     *
+     * @return bool|null whether the batch is done; null for results of tasks that the worker does not have
+     */
     public function receive(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
         $batch = $worker->firstBatch();
@@ -122,7 +126,7 @@ final class Results
     /**
      * Handles a task that started and whose result will never arrive.
      *
-     * @param bool $ran whether it ran when the worker ended
+     * @param bool $ran whether the task was running when the worker ended
      */
     public function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $ran): void
     {
@@ -161,16 +165,16 @@ final class Results
                 : null;
             $isFailure = $failure !== null
                 || $kind === WorkerProtocol::THROWN || $kind === WorkerProtocol::UNSERIALIZABLE;
-            $outcome = static fn(bool $withOriginal): \Throwable => $failure
+            $createFailure = static fn(bool $withOriginal): \Throwable => $failure
                 ?? TaskOutcome::failure($kind, $value, $batch->attempt, $batch->key($index), $withOriginal);
             $this->failedCount += (int) $isFailure;
             if ($worker->streamIndex === $index) {
                 $stream = $this->endStream($worker);
                 $isFailure
-                    ? $stream?->failed(static fn(): \Throwable => $outcome(true))
+                    ? $stream?->failed(static fn(): \Throwable => $createFailure(true))
                     : $stream?->ended(static fn(): mixed => TaskOutcome::value($kind, $value, $batch->attempt, null));
             } elseif ($isFailure) {
-                $this->handleThrown($batch, $index, $outcome);
+                $this->handleThrown($batch, $index, $createFailure);
             } else {
                 $batch->source->succeeded($batch, $index, 1, [\chr($kind), [$value]], \strlen($value));
             }
@@ -178,17 +182,17 @@ final class Results
     }
 
     /**
-     * Retries a task that failed by itself, or makes the failure its outcome.
+     * Retries a task that threw or whose result was refused, or makes the failure its outcome.
      *
      * The original exception is unserialized later, when the worker is known to be free: its class may use the pool, or
      * suspend the fiber.
      *
-     * @param \Closure(bool): \Throwable $failure receives whether to add the original exception
+     * @param \Closure(bool): \Throwable $createFailure receives whether to add the original exception
      */
-    private function handleThrown(Batch $batch, int $index, \Closure $failure): void
+    private function handleThrown(Batch $batch, int $index, \Closure $createFailure): void
     {
-        if (!$this->retryIfAllowed($batch, $index, $failure(false), false)) {
-            EventLoop::queue(static fn() => $batch->source->failed($batch, $index, $failure(true)));
+        if (!$this->retryIfAllowed($batch, $index, $createFailure(false), false)) {
+            EventLoop::queue(static fn() => $batch->source->failed($batch, $index, $createFailure(true)));
         }
     }
 

@@ -42,7 +42,7 @@ final class SharedFlags
     /** Microseconds that the pool waits for the worker and the processor. */
     private const TAKE_BACK_WAIT_MICROSECONDS = 50;
 
-    /** Process that opened the memory. A fork shares it, and must not take tasks back. */
+    /** Process that opened the memory. A fork shares the memory, and must not take tasks back. */
     private readonly int $ownerPid;
 
     private function __construct(private readonly \Shmop $memory)
@@ -58,7 +58,10 @@ final class SharedFlags
             : 0;
     }
 
-    /** Creates the memory in a worker. The pool removes the name on opening, so no kill leaves the memory behind. */
+    /**
+     * Creates the memory in a worker. The pool removes the name when it opens the memory. After that, no kill leaves
+     * the memory behind.
+     */
     public static function create(int $key): ?\Shmop
     {
         if ($key === 0 || !\function_exists('shmop_open')) {
@@ -73,9 +76,7 @@ final class SharedFlags
         return $memory;
     }
 
-    /**
-     * Removes memory of workers that were killed with their pool before it had opened the memory. No process uses it.
-     */
+    /** Removes memory of workers that were killed with their pool before the pool had opened the memory. */
     public static function removeStale(): void
     {
         $segments = \function_exists('shmop_open')

@@ -19,7 +19,7 @@ interface Source
     public function demand(): int;
 
     /**
-     * Returns the next tasks, and leaves them to the caller; null if none is available now.
+     * Removes and returns the next tasks; null if none is available now.
      *
      * @param int $maxTasks    largest number of tasks
      * @param int $workers number of workers that share the available tasks

@@ -25,7 +25,7 @@ final class SourceFile
     /** @var array<int, list<ClosureSource>> closures by the line of `fn` or `function` */
     private array $closures = [];
 
-    /** @var array<string, true> classes and functions that the file declares, so that PHP can load it only once */
+    /** @var array<string, true> classes and functions that the file declares; PHP refuses to declare one twice */
     private array $declared = [];
 
     /** @var list<\PhpToken> tokens without spaces and comments */
@@ -114,8 +114,8 @@ final class SourceFile
         return $token !== null && $token->id < 256 ? $token->text : '';
     }
 
-    /** Returns the index of the next such sign or token, and skips everything in brackets. */
-    private function find(int $at, string|int $what): int
+    /** Returns the index of the next token with this character or id. Skips everything in brackets. */
+    private function indexOf(int $at, string|int $what): int
     {
         for (; isset($this->tokens[$at]); ++$at) {
             if (\is_int($what) ? $this->tokens[$at]->id === $what : $this->singleCharacter($at) === $what) {
@@ -174,13 +174,13 @@ final class SourceFile
 
     private function classEnd(int $at): int
     {
-        return $this->partners[$this->find($at, '{')];
+        return $this->partners[$this->indexOf($at, '{')];
     }
 
     /** @return int index of the semicolon */
     private function readImports(int $at): int
     {
-        $end = $this->find($at, ';');
+        $end = $this->indexOf($at, ';');
         $begin = $at;
         $kind = $itemKind = $prefix = $name = $alias = '';
         for (++$at; $at <= $end; ++$at) {
@@ -222,8 +222,8 @@ final class SourceFile
             $end = $this->partners[$end + 2];
         }
         $end = $isArrow
-            ? $this->arrowEnd($this->find($end + 1, \T_DOUBLE_ARROW) + 1)
-            : $this->partners[$this->find($end + 1, '{')];
+            ? $this->arrowEnd($this->indexOf($end + 1, \T_DOUBLE_ARROW) + 1)
+            : $this->partners[$this->indexOf($end + 1, '{')];
         $isStatic = $at > 0 && $this->tokens[$at - 1]->is(\T_STATIC);
         $begin = $isStatic ? $at - 1 : $at;
         while ($begin > 0 && $this->singleCharacter($begin - 1) === ']') {
@@ -271,7 +271,7 @@ final class SourceFile
             $ternaries += $character === '?' ? 1 : 0;
             $yields += $token->is(\T_YIELD) ? 1 : 0;
             $at = match (true) {
-                $token->is(\T_FN) => $this->arrowEnd($this->find($at, \T_DOUBLE_ARROW) + 1),
+                $token->is(\T_FN) => $this->arrowEnd($this->indexOf($at, \T_DOUBLE_ARROW) + 1),
                 $token->is(\T_FUNCTION), $this->isClass($at) => $this->classEnd($at),
                 default => max($at, $this->partners[$at] ?? 0),
             };
@@ -294,14 +294,15 @@ final class SourceFile
         for ($at = $begin; $at <= $end; ++$at) {
             $token = $this->tokens[$at];
             if ($at > $classEnd && $this->isClass($at)) {
-                [$classBegin, $classEnd] = [$this->find($at, '{'), $this->classEnd($at)];
+                [$classBegin, $classEnd] = [$this->indexOf($at, '{'), $this->classEnd($at)];
             }
-            $isWithin = $classBegin < $at && $at < $classEnd; // the arguments of an anonymous class do not belong to it
+            // The arguments of an anonymous class do not belong to the class.
+            $isInNestedClass = $classBegin < $at && $at < $classEnd;
             $isThis = $token->is(\T_VARIABLE) && $token->text === '$this';
-            $usesThis = $usesThis || (!$isWithin && ($isThis || $token->is(self::SHARING_TOKENS)));
+            $usesThis = $usesThis || (!$isInNestedClass && ($isThis || $token->is(self::SHARING_TOKENS)));
             $mayBeCall = $token->is(\T_DOUBLE_COLON)
                 && ($this->singleCharacter($at + 2) === '(' || $this->singleCharacter($at + 1) === '{');
-            if (!$isWithin && $mayBeCall) {
+            if (!$isInNestedClass && $mayBeCall) {
                 $calls[] = [$this->tokens[$at - 1]->text, $this->tokens[$at + 1]->text];
             }
             $isLate = $isLate || LateBinding::isLate($token, $this->tokens[$at + 1] ?? $token);
@@ -309,7 +310,7 @@ final class SourceFile
                 $word = explode('\\', $token->text)[0];
                 $words[strtolower($word)] = $word;
             }
-            $literal = $this->literal($token, $isWithin ? null : $begin);
+            $literal = $this->literal($token, $isInNestedClass ? null : $begin);
             if ($literal !== null) {
                 $code .= substr($this->text, $from, $token->pos - $from) . $literal;
                 $from = $token->pos + \strlen($token->text);
@@ -336,7 +337,7 @@ final class SourceFile
     }
 
     /**
-     * Returns a literal for a constant that depends on the place of the code: its line, file, directory or class.
+     * Returns a literal for a constant that depends on the position of the code: its line, file, directory or class.
      *
      * @param int|null $begin index of the closure; null within a class that it declares
      */
@@ -395,8 +396,8 @@ final class SourceFile
     }
 
     /**
-     * Imports the namespace's own functions and constants. Without imports, PHP would silently use the global ones if
-     * the worker lacks the namespace's own.
+     * Returns imports of the functions and constants of the namespace. Without these imports, PHP would silently use
+     * global ones of the same name in a worker that lacks those of the namespace.
      *
      * @param array<string, string> $words    words as written, by their lower case
      * @param array<string, true>   $imported kinds and aliases of the imports that the file has

@@ -18,14 +18,14 @@ final class Submissions implements Source
     /** Whether this is a fork of the pool's process. Futures that fail there need not be awaited. */
     public bool $isForked = false;
 
-    /** Number of tasks without an outcome; and of those that no worker has had. */
+    /** Number of tasks without an outcome; number of tasks that no worker has had. */
     private int $open = 0;
     private int $waitingCount = 0;
 
     /** @var \WeakMap<Submission, Cancellation> tasks that can be cancelled */
     private \WeakMap $cancellations;
 
-    /** @param \Closure(): void $onAllSettled called when the last of them has its outcome */
+    /** @param \Closure(): void $onAllSettled called when all tasks have outcomes */
     public function __construct(private readonly \Closure $onAllSettled)
     {
         $this->sizing = new BatchSizing();
@@ -44,6 +44,7 @@ final class Submissions implements Source
         ++$this->waitingCount;
     }
 
+    /** Returns the number of tasks without an outcome. */
     public function openCount(): int
     {
         return $this->open;
@@ -54,7 +55,7 @@ final class Submissions implements Source
     {
         $cancelled = 0;
         foreach ($this->cancellations as $submission => $cancellation) {
-            // The pool hears of a cancellation only when the loop runs, so ask the cancellation itself.
+            // The pool is notified of a cancellation only when the loop runs, so this asks the cancellation itself.
             $cancelled += !$submission->isOver() && $cancellation->isRequested() ? 1 : 0;
         }
 

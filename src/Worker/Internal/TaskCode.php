@@ -26,13 +26,13 @@ final class TaskCode
 
     private const MAC_ALGORITHM = 'sha256';
 
-    /** Closures whose code is cached. */
+    /** Largest number of closures whose code is cached. */
     private const MAX_CACHED_CLOSURES = 256;
 
     /** @var array<string, string> code of closures without captured values, by source and key */
     private static array $codeOfSource = [];
 
-    /** @var \WeakMap<\Closure, array<string, string>>|null the same by closure and key, even if the file changes */
+    /** @var \WeakMap<\Closure, array<string, string>>|null code by closure and key, even if the file has changed */
     private static ?\WeakMap $codeOfClosure = null;
 
     /**
@@ -146,7 +146,7 @@ final class TaskCode
     public static function target(\ReflectionFunction $function, string $path): object|string|null
     {
         $scope = $function->getClosureScopeClass();
-        $class = $function->getClosureCalledClass() ?? $scope; // the first is what static:: means
+        $class = $function->getClosureCalledClass() ?? $scope; // the called class is what static:: means
         $target = $function->getClosureThis() ?? $class?->getName();
         $name = $function->getName();
         $meant = $target !== null && method_exists($target, $name) ? new \ReflectionMethod($target, $name) : null;

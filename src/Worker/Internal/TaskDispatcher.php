@@ -31,7 +31,7 @@ final class TaskDispatcher
     /** Seconds that a task of an abandoned loop or a released generator may continue, before its worker is ended. */
     public const ABANDONED_TASK_TIMEOUT = 0.02;
 
-    /** Largest number of batches that a worker has at once. */
+    /** Largest number of batches that are sent to a worker and not done. */
     private const MAX_BATCHES_PER_WORKER = 2;
 
     /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
@@ -199,7 +199,7 @@ final class TaskDispatcher
         $this->activity->keepLoop();
     }
 
-    /** Drops the waiting tasks of a map. Tasks that run may continue for `$timeout` seconds. */
+    /** Drops the waiting tasks of a map. Running tasks may continue for `$timeout` seconds. */
     public function abandon(MapRun $run, float $timeout): void
     {
         if ($this->isFork()) {
@@ -228,6 +228,7 @@ final class TaskDispatcher
         $this->fill();
     }
 
+    /** Removes a map that has ended. Its workers drop the code of its tasks. */
     public function forget(MapRun $run): void
     {
         if ($this->isFork()) {
@@ -243,7 +244,7 @@ final class TaskDispatcher
         $this->onSettled();
     }
 
-    /** Takes back the tasks of a map that have not started and whose results would have no room. */
+    /** Takes back the tasks of a map that have not started and must wait, because its buffer of results is full. */
     public function takeBackBlocked(MapRun $run): void
     {
         foreach ($this->workers->all() as $worker) {
@@ -259,7 +260,7 @@ final class TaskDispatcher
         }
     }
 
-    /** Gives tasks to workers because a map has room for more results. */
+    /** Gives tasks to workers after a map could not accept more results. */
     public function resume(): void
     {
         if (!$this->isFork()) {
@@ -268,7 +269,7 @@ final class TaskDispatcher
     }
 
     /**
-     * Gives tasks to workers that have room, and starts workers if there are more tasks.
+     * Gives tasks to workers that can take another batch, and starts workers if there are more tasks.
      *
      * @param bool $areWorkersCurrent whether {@see replaceOutdatedWorkers()} was called just before
      */
@@ -294,8 +295,8 @@ final class TaskDispatcher
     }
 
     /**
-     * Replaces the workers if the user or the autoloaders of this process have changed. Callers that add tasks call
-     * this first.
+     * Replaces the workers if the user or the autoloaders of this process have changed. Must be called before tasks are
+     * added.
      */
     public function replaceOutdatedWorkers(): void
     {
@@ -321,7 +322,10 @@ final class TaskDispatcher
         $this->activity->end();
     }
 
-    /** Closes a pool that is no longer referenced, in the background: its accepted tasks still get their outcomes. */
+    /**
+     * Closes a pool that is no longer referenced. If submitted tasks have no outcomes, or items are being read, the
+     * workers are ended after these. Otherwise they are ended now.
+     */
     public function release(): void
     {
         if ($this->activity->isClosed()) {
@@ -341,7 +345,7 @@ final class TaskDispatcher
      * @param bool                     $areWorkersCurrent whether the workers have the credentials of this process for
      *                                                    certain
      *
-     * @return bool whether a worker is left with room for more tasks
+     * @return bool whether there are too few tasks for workers that can take another batch
      */
     private function assign(array $workers, bool $areWorkersCurrent = false): bool
     {
@@ -403,7 +407,7 @@ final class TaskDispatcher
         $this->workers->replaceAll($what);
     }
 
-    /** Takes back tasks that a worker will not start, or fails them if no other worker may run them. */
+    /** Puts tasks that a worker will not start into the backlog, or fails them if no other worker may run them. */
     private function requeue(Batch $batch, Batch $rest): void
     {
         if (!$batch->isPinned) {
@@ -486,7 +490,10 @@ final class TaskDispatcher
         $this->activity->stopIfSettled();
     }
 
-    /** Handles the end of a worker: tasks that it has not started move to others, the rest fail or are retried. */
+    /**
+     * Handles the end of a worker. Tasks that the worker has not started move to other workers. Started tasks without a
+     * result fail or are retried.
+     */
     private function workerEnded(WorkerHandle $worker): void
     {
         $batches = $worker->batches;
@@ -517,7 +524,10 @@ final class TaskDispatcher
         $this->activity->stopIfSettled();
     }
 
-    /** Puts back each task in its own batch, so that the next death during reading identifies the task. */
+    /**
+     * Puts each task into the backlog as a batch of its own. If another worker dies while it reads one of these
+     * batches, the batch identifies the task.
+     */
     private function requeueEach(Batch $batch): void
     {
         for ($index = 0; $index < $batch->limit; ++$index) {
@@ -546,7 +556,10 @@ final class TaskDispatcher
         $this->failWaitingTasks($reason);
     }
 
-    /** Fails all tasks in a fork of this process, where no outcome arrives. The workers are not touched. */
+    /**
+     * Fails all tasks in a fork of this process, where no outcome arrives. The workers belong to the parent process and
+     * go on.
+     */
     private function failInFork(): void
     {
         $reason = PoolClosedException::forked();
@@ -587,7 +600,10 @@ final class TaskDispatcher
         }
     }
 
-    /** Ends a generator task whose items are not read any more, unless the task ends by itself soon. */
+    /**
+     * Ends a generator task whose reader has released the items, unless the task ends within {@see
+     * ABANDONED_TASK_TIMEOUT}.
+     */
     private function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void
     {
         if ($this->isFork() || $worker->firstBatch() !== $batch) {

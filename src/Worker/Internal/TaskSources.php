@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Sources of a pool: its submissions and the running maps. They take turns. */
+/** Sources of a pool: its submissions and the running maps. They are served in rotation. */
 final class TaskSources
 {
     /** @var array<int, Source> sources by number, the one that waited longest first */

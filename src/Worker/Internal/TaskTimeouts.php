@@ -13,17 +13,17 @@ use Spindle\Worker\TaskTimeoutException;
  * Watches workers whose tasks take long.
  *
  * Tasks that wait behind a long task are taken back. A task that exceeds the time limit is ended with its worker. A
- * worker that was stopped (SIGSTOP) before it began its tasks is replaced.
+ * worker that was suspended (SIGSTOP) before it began its tasks is replaced.
  */
 final class TaskTimeouts
 {
-    /** Nanoseconds after which a batch is taken to contain a long task. Tasks behind it are taken back. */
+    /** Nanoseconds after which a batch is assumed to contain a long task. The tasks after that task are taken back. */
     private const OVERDUE_NANOSECONDS = 3_000_000;
 
     /** Seconds until the next check of a worker that is between two tasks, or is sending a result. */
     private const BETWEEN_TASKS_INTERVAL = 0.1;
 
-    /** Seconds after which a worker that has not begun its batch may have been stopped (SIGSTOP). */
+    /** Seconds after which a worker that has not begun its batch may have been suspended (SIGSTOP). */
     private const BEGIN_TIMEOUT = 3.0;
 
     private ?string $overdueTimer = null;
@@ -33,7 +33,7 @@ final class TaskTimeouts
 
     /**
      * @param float|null       $timeout time limit of each task, in seconds
-     * @param \Closure(): void $onFreed   called when tasks may have been taken back
+     * @param \Closure(): void $onFreed called when tasks may have been taken back
      */
     public function __construct(
         private readonly Workers $workers,
@@ -125,7 +125,7 @@ final class TaskTimeouts
         }
     }
 
-    /** Sets a single timer for all workers. One for each batch would cost more than a tiny task. */
+    /** Sets a single timer for all workers. A timer for each batch would take longer than a tiny task. */
     private function scheduleSuspensionCheck(float $seconds): void
     {
         $this->suspensionTimer = WeakTimer::after($seconds, $this, static function (self $timeouts): void {
@@ -159,11 +159,11 @@ final class TaskTimeouts
         }
     }
 
-    /** Gives the tasks of a stopped worker to others, and ends that worker. */
+    /** Gives the tasks of a suspended worker to others, and ends that worker. */
     private function replace(WorkerHandle $worker): void
     {
         $this->takeBack($worker);
-        if ($worker->runningTask() === null) { // otherwise it was continued just now
+        if ($worker->runningTask() === null) { // otherwise the worker has just been continued, and runs a task
             $this->workers->end($worker, static fn(): \Throwable => new \LogicException('The worker ran no task'));
         }
         ($this->onFreed)();

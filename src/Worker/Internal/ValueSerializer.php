@@ -9,8 +9,8 @@ use Spindle\Worker\UnserializableException;
 /**
  * Serializes values, or throws an exception that names the part of a value that cannot be serialized.
  *
- * PHP's serialize() only names the class that it refuses, not its place, and silently converts a resource to 0. So
- * this class also inspects every value that may contain others.
+ * PHP's serialize() only names the class that it refuses, not its position in the value, and silently converts a
+ * resource to 0. So this class also inspects every value that may contain others.
  */
 final class ValueSerializer
 {
@@ -61,7 +61,10 @@ final class ValueSerializer
         return self::serializeAtDepth($value, $path, self::check($value, $path));
     }
 
-    /** Serializes without a check. Floats keep all digits: an application may have lowered serialize_precision. */
+    /**
+     * Serializes a value without checking it. Floats keep all digits, even if the application has lowered
+     * serialize_precision.
+     */
     public static function serializeUnchecked(mixed $value): string
     {
         $precision = (string) \ini_get('serialize_precision');
@@ -79,7 +82,7 @@ final class ValueSerializer
     /**
      * Serializes a value that was checked by {@see self::check()}.
      *
-     * @param int $deepest result of that method
+     * @param int $deepest result of {@see self::check()}
      *
      * @throws UnserializableException
      */
@@ -123,7 +126,7 @@ final class ValueSerializer
     }
 
     /**
-     * Unserializes data of this library, whatever the php.ini of the process says.
+     * Unserializes data of this library. The depth limit of php.ini does not apply.
      *
      * @param list<class-string> $classes allowed classes
      */
@@ -133,8 +136,8 @@ final class ValueSerializer
     }
 
     /**
-     * Finds parts that serialize() would lose or that no other process could restore: resources, anonymous classes,
-     * and levels too deep to be read again.
+     * Checks that a value has no parts that serialize() would lose or that no other process could restore: resources,
+     * anonymous classes, and levels too deep to be read again.
      *
      * @param (\Closure(): void)|null $closures called for each closure that is in no object; null refuses closures
      * @param array<int|string, mixed> $seen     objects and references by id
@@ -221,7 +224,7 @@ final class ValueSerializer
             return \PHP_INT_MAX;
         }
         $parts = $kind === self::PROPERTIES ? (array) $value : self::partsOf($value, $kind, $path);
-        // A method may have created the parts. They must exist until the end of the check, or others get their ids.
+        // The method may have created the parts. They are kept, because PHP reuses the ids of destroyed objects.
         $seen[$id] = $kind === self::PROPERTIES ? true : $parts;
         $deepest = $kind === self::SERIALIZE_METHOD || $kind === self::SLEEP_METHOD ? \PHP_INT_MAX : $depth;
         foreach ($parts as $name => $item) {
@@ -237,8 +240,8 @@ final class ValueSerializer
     }
 
     /**
-     * Estimates the depth of an object of an old class with Serializable from its properties. What the method of the
-     * class does with them is unknown, so only their depth is checked.
+     * Checks the depth of the properties of an object that implements Serializable. Nothing else is checked, because
+     * the class itself decides what is serialized.
      *
      * @param array<int|string, mixed> $seen
      *
@@ -262,7 +265,10 @@ final class ValueSerializer
         return 'nested deeper than ' . self::MAX_DEPTH . ' levels';
     }
 
-    /** Looks methods up by class name, because some objects stand in for others, or refuse method calls. */
+    /**
+     * Returns how serialize() reads an object. The methods are looked up by class name, because the object may be a
+     * proxy or refuse method calls.
+     */
     private static function serializationKind(object $value): int
     {
         $class = $value::class;
@@ -350,8 +356,8 @@ final class ValueSerializer
     }
 
     /**
-     * Calls code of a class. In a fiber, the code must not suspend it: the caller could be in the middle of an
-     * operation.
+     * Calls code of a class. The code must not suspend the current fiber, because the caller could be in the middle of
+     * an operation.
      *
      * @template T
      *
@@ -411,6 +417,7 @@ final class ValueSerializer
             : '';
     }
 
+    /** Returns whether the bytes are those of an array or an object. */
     private static function isCompound(string $bytes): bool
     {
         return \in_array($bytes[0] ?? '', ['a', 'O', 'C', 'E'], true);
@@ -419,16 +426,15 @@ final class ValueSerializer
     /**
      * Unserializes a value that may contain objects.
      *
-     * Classes may suspend the fiber while they restore objects. So the setting for missing classes is reset
-     * at the first suspension, or it would apply to other fibers. PHP restores objects after it has looked up all
-     * classes.
+     * Classes may suspend the fiber while they restore objects. The setting for missing classes is reset at the first
+     * suspension, so that it does not apply to other fibers. By then PHP has looked up all classes.
      *
      * @param callable-string $missing
      */
     private static function unserializeObjects(string $bytes, string $missing): mixed
     {
         $before = (string) \ini_get('unserialize_callback_func');
-        if ($before === '') { // otherwise the application loads classes by this setting
+        if ($before === '') { // if it is set, the application loads classes by it
             ini_set('unserialize_callback_func', $missing);
         }
         try {
@@ -443,7 +449,8 @@ final class ValueSerializer
     }
 
     /**
-     * Unserializes a value that may contain enums. A missing enum makes unserialize() fail with a warning.
+     * Unserializes a value that may contain enums. For a missing enum, unserialize() only emits a warning, so this
+     * method finds the name.
      *
      * @param callable-string $missing
      */
@@ -480,7 +487,8 @@ final class ValueSerializer
     }
 
     /**
-     * Returns the first refused part that contains no other refused part; null if all refused parts form a cycle.
+     * Returns an exception for the first refused part that contains no other refused part; null if all of them form a
+     * cycle.
      *
      * @param array<int|string, true>      $seen   objects and references by id
      * @param UnserializableException|null $cycle the first part whose refused parts were all seen before
@@ -531,6 +539,7 @@ final class ValueSerializer
         return null;
     }
 
+    /** Returns the exception with which serialize() refuses a value; null if the value is accepted. */
     private static function refusal(mixed $value): ?\Throwable
     {
         if (\is_scalar($value) || $value === null) {
@@ -572,7 +581,7 @@ final class ValueSerializer
         return self::truncatedPath($path) ?? "{$path}->" . ($at === false ? $name : substr($name, $at + 1));
     }
 
-    /** @return string|null a path that is too long to extend, with an ellipsis; null for a shorter one */
+    /** @return string|null the path with an ellipsis if it is too long to extend; otherwise null */
     private static function truncatedPath(string $path): ?string
     {
         return \strlen($path) < self::MAX_PATH_BYTES ? null : (str_ends_with($path, '…') ? $path : "{$path}…");

@@ -25,7 +25,7 @@ final class WorkerHandle
     public bool $retiring = false;
     public bool $stopping = false;
 
-    /** @var (\Closure(Batch, int): \Throwable)|null failure of the running task, once the worker is being ended */
+    /** @var (\Closure(Batch, int): \Throwable)|null creates the task's failure once the worker is being ended */
     public ?\Closure $ending = null;
 
     /** @var array{Batch, int}|null task for which the worker is being ended */
@@ -38,7 +38,10 @@ final class WorkerHandle
     /** @var array<int, true> sources whose code the worker has */
     public array $codes = [];
 
-    /** Number of tasks run; start in nanoseconds of {@see hrtime()}; bytes of memory then, last, and at most. */
+    /**
+     * Number of tasks with results; when the worker became ready, in nanoseconds of {@see hrtime()}; and its memory in
+     * bytes: at that time, after the last results, and at most.
+     */
     public int $taskCount = 0;
     public int $readyAt = 0;
     public int $initialMemory = 0;
@@ -56,7 +59,7 @@ final class WorkerHandle
     /** @var array{?int, ?int, int}|null exit code, signal and memory peak */
     public ?array $exit = null;
 
-    /** @var \WeakReference<ItemStream>|null items of the running task; followed by its index, or -1, and its batch */
+    /** @var \WeakReference<ItemStream>|null items of a generator task; then the task's index, or -1, and its batch */
     public ?\WeakReference $stream = null;
     public int $streamIndex = -1;
     public ?Batch $streamBatch = null;
@@ -66,6 +69,8 @@ final class WorkerHandle
 
     /** @var array<string> timers of this worker */
     public array $timers = [];
+
+    /** Whether a timer for the time limit is set. */
     public bool $isTimeChecked = false;
 
     public function __construct(
@@ -150,6 +155,7 @@ final class WorkerHandle
         return min($batch->limit, $started);
     }
 
+    /** Returns whether the worker has begun any task, as far as known. */
     public function hasBegun(): bool
     {
         return $this->taskCount > 0 || $this->runningTask() !== null || $this->diedWhileReading();

@@ -21,6 +21,7 @@ final class WorkerLifetime
         return $this->tasksLeft($worker) === 0;
     }
 
+    /** Returns how many more tasks the worker may be given. */
     public function tasksLeft(WorkerHandle $worker): int
     {
         if ($this->options->maxAge !== null && (hrtime(true) - $worker->readyAt) / 1e9 >= $this->options->maxAge) {

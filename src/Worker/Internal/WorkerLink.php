@@ -106,7 +106,7 @@ final class WorkerLink
         $this->budget = $budget;
     }
 
-    /** Sends frames. What the socket does not accept at once is sent as soon as it does. */
+    /** Sends frames. Bytes that the socket does not accept now are sent as soon as it is writable. */
     public function send(string $frames): void
     {
         if ($this->closed || $this->ownerPid !== getmypid()) {
@@ -180,6 +180,7 @@ final class WorkerLink
         return true;
     }
 
+    /** Reserves the missing bytes of a large frame. Returns whether bytes may be read now. */
     private function mayRead(ResultBudget $budget): bool
     {
         $missing = $this->frames->missing();
@@ -211,6 +212,7 @@ final class WorkerLink
         return true;
     }
 
+    /** Releases the bytes of the budget that the current frame has reserved. */
     private function release(): void
     {
         if ($this->reserved > 0) {
@@ -243,7 +245,7 @@ final class WorkerLink
                     : substr($this->unsent[0], $this->sent, self::MAX_TRANSFER_BYTES),
             );
             if ($sent === false) {
-                $this->unsent = []; // the other end is gone; read() reports this after the last bytes that it sent
+                $this->unsent = []; // the worker has closed the connection; read() reports this after its last bytes
                 break;
             }
             if ($sent === 0) {

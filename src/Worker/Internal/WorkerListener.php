@@ -11,10 +11,10 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerStartException;
 
 /**
- * Accepts workers on an abstract Unix socket, and only those that know its secret.
+ * Accepts connections of workers on an abstract Unix socket. A worker must prove that it knows the secret.
  *
- * Any process on the machine can connect. A connection that has not proved to know the secret is a stranger. The
- * number of strangers, their time and the bytes read from them are limited, because each needs a descriptor.
+ * Any process on the machine can connect. A connection without this proof is a stranger. The number of strangers, their
+ * time and the bytes read from them are limited, because each needs a descriptor.
  */
 final class WorkerListener
 {
@@ -27,7 +27,7 @@ final class WorkerListener
     /** Largest number of strangers. Another connection replaces the one that has been silent the longest. */
     private const MAX_STRANGERS = 128;
 
-    /** Nanoseconds in which a stranger is not replaced. A worker greets as soon as it has connected. */
+    /** Nanoseconds during which a stranger is not replaced. A worker greets as soon as it has connected. */
     private const MIN_STRANGER_NANOSECONDS = 100_000_000;
 
     /** Connections accepted in one turn of the loop. */
@@ -55,7 +55,7 @@ final class WorkerListener
      * @var array<int, array{WorkerLink, string, int}> unproven connections, oldest first: link, timer, time of arrival
      */
     private array $strangers = [];
-    private int $last = 0;
+    private int $lastId = 0;
 
     private ?string $pauseTimer = null;
 
@@ -66,10 +66,10 @@ final class WorkerListener
     private readonly int $ownerPid;
 
     /**
-     * @param \Closure(WorkerLink, int, int, string): void $onGreeted   receives a connection, type and id of its
-     *                                                                greeting, and
-     *         the rest of the greeting
-     * @param \Closure(string): void                 $onExhausted receives the reason why connections cannot be accepted
+     * @param \Closure(WorkerLink, int, int, string): void $onGreeted   receives a connection, the type and id of its
+     *                                                                  greeting, and further data
+     * @param \Closure(string): void                       $onExhausted receives the reason why no connection can be
+     *                                                                  accepted
      *
      * @throws WorkerStartException
      */
@@ -167,7 +167,7 @@ final class WorkerListener
 
             return;
         }
-        $id = ++$this->last;
+        $id = ++$this->lastId;
         $weak = \WeakReference::create($this);
         $link = new WorkerLink($stream, self::MAX_GREETING_BYTES);
         $link->listen(
@@ -186,7 +186,7 @@ final class WorkerListener
         $link->readAll(); // a worker has usually sent its greeting by now
     }
 
-    /** @return bool whether the oldest stranger had its time, and was disconnected */
+    /** @return bool whether there was a stranger that may be replaced; it was disconnected */
     private function dropOldestStranger(): bool
     {
         $id = array_key_first($this->strangers);
@@ -208,7 +208,7 @@ final class WorkerListener
         $this->pause();
     }
 
-    /** Stops accepting for a while: the loop would report the waiting connection again and again. */
+    /** Stops accepting for a short time. Otherwise the loop would report the waiting connection again and again. */
     private function pause(): void
     {
         if (!\is_resource($this->socket)) {

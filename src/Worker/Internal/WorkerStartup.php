@@ -35,6 +35,8 @@ final class WorkerStartup
     ) {}
 
     /**
+     * Starts a worker, which connects later.
+     *
      * @param int $id       a number that no other worker of the pool has had
      * @param int $siblings largest number of workers in the pool, including this one
      *

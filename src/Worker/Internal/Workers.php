@@ -12,7 +12,10 @@ use Spindle\LauncherException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/** Manages the workers of a pool: starts them when there is work, replaces them when due, ends them. */
+/**
+ * Manages the workers of a pool: starts them when there are tasks, replaces them at the end of their lifetime, and ends
+ * them.
+ */
 final class Workers
 {
     private readonly WorkerShutdown $shutdown;
@@ -20,7 +23,7 @@ final class Workers
     /** Group that starts workers with the present credentials of this process. */
     private WorkerGroup $group;
 
-    /** @var array<int, WorkerGroup> with former credentials, by object id; each is closed with its last worker */
+    /** @var array<int, WorkerGroup> replaced groups by object id; each is closed after the end of its last worker */
     private array $retired = [];
 
     private readonly WorkerLifetime $lifetime;
@@ -66,6 +69,7 @@ final class Workers
         return $this->workers;
     }
 
+    /** Returns whether the pool has fewer workers than its size. */
     public function mayGrow(): bool
     {
         return $this->surplus() < 0;
@@ -102,7 +106,10 @@ final class Workers
         return $this->group->isOfRoot();
     }
 
-    /** Returns whether this process has other Composer autoloaders than the workers. Fast: it runs for every task. */
+    /**
+     * Returns whether this process has other Composer autoloaders than the workers. The pool calls the method for every
+     * task.
+     */
     public function haveFormerAutoloaders(): bool
     {
         return $this->group->haveAutoloadersChanged();
@@ -111,7 +118,7 @@ final class Workers
     /**
      * Stops all workers when they have nothing to do. The next ones start with the present credentials and autoloaders.
      *
-     * @param string $what what has changed
+     * @param string $what what has changed, for the log
      */
     public function replaceAll(string $what): void
     {
@@ -196,6 +203,7 @@ final class Workers
         }
     }
 
+    /** Returns how many tasks the worker may be given. Stops an idle worker whose lifetime is over. */
     public function maxTasksFor(WorkerHandle $worker): int
     {
         if (!$worker->ready || $worker->isEnding()) {
@@ -209,6 +217,7 @@ final class Workers
         return $left;
     }
 
+    /** Stops idle workers as long as there are more workers than the pool's size. */
     public function shrink(): void
     {
         foreach ($this->workers as $worker) {
@@ -221,7 +230,7 @@ final class Workers
         }
     }
 
-    /** @param \Closure(): void $onEmpty called when all workers have ended, or have had enough time to */
+    /** @param \Closure(): void $onEmpty called when all workers have ended, or after a timeout */
     public function stopAll(\Closure $onEmpty): void
     {
         $this->closed = true;
@@ -381,7 +390,7 @@ final class Workers
         }
     }
 
-    /** Closes a group with former credentials once it has no workers. */
+    /** Closes a replaced group once it has no workers. */
     private function closeRetiredGroup(WorkerGroup $group): void
     {
         if ($group->workers === [] && isset($this->retired[spl_object_id($group)])) {

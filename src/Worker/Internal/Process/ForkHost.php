@@ -10,8 +10,8 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The process whose forks are workers. It has loaded what they need, holds nothing of the pool's process, and only
- * forks, sends signals and waits.
+ * The process whose forks are workers. It has loaded the autoloaders and the bootstrap file. It has no state of the
+ * pool's process, and only forks, sends signals and waits.
  */
 final class ForkHost
 {
@@ -19,7 +19,9 @@ final class ForkHost
     private const SIGCONT = 18;
     private const READ_BYTES = 1 << 16;
 
-    /** Milliseconds to wait for the exit of a worker that has closed its standard error. It may also continue. */
+    /**
+     * Milliseconds to wait for the exit of a worker that has closed its socket or standard error. It may go on running.
+     */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
     /** @var array<int, int> process ids by worker */
@@ -47,14 +49,14 @@ final class ForkHost
     }
 
     /**
-     * Works until the pool is gone. Returns in each fork as well.
+     * Runs until the pool has closed the connection. Also returns in each fork.
      *
      * @return array<string, mixed>|null settings of a worker in a fork; null in this process
      */
     public function run(): ?array
     {
         set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
-        // A SIGCHLD just before the wait would be lost, so closed standard error also announces an end.
+        // A SIGCHLD just before the wait does not interrupt it. So the end of standard error also reports an exit.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->link->send(WorkerProtocol::READY, 0, '');
@@ -152,7 +154,7 @@ final class ForkHost
         return null;
     }
 
-    /** @param array{int, int}|null $pipe pipe for its standard error */
+    /** @param array{int, int}|null $pipe pipe for the worker's standard error; null if it shares that of the host */
     private function becomeWorker(int $id, ?array $pipe): void
     {
         restore_error_handler();
@@ -183,7 +185,7 @@ final class ForkHost
             return;
         }
         $pids = $this->processTree($id, $this->pids[$id]);
-        foreach ([$signal, self::SIGCONT] as $each) { // a stopped process handles other signals only after CONT
+        foreach ([$signal, self::SIGCONT] as $each) { // a suspended process handles other signals only after SIGCONT
             foreach ($pids as $pid) {
                 posix_kill($pid, $each);
             }
@@ -206,6 +208,7 @@ final class ForkHost
         });
     }
 
+    /** Passes on standard error of a worker. */
     private function relay(int $id): void
     {
         $bytes = @fread($this->stderrs[$id], self::READ_BYTES);
@@ -218,6 +221,7 @@ final class ForkHost
         }
     }
 
+    /** Waits a limited time for the exit of a worker, and reports it. */
     private function awaitEnd(int $id): void
     {
         for ($i = 0; isset($this->pids[$id]) && $i < self::EXIT_TIMEOUT_MILLISECONDS; ++$i) {
@@ -228,6 +232,7 @@ final class ForkHost
         }
     }
 
+    /** Reports all workers that have exited. */
     private function reap(): void
     {
         while (($pid = pcntl_waitpid(-1, $status, \WNOHANG, $usage)) > 0) {

@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal\Process;
 use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\UnserializableException;
 
-/** Sends the items of generator tasks, as far ahead of the reader as the pool allows. */
+/** Sends the items of generator tasks, up to a limit of items that the reader has not read. */
 final class ItemSender
 {
     /** @var list<array{int, int, string}> other frames that arrived while a generator waited */
@@ -113,8 +113,8 @@ final class ItemSender
     /**
      * Waits for a frame.
      *
-     * @return array{int, int}|null number of items that the reader has read, and their bytes; null when it needs no
-     *         more
+     * @return array{int, int}|null number of items that the reader has read, and their bytes; null when the reader
+     *         has released the items
      */
     private function awaitAcknowledgement(int $index): ?array
     {

@@ -73,6 +73,7 @@ final class LoopCallbacks
             || $this->queue?->isEmpty() === false;
     }
 
+    /** Cancels timers and runs callbacks that the last task has left. */
     public function remove(): void
     {
         if (EventLoop::getDriver() !== $this->driver) {
@@ -135,7 +136,9 @@ final class LoopCallbacks
         }
         try {
             array_map($this->driver->cancel(...), $ids);
-            gc_collect_cycles(); // ends the fibers that waited for them, which are cycles, now and not in another task
+            // Destroys the fibers that waited for the timers. They are reference cycles, which PHP would otherwise
+            // destroy during another task.
+            gc_collect_cycles();
         } catch (\Throwable $thrown) {
             self::report($thrown);
         }

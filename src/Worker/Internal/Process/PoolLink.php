@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal\Process;
 use Spindle\Internal\Warnings;
 use Spindle\Worker\Internal\WorkerProtocol;
 
-/** A worker's end of the socket to its pool. It blocks, because a worker does one thing at a time. */
+/** A worker's end of the socket to its pool. Its methods block, because a worker runs one task at a time. */
 final class PoolLink
 {
     /** Smallest and largest read, in bytes. */
@@ -19,7 +19,7 @@ final class PoolLink
 
     private const HEADER_BYTES = 9;
 
-    /** Nanoseconds to wait for a place in the pool's accept queue, and the error code when that queue is full. */
+    /** Nanoseconds to wait while the accept queue of the pool's socket is full; and the error code of a full queue. */
     private const CONNECT_TIMEOUT_NANOSECONDS = 30_000_000_000;
     private const EAGAIN = 11;
 
@@ -31,7 +31,11 @@ final class PoolLink
     /** @param resource $socket */
     private function __construct(private readonly mixed $socket) {}
 
-    /** @param string $name name of an abstract Unix socket */
+    /**
+     * Connects to the pool; returns null if no process listens, or the accept queue stays full.
+     *
+     * @param string $name name of an abstract Unix socket
+     */
     public static function connect(string $name): ?self
     {
         // A stream takes its timeout from this setting when it is created. A worker may wait for days.
@@ -72,14 +76,14 @@ final class PoolLink
     /**
      * Waits for the next frame.
      *
-     * @return array{int, int, string}|null type, id and payload; null when the pool is gone, or the peer is not the
-     *         pool
+     * @return array{int, int, string}|null type, id and payload; null when the connection has ended, the peer is
+     *         not the pool, or the bytes are no frame
      */
     public function receive(): ?array
     {
         if ($this->welcome !== null) {
             if (!$this->isWelcomedWith($this->welcome)) {
-                // another process has taken the pool's place, and gets no more data
+                // another process listens under the pool's name, and gets no more data
                 Warnings::suppressed(fn(): bool => @stream_socket_shutdown($this->socket, \STREAM_SHUT_RDWR));
 
                 return null;
@@ -135,7 +139,7 @@ final class PoolLink
         });
     }
 
-    /** @return bool false when the pool is gone */
+    /** @return bool false when the pool has closed the connection */
     public function send(int $type, int $id, string $head, string $payload = ''): bool
     {
         $header = WorkerProtocol::MAGIC . pack('VCV', \strlen($head) + \strlen($payload) + 5, $type, $id) . $head;
@@ -171,7 +175,7 @@ final class PoolLink
         return true;
     }
 
-    /** @return bool false when the pool is gone; true without new bytes after a signal */
+    /** @return bool false when the pool has closed the connection; true without new bytes after a signal */
     private function read(int $missing): bool
     {
         $bytes = Warnings::read($this->socket, max(self::MIN_READ_BYTES, min($missing, self::MAX_READ_BYTES)));

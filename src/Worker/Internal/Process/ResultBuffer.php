@@ -12,12 +12,12 @@ use Spindle\Worker\UnserializableException;
 /**
  * Results of a batch that wait to be sent, in the order of their tasks.
  *
- * While all results are plain, the loop that runs tasks adds them directly to a list. A method call would take longer
- * than a tiny task.
+ * While all results are plain (null, scalars, short strings), the loop that runs tasks adds them directly to a list. A
+ * method call would take longer than a tiny task.
  */
 final class ResultBuffer
 {
-    /** Bytes of results that are enough to be sent. */
+    /** Waiting results are sent when they have more bytes than this. */
     private const SEND_THRESHOLD_BYTES = 1 << 18;
 
     /** @var list<bool|int|float|string|null> results since the last one that was not plain */
@@ -44,7 +44,7 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $hasFailures = false;
 
-    /** @param int $maxResultBytes in bytes */
+    /** @param int $maxResultBytes largest accepted result, item, report or exception, in bytes */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();
@@ -99,7 +99,7 @@ final class ResultBuffer
         $this->pack(WorkerProtocol::THROWN, $bytes);
     }
 
-    /** @return bool false when the pool is gone */
+    /** @return bool false when the pool has closed the connection */
     public function send(int $flags): bool
     {
         if ($this->packed->count() > 0) {

@@ -49,8 +49,8 @@ final class Worker
     private array $callables = [];
 
     /**
-     * @param int    $sharedMemoryKey     key of the shared memory, see {@see SharedFlags}; 0 for none
-     * @param bool   $timed       whether to record when each task starts
+     * @param int    $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
+     * @param bool   $timed whether to record when each task starts
      * @param int|null $maxGrowth bytes of memory that tasks may leave behind before the batch is cut short
      * @param bool   $restoresState whether to restore {@see InitialState} after each task
      * @param bool   $isThread    whether this is a thread: it gets no signals, and its shutdown functions run too late
@@ -72,6 +72,7 @@ final class Worker
         $this->items = new ItemSender($link, $this->lifecycle, $this->results);
     }
 
+    /** Begins to send output to the pool, and to record which task is running. */
     public function attach(): void
     {
         $this->sharedMemory = $this->lifecycle->begin();
@@ -189,8 +190,9 @@ final class Worker
                 if ($now - $results->flushedAt > $maxDelay && $i > 0) {
                     $now = $this->flushBefore($i);
                 }
+                // A task that loads the event loop takes longer than the interval of these checks.
                 if ($loop === null && $i > 0) {
-                    $loop = $this->findLoop(); // loading its classes takes a task more time than between two checks
+                    $loop = $this->findLoop();
                 }
                 $limit = $this->readLimit($limit);
                 if ($i >= $limit || ($i > 0 && $this->hasGrown())) {

@@ -14,7 +14,7 @@ final class WorkerBoot
     /** Instance of this process or thread. Not in a variable, which a task might print with its secrets. */
     private static ?self $current = null;
 
-    /** Nesting of pools around this process; and workers in all of them, by which a nested pool is smaller. */
+    /** Number of pools around this process; and the product of their sizes, by which a nested pool divides the CPUs. */
     private static int $depth = 0;
     private static int $siblings = 1;
 
@@ -30,6 +30,7 @@ final class WorkerBoot
     /** @param 'fork'|'thread'|null $kind how this host runs its workers; null for a worker */
     private function __construct(private readonly ?string $kind) {}
 
+    /** Reads the settings from standard input, and connects to the pool. */
     public static function fromInput(): void
     {
         self::sendErrorsToStderr();
@@ -58,7 +59,11 @@ final class WorkerBoot
         $boot->link->greet(WorkerProtocol::HOST, 0, $token, pack('V', getmypid()));
     }
 
-    /** @param string $settings settings of a worker; emptied, because they appear in the stack trace of each task */
+    /**
+     * Runs a worker in this thread.
+     *
+     * @param string $settings settings of a worker; emptied, because they appear in the stack trace of each task
+     */
     public static function inThread(#[\SensitiveParameter] string &$settings): void
     {
         self::sendErrorsToStderr();
@@ -78,7 +83,11 @@ final class WorkerBoot
         self::work();
     }
 
-    /** @param int $descriptor descriptor of a socket that reports the end of the thread */
+    /**
+     * Reports the end of this thread to its host.
+     *
+     * @param int $descriptor descriptor of a socket that reports the end of the thread
+     */
     public static function endThread(int $descriptor): void
     {
         self::$current?->worker?->reportExit();
@@ -111,6 +120,7 @@ final class WorkerBoot
         return (string) array_shift(self::current()->files);
     }
 
+    /** Reports that this worker or host cannot become ready, and ends this process. */
     public static function fail(\Throwable $failure): never
     {
         $boot = self::current();
@@ -122,7 +132,7 @@ final class WorkerBoot
         exit(255);
     }
 
-    /** Runs tasks until the pool has no more for this worker, or is gone. */
+    /** Runs tasks until the pool stops this worker or closes the connection. In a host, runs the workers. */
     public static function work(): void
     {
         $boot = self::current();
@@ -220,6 +230,6 @@ final class WorkerBoot
     private static function connect(#[\SensitiveParameter] array $settings): PoolLink
     {
         /** @var array{socket: string} $settings */
-        return PoolLink::connect($settings['socket']) ?? exit(1); // the pool is gone
+        return PoolLink::connect($settings['socket']) ?? exit(1); // the pool no longer listens
     }
 }

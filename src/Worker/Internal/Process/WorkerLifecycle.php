@@ -13,10 +13,12 @@ use Spindle\Worker\Internal\WorkerProtocol;
 /**
  * The lifecycle of a worker, and its messages besides results: output of tasks, reports, and how the worker ends.
  *
- * No signal ends a worker in the middle of a frame. A fork that a task creates is no worker, and sends nothing.
+ * SIGTERM does not end a worker in the middle of a frame; SIGKILL does. A fork that a task creates is not a worker, and
+ * sends no frames.
  */
 final class WorkerLifecycle
 {
+    // Values of $state.
     public const WAITING_FOR_FRAME = 0;
     public const RUNNING_OWN_CODE = 1;
     public const RUNNING_TASK = 2;
@@ -26,30 +28,32 @@ final class WorkerLifecycle
 
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
 
-    /** Which code is running. BUSY is the worker's own code: a signal waits until {@see setState()}. */
+    /** Which code is running. SIGTERM during RUNNING_OWN_CODE is handled at the next {@see setState()}. */
     public int $state = self::WAITING_FOR_FRAME;
 
-    /** Cancellation of the running task; null until the task asks for it. */
+    /** Cancellation of the running task; null until the task obtains it. */
     public ?DeferredCancellation $cancellation = null;
 
     private readonly int $pid;
 
-    /** Whether shared memory exists under the key, or is about to. */
+    /** Whether shared memory exists under the key, or is about to be created. */
     private bool $hasSharedMemory = false;
+
+    /** Whether SIGTERM has arrived during RUNNING_OWN_CODE. */
     private bool $terminating = false;
 
-    /** Whether the worker ends after the running task, which has asked for its cancellation. */
+    /** Whether the worker ends after the running task, which has obtained its Cancellation. */
     private bool $endsAfterTask = false;
 
-    /** Whether the worker has ended normally, so that it sends no exit report. */
+    /** Whether the end of the worker needs no exit report. */
     private bool $ended = false;
 
     /** @var string|null memory that is released for the exit report when PHP has no memory left */
     private ?string $reserve; // @phpstan-ignore property.onlyWritten
 
     /**
-     * @param int  $sharedMemoryKey  key of the shared memory, see {@see SharedFlags}; 0 for none
-     * @param bool $isThread whether this is a thread: it gets no signals, and its shutdown functions run too late
+     * @param int  $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
+     * @param bool $isThread whether this is a thread, which gets no signals and runs shutdown functions too late
      */
     public function __construct(
         private readonly PoolLink $link,
@@ -64,7 +68,7 @@ final class WorkerLifecycle
     /**
      * Starts to send output to the pool, and prepares to report how this process ends.
      *
-     * @return \Shmop|null the mark, whose name is removed however this process ends
+     * @return \Shmop|null memory for {@see SharedFlags}; null if there is none
      */
     public function begin(): ?\Shmop
     {
@@ -73,7 +77,7 @@ final class WorkerLifecycle
             register_shutdown_function($this->reportExit(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                // interrupts system calls; otherwise a waiting worker would handle the signal at the next frame
+                // The signal interrupts system calls. Otherwise a waiting worker would handle it at the next frame.
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
@@ -85,7 +89,11 @@ final class WorkerLifecycle
         return $memory;
     }
 
-    /** @return array{int, int, string}|null the next frame; a signal may end the worker during the wait */
+    /**
+     * Waits for the next frame. SIGTERM may end the worker during the wait.
+     *
+     * @return array{int, int, string}|null type, id and payload; null when the pool has closed the connection
+     */
     public function receive(): ?array
     {
         $this->setState(self::WAITING_FOR_FRAME);
@@ -95,7 +103,7 @@ final class WorkerLifecycle
         return $frame;
     }
 
-    /** Leaves the worker's own code, and handles a signal that arrived in it. */
+    /** Sets the state, and handles a SIGTERM that arrived during RUNNING_OWN_CODE. */
     public function setState(int $state): void
     {
         $this->state = $state;
@@ -104,7 +112,10 @@ final class WorkerLifecycle
         }
     }
 
-    /** Sends the waiting results. A signal waits until they are sent. */
+    /**
+     * Sends the waiting results. SIGTERM is handled after that. Kills this process if it is a fork by a task, or if the
+     * pool has closed the connection.
+     */
     public function flush(int $flags): void
     {
         $this->killSelfInFork();
@@ -125,6 +136,7 @@ final class WorkerLifecycle
         }
     }
 
+    /** Returns the Cancellation of the running task. */
     public function cancellation(): Cancellation
     {
         return ($this->cancellation ??= new DeferredCancellation())->getCancellation();
@@ -140,7 +152,7 @@ final class WorkerLifecycle
         }
     }
 
-    /** Ends this process if it is a fork by a task. Repairs output buffers that a task left open or closed. */
+    /** Ends this process if a task has forked it. Repairs output buffers that a task left open or closed. */
     public function cleanUp(): void
     {
         $this->killSelfInFork();
@@ -160,7 +172,10 @@ final class WorkerLifecycle
         }
     }
 
-    /** Ends this process without running destructors or shutdown functions of the task, if possible by this signal. */
+    /**
+     * Ends this process by a signal, without destructors or shutdown functions of the task. In a thread, or without
+     * ext-posix, it calls exit().
+     */
     public function killSelf(int $signal = self::SIGKILL): never
     {
         $this->removeSharedMemory();
@@ -210,7 +225,10 @@ final class WorkerLifecycle
         $this->removeSharedMemory();
     }
 
-    /** Handles SIGTERM from the pool. A task that asked for its cancellation may continue until it is killed. */
+    /**
+     * Handles SIGTERM from the pool. A task that has obtained its Cancellation may continue until the pool kills the
+     * worker.
+     */
     private function terminate(): void
     {
         $this->killSelfInFork();
