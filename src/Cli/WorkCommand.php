@@ -92,7 +92,7 @@ final class WorkCommand extends Command
                 'lease',
                 null,
                 $value,
-                "Let other agents run the jobs after N seconds\nwithout a renewal of the lease [default: 10]",
+                "Let other agents run this agent's jobs after N\nseconds without a renewal [default: 10]",
             )
             ->addOption('beat', null, $value, 'Renew the lease every N seconds [default: 1]')
             ->addOption(

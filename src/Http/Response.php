@@ -134,8 +134,8 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends chunks as an iterator yields them. At most one chunk is fetched before the client has received the previous
-     * one. An iterator that suspends does not block other requests.
+     * Sends chunks as an iterator yields them. At most one chunk is fetched before the previous one was sent. An
+     * iterator that suspends does not block other requests.
      *
      * When the client disconnects, a generator gets a {@see ClientLeftException} at its `yield`. Its `finally` blocks
      * run and may suspend. Any other iterator is dropped.

@@ -51,7 +51,7 @@ final class Interrupts
         self::letLoopInstallHandlers();
     }
 
-    /** Returns the exit status for the last SIGTERM or the first Ctrl-C; null if neither was received. */
+    /** Returns the exit status after SIGTERM, or else after Ctrl-C; null if neither was received. */
     public function status(): ?int
     {
         return $this->status;

@@ -10,8 +10,8 @@ use Spindle\Command\CommandResult;
  * The option --results: a folder per job, named after its number, with seq, command, exitval, stdout and stderr.
  *
  * A new folder is called .SEQUENCE.partial until it is complete. In the folder of an earlier run, the five files are
- * replaced and other files stay; exitval is missing during the replacement. A parent folder that is not empty must have
- * the marker file of an earlier run. A lock on this file keeps other runs out.
+ * replaced and other files stay; exitval is missing during the replacement. If the folder of --results is not empty, it
+ * must contain the marker file of an earlier run. A lock on this file keeps other runs out.
  */
 final class ResultsDirectory
 {

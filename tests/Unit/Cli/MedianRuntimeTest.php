@@ -12,7 +12,7 @@ use Spindle\Tests\Scale;
 
 final class MedianRuntimeTest extends TestCase
 {
-    public function testItIsWithinOnePerCentOfTheMedian(): void
+    public function testTheResultIsWithinOnePerCentOfTheMedian(): void
     {
         $random = new Randomizer(new Mt19937(Scale::seed()));
         for ($round = 0; $round < 20; ++$round) {
@@ -30,7 +30,7 @@ final class MedianRuntimeTest extends TestCase
         }
     }
 
-    public function testARuntimeOfNothingHasAMedian(): void
+    public function testARuntimeOfZeroHasAMedian(): void
     {
         $median = new MedianRuntime();
         self::assertSame(0.0, $median->seconds());

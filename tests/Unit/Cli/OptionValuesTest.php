@@ -69,7 +69,7 @@ final class OptionValuesTest extends TestCase
         self::assertSame($expected, JobsOption::parse($value, $this->cpus(4))->current());
     }
 
-    public function testTheConcurrencyFollowsAFile(): void
+    public function testTheConcurrencyIsRereadFromAFile(): void
     {
         $file = $this->file('jobs', "50%\n");
         $concurrency = JobsOption::parse($file, $this->cpus(4));
@@ -101,7 +101,7 @@ final class OptionValuesTest extends TestCase
     }
 
     #[DataProvider('badConcurrencies')]
-    public function testAnotherConcurrencyIsRefusedByName(string $value): void
+    public function testAnInvalidConcurrencyIsRefusedWithTheAllowedValues(string $value): void
     {
         $this->expectExceptionObject(UsageException::option(
             '--jobs',

@@ -23,7 +23,7 @@ final class OutputOrderTest extends TestCase
         self::assertSame([5, 9], self::give($order->add($jobs[5], Outcome::result())));
     }
 
-    public function testItIsFullOfAFewLargeJobsUntilTheyAreTaken(): void
+    public function testAFewLargeEarlyJobsFillTheOrderUntilTheyAreYielded(): void
     {
         $order = new OutputOrder();
         $large = str_repeat('x', 4 << 20);
@@ -41,7 +41,7 @@ final class OutputOrderTest extends TestCase
         self::assertFalse($order->isFull());
     }
 
-    public function testAJobWithoutAResultHoldsUpNothing(): void
+    public function testAJobWithoutAResultDelaysNoOtherResult(): void
     {
         $order = new OutputOrder();
         $jobs = self::expect($order, [1, 2, 3]);
@@ -51,7 +51,7 @@ final class OutputOrderTest extends TestCase
         self::assertSame([3], self::give($order->add($jobs[3], Outcome::result())));
     }
 
-    public function testWhatIsEarlyIsNotLostWhenJobsBeforeItNeverEnd(): void
+    public function testEarlyResultsAreYieldedWhenEarlierJobsNeverFinish(): void
     {
         $order = new OutputOrder();
         $jobs = self::expect($order, [1, 2, 3, 4]);
@@ -62,7 +62,7 @@ final class OutputOrderTest extends TestCase
         self::assertSame([], self::give($order->remaining()));
     }
 
-    public function testItIsFullUntilTheJobThatAllWaitForEnds(): void
+    public function testAThousandEarlyResultsFillTheOrderUntilTheFirstJobFinishes(): void
     {
         $order = new OutputOrder();
         $jobs = self::expect($order, range(1, 1001));

@@ -29,7 +29,7 @@ final class RunStatisticsTest extends TestCase
         );
     }
 
-    public function testNobodyKnowsTheRemainderBeforeSomethingIsDoneOrWithoutATotal(): void
+    public function testTheRemainingTimeIsUnknownBeforeTheFirstResultOrWithoutATotal(): void
     {
         self::assertNull($this->statistics(0, 0, 2, 40)->remaining());
         $statistics = $this->statistics(1, 0, 2, null);
@@ -38,7 +38,7 @@ final class RunStatisticsTest extends TestCase
         self::assertNull($statistics->remaining());
     }
 
-    public function testWhatWaitsForASlotDoesNotRun(): void
+    public function testAJobThatWaitsForASlotDoesNotCountAsRunning(): void
     {
         $statistics = $this->statistics(0, 0, 100, null);
         $statistics->concurrency = 8;
@@ -46,7 +46,7 @@ final class RunStatisticsTest extends TestCase
         self::assertSame(8, $statistics->runningCount());
     }
 
-    public function testAJobThatIsSparedIsNotPartOfTheTotal(): void
+    public function testASkippedJobIsNotPartOfTheTotal(): void
     {
         $statistics = $this->statistics(0, 0, 0, 10);
         $statistics->skipJob();
@@ -57,7 +57,7 @@ final class RunStatisticsTest extends TestCase
         self::assertNull($statistics->total);
     }
 
-    public function testLinesForPeopleAndForProgramsSayTheSame(): void
+    public function testTextAndJsonReportTheSameValues(): void
     {
         $statistics = $this->statistics(6, 2, 10, 40);
         $this->now += 4_000_000_000;
@@ -69,7 +69,7 @@ final class RunStatisticsTest extends TestCase
         );
     }
 
-    public function testWhatIsNotKnownIsLeftOutForPeopleAndNullForPrograms(): void
+    public function testUnknownValuesAreMissingInTextAndNullInJson(): void
     {
         $statistics = $this->statistics(1, 0, 1, null);
         $this->now += 1_000_000_000;

@@ -30,7 +30,7 @@ final class AdminTest extends TestCase
         self::assertSame('1', (new Exposed((string) $response->getBody()))->samples['spindle_processes']);
     }
 
-    public function testWhatOthersHadCountedCounts(): void
+    public function testCountersOfEndedProcessesArePartOfTheMetrics(): void
     {
         $past = new EndedProcessTotals();
         $past->add(FixedOverview::process(pid: 1, answered: [200 => 5])->toJson());
@@ -49,7 +49,7 @@ final class AdminTest extends TestCase
         );
     }
 
-    public function testItIsHealthyWhenAllChecksSucceed(): void
+    public function testHealthzIsOkWhenAllChecksSucceed(): void
     {
         $response = self::get(
             Admin::from(new FixedOverview(checks: ['database' => null, 'broker' => null])),
@@ -108,7 +108,7 @@ final class AdminTest extends TestCase
     }
 
     #[DataProvider('problems')]
-    public function testItIsUnhealthyWhileNoneTakesRequests(Readiness $condition): void
+    public function testHealthzFailsWhileNoProcessAcceptsRequests(Readiness $condition): void
     {
         $response = self::get(Admin::from(new FixedOverview(condition: $condition)), '/healthz');
 
@@ -118,14 +118,14 @@ final class AdminTest extends TestCase
         );
     }
 
-    public function testItLivesWhateverElseIsSo(): void
+    public function testLivezIsOkEvenIfAProcessIsMissingAndACheckFails(): void
     {
         $response = self::get(Admin::from(new FixedOverview([], ['database' => 'gone'])), '/livez');
 
         self::assertSame([200, "ok\n"], [$response->getStatusCode(), (string) $response->getBody()]);
     }
 
-    public function testThereIsNoStatusPageUnasked(): void
+    public function testTheStatusPageIsOffByDefault(): void
     {
         $admin = Admin::from(new FixedOverview());
 
@@ -145,7 +145,7 @@ final class AdminTest extends TestCase
         self::assertSame(200, self::get($admin->withLogger($log), '/')->getStatusCode());
     }
 
-    public function testThereIsNothingElse(): void
+    public function testAnUnknownPathIsNotFound(): void
     {
         self::assertSame(
             404,
@@ -160,7 +160,7 @@ final class AdminTest extends TestCase
     }
 
     #[DataProvider('paths')]
-    public function testNothingCanBeChanged(string $path): void
+    public function testPostIsNotAllowed(string $path): void
     {
         $response = Admin::from(new FixedOverview())->withStatusPage()->handle(new ServerRequest('POST', $path));
 
@@ -168,7 +168,7 @@ final class AdminTest extends TestCase
     }
 
     #[DataProvider('paths')]
-    public function testNothingIsKeptByCaches(string $path): void
+    public function testCachesMustNotStoreResponses(string $path): void
     {
         $response = Admin::from(new FixedOverview())->withStatusPage()->handle(new ServerRequest('HEAD', $path));
 
@@ -219,7 +219,7 @@ final class AdminTest extends TestCase
 
     /** @param list<string> $allowed */
     #[DataProvider('hosts')]
-    public function testItAnswersToItsOwnNamesOnly(int $status, string $host, array $allowed = []): void
+    public function testOnlyRequestsForAcceptedHostsAreAnswered(int $status, string $host, array $allowed = []): void
     {
         $admin = Admin::from(new FixedOverview())->withHosts(...$allowed)->withLogger(new Records())->withStatusPage();
         foreach (['/', '/metrics', '/healthz', '/livez', '/events'] as $path) {

@@ -9,7 +9,7 @@ use Spindle\Http\HttpServerStatistics;
 
 final class HttpServerStatisticsTest extends TestCase
 {
-    public function testTheyComeBackFromJsonAsTheyWere(): void
+    public function testStatisticsAreTheSameAfterJson(): void
     {
         $statistics = FixedOverview::process(
             count: 4,
@@ -24,14 +24,14 @@ final class HttpServerStatisticsTest extends TestCase
         self::assertSame($statistics->routes, HttpServerStatistics::fromJson($statistics->toJson())->routes);
     }
 
-    public function testThoseOfAServerThatHasDoneNothingToo(): void
+    public function testEmptyStatisticsAreTheSameAfterJson(): void
     {
         $statistics = FixedOverview::process();
 
         self::assertEquals($statistics, HttpServerStatistics::fromJson($statistics->toJson()));
     }
 
-    public function testWhatJsonHasNoFormForIsNoHindrance(): void
+    public function testValuesThatJsonDoesNotSupportAreReplaced(): void
     {
         $statistics = FixedOverview::process(
             routes: ["/\xff" => [1, 1.0, 0]],

@@ -45,7 +45,7 @@ final class LocalServersTest extends TestCase
         self::assertGreaterThan(0, $together->memory);
     }
 
-    public function testTheyStopWhenOneOfThemDoes(): void
+    public function testAllServersCountAsStoppingWhenOneStops(): void
     {
         $servers = [self::server(), self::server()];
         $servers[1]->stop();
@@ -54,7 +54,7 @@ final class LocalServersTest extends TestCase
         self::assertSame('draining', (new LocalServers($servers))->readiness()->problem);
     }
 
-    public function testChecksOfAllAreRunAndOneThatFailsAnywhereFails(): void
+    public function testACheckFailsIfItFailsInOneServer(): void
     {
         $end = new DeferredCancellation();
         $works = static function (): void {};

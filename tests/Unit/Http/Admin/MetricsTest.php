@@ -126,7 +126,7 @@ final class MetricsTest extends TestCase
         );
     }
 
-    public function testNamesMayBeAnything(): void
+    public function testAnyNamesOfRoutesAndPoolsAreEscaped(): void
     {
         $exposed = self::of(FixedOverview::process(
             routes: array_fill_keys(["/\"quoted\"\\d\n# TYPE", "/\xff", FixedOverview::numeric('7')], [1, 0.1, 0]),

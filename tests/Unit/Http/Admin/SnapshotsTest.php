@@ -74,7 +74,7 @@ final class SnapshotsTest extends TestCase
         self::assertSame(1, $overview->asked);
     }
 
-    public function testTheyComeOnceASecondUntilTheyAreNotWanted(): void
+    public function testSnapshotsComeOnceASecondUntilTheCancellation(): void
     {
         $overview = new FixedOverview();
         $leaving = new DeferredCancellation();
@@ -90,7 +90,7 @@ final class SnapshotsTest extends TestCase
         self::assertGreaterThan(1.9, ($times[2] - $times[0]) / 1e9);
     }
 
-    public function testThereIsALastOneWhenTheServersStop(): void
+    public function testTheLastSnapshotReportsThatTheServersStop(): void
     {
         $snapshots = iterator_to_array(
             (new Snapshots(new FixedOverview([FixedOverview::process(stopping: true)])))->follow(null),

@@ -21,7 +21,7 @@ final class UploadedFileTest extends TestCase
     use LeavesNothing;
     use OwnDirectory;
 
-    public function testItReturnsTheSentMetadata(): void
+    public function testAFileReturnsTheMetadataThatTheClientSent(): void
     {
         $file = new UploadedFile(self::content('12345'), 5, \UPLOAD_ERR_OK, 'x.png', 'image/png');
 
@@ -41,12 +41,12 @@ final class UploadedFileTest extends TestCase
     #[TestWith(['0', '0'])]
     #[TestWith(['', null])]
     #[TestWith([null, null])]
-    public function testItsNameIsWhatStandsBehindTheLastSeparator(?string $sent, ?string $name): void
+    public function testTheNameOfAFileIsThePartAfterTheLastSeparator(?string $sent, ?string $name): void
     {
         self::assertSame($name, (new UploadedFile(self::content(''), 0, \UPLOAD_ERR_OK, $sent))->getClientFilename());
     }
 
-    public function testItsStreamIsTheSameEachTimeAndAtItsBeginning(): void
+    public function testTheStreamIsTheSameEachTimeAndAtItsBeginning(): void
     {
         $file = new UploadedFile(self::content('12345'), 5);
         $stream = $file->getStream();
@@ -56,7 +56,7 @@ final class UploadedFileTest extends TestCase
         self::assertSame('12345', $stream->getContents());
     }
 
-    public function testItsStreamOutlivesIt(): void
+    public function testTheStreamStaysOpenWithoutTheFileObject(): void
     {
         $stream = (new UploadedFile(self::content('12345'), 5))->getStream();
 
@@ -67,7 +67,7 @@ final class UploadedFileTest extends TestCase
     #[TestWith([1])]
     #[TestWith([1 << 20])]
     #[TestWith([(3 << 20) + 1])]
-    public function testItIsMovedByteForByte(int $size): void
+    public function testAFileIsMovedWithAllBytes(int $size): void
     {
         $bytes = substr(str_repeat(random_bytes(997), intdiv($size, 997) + 1), 0, $size);
         $file = new UploadedFile(self::content($bytes), $size);
@@ -78,14 +78,14 @@ final class UploadedFileTest extends TestCase
         self::assertSame(0o666 & ~umask(), fileperms($this->path('target')) & 0o777);
     }
 
-    public function testItReplacesAnExistingFile(): void
+    public function testAMovedFileReplacesAnExistingTarget(): void
     {
         (new UploadedFile(self::content('new'), 3))->moveTo($this->file('target', 'which was longer'));
 
         self::assertStringEqualsFile($this->path('target'), 'new');
     }
 
-    public function testItIsMovedWholeAlthoughItsStreamWasRead(): void
+    public function testAFileIsMovedCompletelyAfterItsStreamWasRead(): void
     {
         $file = new UploadedFile(self::content('12345'), 5);
         $file->getStream()->read(3);
@@ -94,7 +94,7 @@ final class UploadedFileTest extends TestCase
         self::assertStringEqualsFile($this->path('target'), '12345');
     }
 
-    public function testItIsMovedOnce(): void
+    public function testAFileCanBeMovedOnlyOnce(): void
     {
         $descriptors = \count(Text::names('/proc/self/fd'));
         $file = new UploadedFile(Streams::open($this->file('source', '12345'), 'r'), 5);
@@ -209,7 +209,7 @@ final class UploadedFileTest extends TestCase
 
     #[TestWith([\UPLOAD_ERR_NO_FILE, 'No file was chosen'])]
     #[TestWith([\UPLOAD_ERR_PARTIAL, 'The upload failed with error 3'])]
-    public function testWhatWasNotUploadedCanNotBeHad(int $error, string $why): void
+    public function testAFileThatWasNotUploadedHasNoStreamAndCanNotBeMoved(int $error, string $why): void
     {
         $file = new UploadedFile(null, 0, $error);
 

@@ -64,7 +64,7 @@ final class AccessLogTest extends TestCase
         self::assertStringEndsWith(' "\x7breferer\x7d"', $records->all[0]['message']);
     }
 
-    public function testWithoutMoreTheClientIsThePeer(): void
+    public function testWithoutTheAttributeClientIpThePeerIsLogged(): void
     {
         $request = new ServerRequest('GET', '/', serverParams: ['REMOTE_ADDR' => '192.0.2.1']);
 
@@ -93,7 +93,7 @@ final class AccessLogTest extends TestCase
         self::assertStringContainsString("\" {$logged} \"", $this->lineOf(new ServerRequest($method, '/'), $response));
     }
 
-    public function testAResponseIsNotTouched(): void
+    public function testTheResponseIsPassedOnUnchanged(): void
     {
         $response = Response::text('abc');
         $log = AccessLog::toLogger(new Records());

@@ -400,7 +400,7 @@ final class CompressionTest extends TestCase
     }
 
     #[DataProvider('acceptFields')]
-    public function testTheClientDecides(string $accept, bool $compresses): void
+    public function testAcceptEncodingDecidesWhetherABodyIsCompressed(string $accept, bool $compresses): void
     {
         $response = self::answer(Response::text(str_repeat('x', 2000)), accept: $accept);
 
@@ -461,7 +461,7 @@ final class CompressionTest extends TestCase
         self::assertSame('"a"', $tag('"a"', ''));
     }
 
-    public function testNotModifiedSpeaksOfWhatTheClientHas(): void
+    public function testANotModifiedResponseHasTheETagOfTheCompressedOne(): void
     {
         $unmodified = static fn(string $accept, string $type = ''): ResponseInterface
             => self::answer(

@@ -97,7 +97,7 @@ final class ErrorsTest extends TestCase
         );
     }
 
-    public function testWhatWasBeforeAnHttpExceptionIsLoggedWhereTheServerIsToBlame(): void
+    public function testThePreviousExceptionOfAServerErrorIsLogged(): void
     {
         $records = new Records();
         $cause = new \RuntimeException('The disk is full');

@@ -190,7 +190,7 @@ final class StaticFilesTest extends TestCase
         }
     }
 
-    public function testAnythingElseReachesTheNextHandler(): void
+    public function testAStrangePathReachesTheNextHandler(): void
     {
         $files = new StaticFiles($this->root());
         foreach (self::strangePaths() as $name => [$path]) {

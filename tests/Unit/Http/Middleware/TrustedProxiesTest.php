@@ -200,7 +200,7 @@ final class TrustedProxiesTest extends TestCase
     }
 
     #[DataProvider('networks')]
-    public function testANetworkHasTheAddressesThatItHas(string $network, string $peer, bool $trusted): void
+    public function testANetworkContainsItsAddressesOnly(string $network, string $peer, bool $trusted): void
     {
         $handler = new Handler();
         (new TrustedProxies([$network], ProxyHeaders::Forwarded))->process(
@@ -228,7 +228,7 @@ final class TrustedProxiesTest extends TestCase
     }
 
     #[DataProvider('noNetworks')]
-    public function testAnythingElseIsNoProxy(string $network): void
+    public function testAnInvalidProxyIsRefused(string $network): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage((string) json_encode($network));
@@ -356,7 +356,7 @@ final class TrustedProxiesTest extends TestCase
         self::assertSame('/p?q', $request->getRequestTarget());
     }
 
-    public function testOneKindOfFieldsIsBelievedAndTheOtherRemoved(): void
+    public function testOneKindOfHeadersIsTrustedAndTheOtherRemoved(): void
     {
         $headers = [
             'Forwarded' => 'for=1.1.1.1',

@@ -59,7 +59,7 @@ final class ServerVariablesTest extends TestCase
         self::assertSame("X-Empty: \r\n", (new ServerVariables(['HTTP_X_EMPTY' => '']))->head()->fields);
     }
 
-    public function testTheTwoEndsAreKnown(): void
+    public function testTheConnectionHasTheAddressesOfClientAndServer(): void
     {
         $peer = (new ServerVariables(
             [
