@@ -92,7 +92,7 @@ final class WorkCommand extends Command
                 'lease',
                 null,
                 $value,
-                "Let other agents run this agent's jobs after N\nseconds without a renewal [default: 10]",
+                "Let other agents run this agent's jobs after\nN seconds without a renewal [default: 10]",
             )
             ->addOption('beat', null, $value, 'Renew the lease every N seconds [default: 1]')
             ->addOption(
