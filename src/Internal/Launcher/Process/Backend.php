@@ -5,59 +5,63 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /**
- * Starts and watches processes, and writes to the pool: {@see SpawnBackend} with FFI, {@see ProcOpenBackend} without.
+ * Starts and watches the processes of a launcher, and exchanges bytes with the pool.
+ *
+ * The implementations are {@see SpawnBackend} with FFI, and {@see ProcOpenBackend} without. A backend reports events to
+ * the {@see JobScheduler}.
  */
 interface Backend
 {
+    /** Returns how processes are started: posix_spawn or proc_open. */
     public function name(): string;
 
-    /** Number of commands that the descriptors allow at once. */
+    /** Returns how many jobs the descriptor limit allows at once. */
     public function capacity(): int;
 
-    /** @param list<string> $environment `NAME=value`, for all jobs that follow */
+    /** @param list<string> $environment `NAME=value`, for jobs that are started from now on */
     public function useEnvironment(array $environment): void;
 
     /**
      * Starts the job and opens its pipes.
      *
-     * @return bool false when there are no descriptors or processes now and nothing was started
+     * @return bool false when nothing was started, because no descriptors or processes are available now
      *
-     * @throws StartFailure when it can't be started at all
+     * @throws StartFailure when the job can't be started at all
      */
     public function start(LauncherJob $job): bool;
 
     /**
-     * Waits for the next event, and reports all that have occurred to the supervisor.
+     * Waits until an event occurs, then reports all events to the scheduler.
      *
-     * @param int $deadline on the monotonic clock in nanoseconds; 0 for none
-     * @param bool $onlyPool ignore the jobs' output, because the pool does not receive now
+     * @param int  $deadline when to return without an event, in nanoseconds of the monotonic clock; 0 for never
+     * @param bool $onlyPool whether to leave the output of jobs unread, because the pool does not read frames now
      */
     public function wait(int $deadline, bool $onlyPool): void;
 
-    /** Returns the process id, as long as no exit was reported. */
+    /** Returns the pid of the job's own process. Must not be called after its exit was reported. */
     public function pidOf(LauncherJob $job): int;
 
     /**
-     * Waits for an exit, without events of the pool.
+     * Waits until a process exits, and reports its exit. Ignores other events.
      *
-     * @param int $nanoseconds maximum time
+     * @param int $nanoseconds maximum wait
      */
     public function awaitExit(int $nanoseconds): void;
 
-    /** Writes as much as the pool can receive now, without blocking; returns the rest. */
+    /** Writes to the pool without blocking. Returns the bytes that its pipe has no space for. */
     public function send(string $bytes): string;
 
-    /** Writes as much input as the job can receive now; closes the pipe after the end of the input. */
+    /** Writes the job's input without blocking. Closes its pipe after the end of the input. */
     public function feed(LauncherJob $job): void;
 
     /** Starts or stops reading the job's output. */
     public function listen(LauncherJob $job, bool $listen): void;
 
-    /** Gives up a job whose process can't be ended. Its exit will not be reported. */
+    /** Gives up a job whose process can't be killed. The exit of the process will not be reported. */
     public function abandon(LauncherJob $job): void;
 
     public function signal(int $pid, int $signal): void;
 
-    /** Whether nothing that was started here is left. */
+    /** Returns whether certainly no process of any job exists. */
     public function hasNoProcesses(): bool;
 }

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** One epoll instance, level-triggered. It may report closed or reused descriptors: see {@see SpawnBackend}. */
+/** An epoll instance, level-triggered. It may report closed or reused descriptors, see {@see SpawnBackend}. */
 final class Epoll
 {
-    /** Events, in epoll and in poll(2): EPOLLIN and POLLIN, EPOLLOUT and POLLOUT. */
+    /** Events, with the same values in epoll and in poll(2): EPOLLIN or POLLIN, and EPOLLOUT or POLLOUT. */
     public const READABLE = 1;
     public const WRITABLE = 4;
 
@@ -20,7 +20,7 @@ final class Epoll
 
     private readonly int $epoll;
 
-    /** Size of a struct epoll_event in 32-bit words; packed on x86-64 only. The descriptor is the second last word. */
+    /** Words of 32 bits in a struct epoll_event, which is packed only on x86-64. The descriptor is the last but one. */
     private readonly int $eventWords;
 
     private readonly \FFI\CData $events;
@@ -47,11 +47,11 @@ final class Epoll
     }
 
     /**
-     * Waits for any watched descriptor.
+     * Waits until a watched descriptor is ready.
      *
-     * @param int $milliseconds maximum time; -1 for none
+     * @param int $milliseconds maximum wait; -1 for no limit
      *
-     * @return array<int, true> descriptors that are ready; none after a signal
+     * @return array<int, true> ready descriptors; empty after the maximum wait or a signal
      */
     public function wait(int $milliseconds): array
     {
@@ -70,9 +70,9 @@ final class Epoll
     }
 
     /**
-     * Waits for these descriptors only, watched or not, with poll(2).
+     * Waits until one of a few descriptors is ready, with poll(2). They need not be watched.
      *
-     * @param array<int, int> $descriptors events by descriptor; a few
+     * @param array<int, int> $descriptors events by descriptor
      *
      * @return array<int, true> as {@see wait()} returns them
      */

@@ -8,25 +8,26 @@ use Spindle\Internal\FrameReader;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
- * Controls jobs and sends frames to the pool. When the pool ends, the supervisor ends everything that it started
- * ({@see JobTermination}), then itself.
+ * The main loop of a launcher: receives commands as jobs, starts them when slots are free, and reports their ends.
+ *
+ * When the pool has ended, the scheduler ends all processes of its jobs ({@see JobTermination}), and its loop returns.
  */
 final class JobScheduler
 {
-    /** Bytes of unsent frames after which jobs are neither started nor read. */
+    /** Bytes of unsent frames above which no job is started and no output is read. */
     private const MAX_BACKLOG_BYTES = 4 << 20;
 
-    /** Nanoseconds that frames may wait for others while jobs wait for a slot, so that the pool wakes less often. */
+    /** How long frames are held back while jobs wait for slots, so that the pool wakes less often, in nanoseconds. */
     private const MAX_FRAME_DELAY_NANOSECONDS = 2_000_000;
 
-    /** Bytes of captured output after which a piece is sent. */
+    /** Bytes of captured output that are sent in one piece. Fewer bytes are sent with the end of the job. */
     private const PIECE_BYTES = 1 << 16;
 
-    /** Nanoseconds after the end of all processes in which their exits are collected; and for the last frames. */
+    /** After the end of all processes: time limits for the collection of their exits, and for the last frames. */
     private const LAST_OUTPUT_NANOSECONDS = 20_000_000;
     private const LAST_FRAMES_NANOSECONDS = 500_000_000;
 
-    /** Bytes of RUN's payload before its strings. */
+    /** Size of the payload of RUN before its strings, in bytes. */
     private const RUN_HEAD_BYTES = 32;
 
     private readonly Backend $backend;
@@ -35,23 +36,26 @@ final class JobScheduler
     private readonly JobTermination $termination;
     private readonly FrameReader $frames;
 
-    /** @var array<int, LauncherJob> jobs that were started and not reported, by id */
+    /** @var array<int, LauncherJob> jobs that were started and whose end was not reported, by id */
     private array $running = [];
 
-    /** When frames were last sent; and when delayed frames are due, or 0. */
-    private int $flushed = 0;
+    /** Times of the last and of the next write of frames, in nanoseconds of the monotonic clock; 0 for none. */
+    private int $flushedAt = 0;
     private int $flushAt = 0;
 
-    /** @var list<string> environment for later jobs */
+    /** @var list<string> environment of the jobs that are received from now on */
     private array $environment = [];
 
-    /** @var list<string>|null environment that the backend has now */
+    /** @var list<string>|null environment that the backend was given last */
     private ?array $appliedEnvironment = null;
 
+    /** Frames for the pool that were not sent. */
     private string $backlog = '';
+
+    /** Whether the last start failed for lack of descriptors or processes. No job is started until a process ends. */
     private bool $exhausted = false;
 
-    /** Whether each start is reported beforehand, so that the pool knows which jobs ran if this process dies. */
+    /** Whether each start is reported beforehand. If this process dies, the pool knows which jobs may have run. */
     private bool $announcesStarts = false;
     private bool $poolEnded = false;
 
@@ -65,7 +69,7 @@ final class JobScheduler
         $this->frames = new FrameReader($this->receive(...));
     }
 
-    /** Works until the pool is gone, then ends all processes. */
+    /** Runs jobs until the pool has ended, then ends all processes. */
     public function run(): void
     {
         $this->queueFrame(
@@ -92,20 +96,23 @@ final class JobScheduler
         $this->sendRest();
     }
 
+    /** Handles bytes from the pool. */
     public function received(string $bytes): void
     {
         $this->frames->feed($bytes);
     }
 
+    /** Makes {@see run()} end all processes and return. */
     public function poolEnded(): void
     {
         $this->poolEnded = true;
     }
 
+    /** Sends streamed output to the pool, or keeps captured output for the end of the job. */
     public function output(LauncherJob $job, bool $isError, string $bytes): void
     {
         if ($job->idleTimeout > 0) {
-            $job->lastOutput = hrtime(true);
+            $job->lastOutputAt = hrtime(true);
         }
         $type = $isError ? LauncherProtocol::STDERR : LauncherProtocol::STDOUT;
         if (($job->flags & ($isError ? LauncherProtocol::STREAM_STDERR : LauncherProtocol::STREAM_STDOUT)) !== 0) {
@@ -125,6 +132,7 @@ final class JobScheduler
         }
     }
 
+    /** Reports that the job's pipe has taken bytes of its input, so that the pool sends more. */
     public function inputTaken(LauncherJob $job, int $bytes): void
     {
         if (($job->flags & LauncherProtocol::INPUT_FOLLOWS) !== 0) {
@@ -132,20 +140,25 @@ final class JobScheduler
         }
     }
 
-    /** Notes that the job has closed its standard input, or ended, so that it needs no more input. */
+    /** Reports that the job needs no more input, because it has closed its standard input or has ended. */
     public function inputRefused(LauncherJob $job): void
     {
         $job->inputFollows = false;
         $this->inputTaken($job, 0xFFFFFFFF);
     }
 
-    /** Notes an exit: an exit code and 0, or -1 and a signal. The output was reported before. */
+    /**
+     * Handles the exit of a job's process. All output must have been reported before.
+     *
+     * @param int $exitCode -1 after a signal
+     * @param int $signal   0 without a signal
+     */
     public function exited(LauncherJob $job, int $exitCode, int $signal): void
     {
         $job->pid = 0;
         $job->exitCode = $exitCode;
         $job->signal = $signal;
-        $job->ended = hrtime(true);
+        $job->endedAt = hrtime(true);
         $this->exhausted = false;
         if ($job->ending === 0) {
             $this->reportEnd($job);
@@ -154,7 +167,7 @@ final class JobScheduler
         }
     }
 
-    /** Notes that a descendant of some job, adopted by this process, has ended. */
+    /** Handles the end of an orphan: a descendant of some job that this process has adopted. */
     public function orphanEnded(): void
     {
         $this->termination->orphanEnded();
@@ -237,7 +250,7 @@ final class JobScheduler
         $before = $job->unacknowledged;
         /** @var array{bytes: int} $taken */
         $taken = unpack('Vbytes', $payload);
-        // An earlier launcher may have sent some of these bytes.
+        // Another launcher may have sent some of these bytes, in an earlier attempt.
         $job->unacknowledged = max(0, $job->unacknowledged - $taken['bytes']);
         if ($before > LauncherProtocol::OUTPUT_WINDOW && $job->unacknowledged <= LauncherProtocol::OUTPUT_WINDOW) {
             $this->backend->listen($job, true);
@@ -262,7 +275,11 @@ final class JobScheduler
         }
     }
 
-    /** @return bool whether the next one may start immediately */
+    /**
+     * Starts the next waiting job, if a slot is free.
+     *
+     * @return bool whether another job may be started immediately
+     */
     private function startNext(): bool
     {
         if (!$this->mayStart()) {
@@ -270,8 +287,8 @@ final class JobScheduler
         }
         $job = $this->waiting->next();
         $id = $job->id;
-        $job->startedAt = microtime(true);
-        $job->started = $job->lastOutput = hrtime(true);
+        $job->unixStart = microtime(true);
+        $job->startedAt = $job->lastOutputAt = hrtime(true);
         if ($this->announcesStarts) {
             $this->queueFrame(LauncherProtocol::STARTED, $id, '');
             $this->backlog = $this->backend->send($this->backlog);
@@ -305,18 +322,25 @@ final class JobScheduler
         }
         $this->running[$id] = $job;
         $this->termination->started($job);
-        $this->inputTaken($job, 0); // requests the first piece
+        $this->inputTaken($job, 0); // requests the first bytes of the input
 
         return $this->mayStart();
     }
 
+    /** Returns whether a job is waiting and can be started. */
     private function mayStart(): bool
     {
         return !$this->waiting->isEmpty() && \count($this->running) < $this->concurrency
             && !$this->exhausted && \strlen($this->backlog) <= self::MAX_BACKLOG_BYTES;
     }
 
-    /** Starts a job. If a split shell line can't be started, the shell gets it and reports the reason itself. */
+    /**
+     * Starts a job. If the program of a split shell line can't be started, a shell runs the line and reports why.
+     *
+     * @return bool false when there are no descriptors or processes now
+     *
+     * @throws StartFailure
+     */
     private function startOrFallBack(LauncherJob $job): bool
     {
         if (($job->flags & LauncherProtocol::TOO_LARGE) !== 0) {
@@ -334,6 +358,7 @@ final class JobScheduler
         }
     }
 
+    /** Returns when the next limit or write is due, in nanoseconds of the monotonic clock; 0 for never. */
     private function nextDeadline(): int
     {
         $next = $this->termination->nextDeadline();
@@ -349,14 +374,14 @@ final class JobScheduler
             $job->ending,
             $job->exitCode,
             $job->signal,
-            $job->startedAt,
-            ($job->ended - $job->started) / 1e9,
+            $job->unixStart,
+            ($job->endedAt - $job->startedAt) / 1e9,
             $job->memoryPeak,
             \strlen($job->stdout),
         ) . $job->stdout . $job->stderr);
     }
 
-    /** Sends the last output, for a pool that still reads. */
+    /** Sends the last frames, in case the pool still reads them. */
     private function sendRest(): void
     {
         $deadline = hrtime(true) + self::LAST_OUTPUT_NANOSECONDS;
@@ -377,6 +402,7 @@ final class JobScheduler
         $this->backlog .= LauncherProtocol::frame($type, $job, $payload);
     }
 
+    /** Sends frames, unless the last write was shortly before and more frames will follow. */
     private function flushIfDue(): void
     {
         if ($this->backlog === '') {
@@ -385,24 +411,24 @@ final class JobScheduler
         $now = hrtime(true);
         if (
             !$this->waiting->isEmpty()
-            && $now - $this->flushed < self::MAX_FRAME_DELAY_NANOSECONDS
+            && $now - $this->flushedAt < self::MAX_FRAME_DELAY_NANOSECONDS
             && \strlen($this->backlog) < self::PIECE_BYTES
         ) {
-            $this->flushAt = $this->flushed + self::MAX_FRAME_DELAY_NANOSECONDS;
+            $this->flushAt = $this->flushedAt + self::MAX_FRAME_DELAY_NANOSECONDS;
 
             return;
         }
-        $this->flushed = $now;
+        $this->flushedAt = $now;
         $this->flushAt = 0;
         $this->backlog = $this->backend->send($this->backlog);
     }
 
-    /** @return array<int, int> job by the pid of its own process, for processes that have not ended */
+    /** @return array<int, int> job ids by the pid of the job's own process, for processes that have not exited */
     private function roots(): array
     {
         $roots = [];
         foreach ($this->running as $job) {
-            if ($job->ended === 0) {
+            if ($job->endedAt === 0) {
                 $roots[$this->backend->pidOf($job)] = $job->id;
             }
         }

@@ -9,25 +9,25 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 /**
  * Ends jobs with all their descendants, after a time limit or when the pool cancels them.
  *
- * A job has these states, which its properties show:
- * - Running. When it ends by itself, it is over, and its descendants are left alone.
- * - Ending, when `ending` has the reason: its tree has received TERM and CONT, and has time until `killAt`.
- * - Killed, when `killed` is set: the rest of its tree has received KILL. If some of it exists at the next `killAt`, it
- *   can't be killed. The job is given up, and reported with the flag SURVIVED.
- * - Lingering, when `ended` is set: its own process has ended in one of the last two states. The job is over when
- *   nothing of its tree is found any more. Until then `killAt` still applies.
+ * The tree of a job consists of its own process and the descendants of that process. A job has one of these states:
+ * - Running. When the job's own process exits, the job is over. Its descendants continue to run.
+ * - Ending, when `ending` has the reason: the tree has received TERM and CONT, and may end by itself until `killAt`.
+ * - Killed, when `killed` is set: the rest of the tree has received KILL. If a process of the tree still exists at the
+ *   next `killAt`, the process can't be killed. Then the job is over, and is reported with the flag SURVIVED.
+ * - Lingering, when `endedAt` is set: the job's own process has exited while the job was ending or killed. The job is
+ *   over when no process of its tree is found. Until then `killAt` still applies.
  *
- * A job that is over is returned to the caller once, to be reported.
+ * {@see enforceLimits()} returns each job that is over once, so that the caller reports it.
  */
 final class JobTermination
 {
-    /** Maximum grace of jobs when the pool itself is gone, in seconds. */
+    /** Maximum seconds between SIGTERM and SIGKILL when the pool has ended. */
     private const MAX_LAST_GRACE_SECONDS = 0.5;
 
-    /** Nanoseconds within which a killed process ends, if it can be killed. */
+    /** Nanoseconds after which a process that has received SIGKILL counts as unkillable. */
     private const KILL_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
-    /** First and longest interval between two searches for the rest of ended jobs, in nanoseconds. */
+    /** First and longest interval between two searches for the processes of lingering jobs, in nanoseconds. */
     private const MIN_SEARCH_INTERVAL_NANOSECONDS = 1_000_000;
     private const MAX_SEARCH_INTERVAL_NANOSECONDS = 50_000_000;
 
@@ -35,16 +35,16 @@ final class JobTermination
     private const IMMEDIATELY = 1;
     private const NEVER = \PHP_INT_MAX;
 
-    /** Seconds that jobs have to end after SIGTERM. */
+    /** Seconds between SIGTERM and SIGKILL. */
     public float $grace = 2.0;
 
-    /** @var array<int, LauncherJob> jobs that the next {@see enforceLimits()} ends for the pool, by id */
+    /** @var array<int, LauncherJob> jobs that the pool has cancelled since the last {@see enforceLimits()}, by id */
     private array $cancelled = [];
 
-    /** @var array<int, LauncherJob> running jobs that are ended and whose own process is gone */
+    /** @var array<int, LauncherJob> lingering jobs, by id */
     private array $lingering = [];
 
-    /** Earliest end of any time limit, grace or wait for a killed process, on the monotonic clock. */
+    /** Earliest end of any time limit, grace or wait for a killed process, in nanoseconds of the monotonic clock. */
     private int $deadline = self::NEVER;
     private int $nextSearch = self::NEVER;
     private int $searchInterval = self::MIN_SEARCH_INTERVAL_NANOSECONDS;
@@ -59,7 +59,7 @@ final class JobTermination
         }
     }
 
-    /** @param LauncherJob $job running job */
+    /** Makes the next {@see enforceLimits()} end a running job. */
     public function cancel(LauncherJob $job): void
     {
         if ($job->ending === 0) {
@@ -67,14 +67,14 @@ final class JobTermination
         }
     }
 
-    /** Notes that the own process of a job that is being ended is gone. */
+    /** Records that the own process of an ending or killed job has exited. */
     public function linger(LauncherJob $job): void
     {
         $this->lingering[$job->id] = $job;
         $this->nextSearch = self::IMMEDIATELY;
     }
 
-    /** Notes that a descendant of some job, adopted by this process, has ended. */
+    /** Searches for processes of lingering jobs again, because an orphan has ended. */
     public function orphanEnded(): void
     {
         if ($this->lingering !== []) {
@@ -91,17 +91,18 @@ final class JobTermination
     }
 
     /**
-     * Does everything that is due. Mostly this is nothing, at the cost of a few comparisons.
+     * Ends jobs whose limits are over, and jobs that the pool has cancelled. If nothing is due, this takes only a few
+     * comparisons.
      *
-     * @param array<int, LauncherJob> $running  jobs that were started and not reported, by id
-     * @param bool            $onlyPool the jobs' output is ignored now, because the pool does not receive
+     * @param array<int, LauncherJob> $running  jobs that were started and whose end was not reported, by id
+     * @param bool                    $onlyPool whether output is not read now, because the pool does not read frames
      *
-     * @return list<LauncherJob> jobs of these that are over
+     * @return list<LauncherJob> jobs that are over
      */
     public function enforceLimits(array $running, bool $onlyPool): array
     {
         if ($this->cancelled !== []) {
-            // All at once, because each search through the machine's processes takes milliseconds.
+            // All jobs at once, because each search through all processes takes milliseconds.
             $this->end(array_values(array_intersect_key($this->cancelled, $running)), LauncherProtocol::CANCELLED);
             $this->cancelled = [];
         }
@@ -111,28 +112,28 @@ final class JobTermination
         $now = hrtime(true);
         $over = $this->deadline <= $now ? $this->endOverdue($running, $onlyPool, $now) : [];
 
-        return $this->nextSearch <= $now ? [...$over, ...$this->findSurvivors($now)] : $over;
+        return $this->nextSearch <= $now ? [...$over, ...$this->searchLingering($now)] : $over;
     }
 
-    /** Ends all processes, because the pool is gone; returns when they have ended. */
+    /** Ends all processes, because the pool has ended. Returns when the processes have ended or can't be killed. */
     public function endAll(): void
     {
         $this->trees->endAll(min($this->grace, self::MAX_LAST_GRACE_SECONDS), self::KILL_TIMEOUT_NANOSECONDS);
     }
 
-    /** Returns the time at which it has run for too long. */
+    /** Returns when the job will have run for too long. */
     private static function timeoutDeadline(LauncherJob $job): int
     {
-        return $job->timeout > 0 ? $job->started + self::nanoseconds($job->timeout) : self::NEVER;
+        return $job->timeout > 0 ? $job->startedAt + self::nanoseconds($job->timeout) : self::NEVER;
     }
 
-    /** Returns the time at which it has been silent for too long. */
+    /** Returns when the job will have been without output for too long. */
     private static function idleDeadline(LauncherJob $job): int
     {
-        return $job->idleTimeout > 0 ? $job->lastOutput + self::nanoseconds($job->idleTimeout) : self::NEVER;
+        return $job->idleTimeout > 0 ? $job->lastOutputAt + self::nanoseconds($job->idleTimeout) : self::NEVER;
     }
 
-    /** Returns 30 years at most, so that a sum with the clock never overflows. */
+    /** Returns at most 31 years in nanoseconds, so that the sum with the clock does not overflow. */
     private static function nanoseconds(float $seconds): int
     {
         return (int) (min($seconds, 1e9) * 1e9);
@@ -143,7 +144,11 @@ final class JobTermination
         $this->deadline = min($this->deadline, $deadline);
     }
 
-    /** @param list<LauncherJob> $jobs */
+    /**
+     * Asks the trees of the jobs to end.
+     *
+     * @param list<LauncherJob> $jobs
+     */
     private function end(array $jobs, int $reason): void
     {
         if ($jobs === []) {
@@ -160,19 +165,21 @@ final class JobTermination
     }
 
     /**
+     * Ends jobs whose time limits are over, and kills jobs whose grace is over.
+     *
      * @param array<int, LauncherJob> $running
      *
-     * @return list<LauncherJob> jobs that can't be ended
+     * @return list<LauncherJob> jobs that can't be killed
      */
     private function endOverdue(array $running, bool $onlyPool, int $now): array
     {
-        // The next deadline is found below. It may be too early, but not too late.
+        // The loop finds the next deadline.
         $this->deadline = self::NEVER;
         $timedOut = $idle = $kill = $over = [];
         foreach ($running as $job) {
             if ($job->ending === 0) {
                 if ($onlyPool || $job->unacknowledged > LauncherProtocol::OUTPUT_WINDOW) {
-                    $job->lastOutput = $now; // not silent, but ignored
+                    $job->lastOutputAt = $now; // the job is not silent: its output is not read
                 }
                 $timeout = self::timeoutDeadline($job);
                 $idleAt = self::idleDeadline($job);
@@ -202,7 +209,7 @@ final class JobTermination
         return $over;
     }
 
-    /** Frees the slot of a job that neither ends nor can be ended, and reports it. */
+    /** Gives up a job that can't be killed. */
     private function abandon(LauncherJob $job): void
     {
         $job->ending |= LauncherProtocol::SURVIVED;
@@ -210,12 +217,16 @@ final class JobTermination
             unset($this->lingering[$job->id]);
         } else {
             $this->backend->abandon($job);
-            $job->ended = hrtime(true);
+            $job->endedAt = hrtime(true);
         }
     }
 
-    /** @return list<LauncherJob> jobs without any process left */
-    private function findSurvivors(int $now): array
+    /**
+     * Searches for processes of lingering jobs, and asks new ones to end.
+     *
+     * @return list<LauncherJob> jobs without any process left
+     */
+    private function searchLingering(int $now): array
     {
         $alive = $this->trees->alive();
         $this->trees->terminate($this->lingering, $alive);
@@ -223,7 +234,7 @@ final class JobTermination
         $left = array_intersect_key($this->lingering, $alive);
         $over = array_values(array_diff_key($this->lingering, $alive));
         $this->lingering = $left;
-        // Adopted orphans report their end. Without adoption, searches become less frequent.
+        // The end of an adopted orphan causes a search. Other searches become less frequent.
         $this->searchInterval = $left === []
             ? self::MIN_SEARCH_INTERVAL_NANOSECONDS
             : min($this->searchInterval * 2, self::MAX_SEARCH_INTERVAL_NANOSECONDS);

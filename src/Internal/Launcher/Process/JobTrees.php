@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** The process trees of a launcher's jobs: finds live processes and ends them. */
+/** Finds and ends the live processes of a launcher's jobs. */
 final class JobTrees
 {
     private const MAX_SEARCH_INTERVAL_NANOSECONDS = 50_000_000;
@@ -12,30 +12,31 @@ final class JobTrees
     private const SIGTERM = 15;
     private const SIGCONT = 18;
 
-    /** @var array<string, int> result of an earlier search, for processes whose parents are gone */
+    /** @var array<string, int> result of the last search, for processes whose parents have exited since then */
     private array $known = [];
 
-    /** @var array<int, int> live processes that were asked to end: job by pid */
+    /** @var array<int, int> processes that were asked to end: job ids by pid */
     private array $terminated = [];
 
-    /** @param \Closure(): array<int, int> $roots returns the jobs' own processes: job by pid */
+    /** @param \Closure(): array<int, int> $roots returns the jobs' own processes: job ids by pid */
     public function __construct(
         private readonly Backend $backend,
         private readonly string $token,
         private readonly \Closure $roots,
     ) {}
 
-    /** @return array<int, int> job by pid */
+    /** @return array<int, int> live processes: job ids by pid */
     public function alive(): array
     {
         return ProcessTree::find($this->token, ($this->roots)(), (int) getmypid(), $this->known);
     }
 
     /**
-     * Asks the jobs' processes to end, each once. A process that was being started is found next time.
+     * Asks the processes of the jobs to end. Each process is asked once. A process that was started during the search
+     * is asked on the next call.
      *
-     * @param array<int, mixed> $jobs  by id
-     * @param array<int, int>   $alive as {@see alive()} returns it
+     * @param array<int, mixed> $jobs  any values, by job id
+     * @param array<int, int>   $alive result of {@see alive()}
      */
     public function terminate(array $jobs, array $alive): void
     {
@@ -46,9 +47,9 @@ final class JobTrees
     }
 
     /**
-     * Kills the jobs' processes.
+     * Kills the processes of the jobs.
      *
-     * @param array<int, true> $jobs by id
+     * @param array<int, true> $jobs by job id
      */
     public function kill(array $jobs): void
     {
@@ -58,12 +59,12 @@ final class JobTrees
     }
 
     /**
-     * Ends all live processes and returns when they are gone.
+     * Ends all processes. Returns when they have ended, or when the rest counts as unkillable.
      *
-     * @param float $grace        seconds before they are killed
-     * @param int   $killedWithin nanoseconds after which the rest can't be killed
+     * @param float $grace       seconds between SIGTERM and SIGKILL
+     * @param int   $killTimeout nanoseconds after SIGKILL until a process counts as unkillable
      */
-    public function endAll(float $grace, int $killedWithin): void
+    public function endAll(float $grace, int $killTimeout): void
     {
         if ($this->backend->hasNoProcesses()) {
             return;
@@ -81,8 +82,8 @@ final class JobTrees
             }
             if (hrtime(true) >= $killAt) {
                 ProcessTree::kill($everything, $this->backend->signal(...));
-                // Counted from the first kill, because this process may have been stopped before it.
-                $giveUpAt = min($giveUpAt, hrtime(true) + $killedWithin);
+                // Measured from the first kill, because this process may have been stopped before.
+                $giveUpAt = min($giveUpAt, hrtime(true) + $killTimeout);
             }
             $this->backend->awaitExit($pause);
         }
@@ -101,7 +102,7 @@ final class JobTrees
     /** @param list<int> $pids */
     private function requestEnd(array $pids): void
     {
-        foreach ([self::SIGTERM, self::SIGCONT] as $signal) { // a stopped process handles only CONT
+        foreach ([self::SIGTERM, self::SIGCONT] as $signal) { // a stopped process handles SIGTERM only after SIGCONT
             foreach ($pids as $pid) {
                 $this->backend->signal($pid, $signal);
             }

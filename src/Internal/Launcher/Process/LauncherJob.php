@@ -6,66 +6,74 @@ namespace Spindle\Internal\Launcher\Process;
 
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** One command in the launcher, from the frame that requests it to the frame that reports its end. */
+/** A command in the launcher, from the frame that requests the command to the frame that reports its end. */
 final class LauncherJob
 {
     /** Process id; 0 before the start and after the exit. */
     public int $pid = 0;
 
-    /** Unix time of the start, in seconds. */
-    public float $startedAt = 0.0;
+    /** Time of the start, in seconds since 1970. */
+    public float $unixStart = 0.0;
 
-    /** Times of the start and of the last output, on the monotonic clock in nanoseconds. */
-    public int $started = 0;
-    public int $lastOutput = 0;
+    /** Times of the start and of the last output, in nanoseconds of the monotonic clock. */
+    public int $startedAt = 0;
+    public int $lastOutputAt = 0;
 
-    /** Why the job is being ended: TIMED_OUT, IDLE or CANCELLED of LauncherProtocol; 0 if it is not. */
+    /** Why the job is being ended: TIMED_OUT, IDLE or CANCELLED of LauncherProtocol; 0 if it is not being ended. */
     public int $ending = 0;
 
-    /** When the rest of the job gets SIGKILL, on the monotonic clock; 0 unless it is being ended. */
+    /** When the job's processes get SIGKILL, in nanoseconds of the monotonic clock; 0 unless the job is being ended. */
     public int $killAt = 0;
 
-    /** Whether SIGKILL has been sent to the rest of the job. */
+    /** Whether the job's processes have received SIGKILL. */
     public bool $killed = false;
-    public int $exitCode = -1;
-    public int $signal = 0;
-    public int $ended = 0;
 
-    /** Maximum memory in bytes; 0 when unknown. */
+    /** Exit code; -1 before the exit and after a signal. */
+    public int $exitCode = -1;
+
+    /** Signal that ended the job's own process; 0 for none. */
+    public int $signal = 0;
+
+    /** When the job's own process exited, in nanoseconds of the monotonic clock; 0 before. */
+    public int $endedAt = 0;
+
+    /** Peak memory of the job's own process, in bytes; 0 when unknown. */
     public int $memoryPeak = 0;
 
+    /** Captured output that was not sent to the pool. */
     public string $stdout = '';
     public string $stderr = '';
 
-    /** Bytes of streamed output that were sent and that the pool has not acknowledged. */
+    /** Bytes of streamed output that the pool has not acknowledged. */
     public int $unacknowledged = 0;
 
     /** Whether the pool will send more input. */
     public bool $inputFollows;
 
-    /** With FFI: descriptors of our ends of the pipes; -1 for none. */
-    public int $out = -1;
-    public int $err = -1;
-    public int $in = -1;
+    /** With FFI: the launcher's ends of the pipes, as descriptors; -1 for none. */
+    public int $stdoutPipe = -1;
+    public int $stderrPipe = -1;
+    public int $stdinPipe = -1;
 
-    /** @var array<int, int> ends of the pipes for the child, by its descriptor; open only during the start */
+    /** @var array<int, int> with FFI: the child's ends of the pipes, by its descriptor; open only during the start */
     public array $childEnds = [];
 
-    /** @var array<int, resource> without FFI: our ends of the pipes, by the child's descriptor */
+    /** @var array<int, resource> without FFI: the launcher's ends of the pipes, by the child's descriptor */
     public array $pipes = [];
 
-    /** @var list<string> `NAME=value`, the launcher's environment when it received the job */
+    /** @var list<string> `NAME=value`, environment that the pool had sent before the job */
     public array $inherited = [];
 
     /** @var resource|null without FFI: process handle */
     public mixed $process = null;
 
     /**
-     * @param list<string> $changes   `NAME=value` to set, `NAME` to remove, relative to the launcher's environment
+     * @param list<string> $changes   changes of the inherited environment: `NAME=value` to set, `NAME` to remove
      * @param list<string> $arguments the program first; empty for a line that only a shell can run
      * @param float        $timeout   in seconds; 0 for none
      * @param float        $idleTimeout in seconds; 0 for none
-     * @param string       $line      the shell line, also when the arguments were split from it; '' for a program
+     * @param string       $line      shell line, even when the arguments were split from it; '' for a program
+     * @param string       $input     input that was received and not written to the job's pipe
      */
     public function __construct(
         public readonly int $id,
@@ -84,9 +92,9 @@ final class LauncherJob
     }
 
     /**
-     * Returns the environment of the job, without its marker.
+     * Returns the environment of the job, without the variable that marks its processes.
      *
-     * @param array<string, string> $variables name => `NAME=value`, before the job's changes
+     * @param array<string, string> $variables inherited environment, as name => `NAME=value`
      *
      * @return array<string, string>
      */
@@ -106,7 +114,7 @@ final class LauncherJob
     }
 
     /**
-     * Returns the PATH of the job's environment, where its program is searched.
+     * Returns PATH in the job's environment, in which its program is searched; null when PATH is not set.
      *
      * @param array<string, string> $variables see {@see environment()}
      */

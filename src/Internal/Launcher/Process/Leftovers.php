@@ -4,13 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Names of temporary files that a killed process could not remove (see Spindle\Internal\UnlinkedFile). */
+/** Removes temporary files that a killed process could not unlink (see Spindle\Internal\UnlinkedFile). */
 final class Leftovers
 {
-    /** @param string $prefix prefix of the paths of its files, absolute */
+    /**
+     * Removes the temporary files of the pool's process if the process has ended.
+     *
+     * @param int    $pool   pid of the process
+     * @param string $prefix beginning of the paths of its files, absolute
+     */
     public static function remove(int $pool, string $prefix): void
     {
-        if (!self::isGone($pool)) {
+        if (!self::hasEnded($pool)) {
             return;
         }
         foreach (Files::in(\dirname($prefix)) as $name) {
@@ -20,8 +25,8 @@ final class Leftovers
         }
     }
 
-    /** Whether the pool's process has ended. It loses its command line before its pipes are closed. */
-    private static function isGone(int $pool): bool
+    /** Returns whether the pool's process has ended. It loses its command line before the kernel closes its pipes. */
+    private static function hasEnded(int $pool): bool
     {
         return (string) @file_get_contents("/proc/{$pool}/cmdline") === ''
             || preg_match("/\) \S {$pool} /", (string) @file_get_contents('/proc/self/stat')) !== 1;

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** The C library's functions for processes, through FFI. Opaque structures are larger than in glibc and musl. */
+/** Functions of the C library, through FFI. The opaque structures are larger than those of glibc and musl. */
 final class Libc
 {
     public const EINTR = 4;
     public const EAGAIN = 11;
     public const SIGKILL = 9;
 
-    /** Flags of open(), pipe2() and other functions that make descriptors. */
+    /** Flags of open(), pipe2() and other functions that create descriptors. */
     public const CLOEXEC = 0o2000000;
     public const NONBLOCK = 0o4000;
 
@@ -58,7 +58,7 @@ final class Libc
         int *__errno_location(void);
         C;
 
-    /** @var LibcFunctions the functions above */
+    /** @var LibcFunctions the functions in DECLARATIONS */
     public readonly object $functions;
 
     private readonly \FFI $ffi;
@@ -69,12 +69,17 @@ final class Libc
         $this->functions = $this->asFunctions();
     }
 
+    /** Allocates a value of a C type. */
     public function new(string $type): \FFI\CData
     {
         return $this->ffi->new($type) ?? throw new \LogicException("Can't allocate {$type}");
     }
 
-    /** @return Integers */
+    /**
+     * Allocates an array of integers.
+     *
+     * @return Integers
+     */
     public function integers(string $type): object
     {
         // @phpstan-ignore return.type (an array of integers in C is accessed like one in PHP)
@@ -92,12 +97,13 @@ final class Libc
         return $address[0];
     }
 
-    /** Returns the error of the last call that failed. */
+    /** Returns the error number of the last call that failed. */
     public function errno(): int
     {
         return $this->functions->__errno_location()[0];
     }
 
+    /** Returns the message for an error number. */
     public function message(int $error): string
     {
         return $this->functions->strerror($error);

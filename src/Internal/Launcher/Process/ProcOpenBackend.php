@@ -5,25 +5,26 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /**
- * Starts processes with PHP's own proc_open and waits in stream_select, when there is no FFI.
+ * Starts processes with proc_open and waits in stream_select, for a PHP without FFI.
  *
- * Each child has one more pipe, whose end of file announces its exit. A descendant may keep it open. Then SIGCHLD
- * announces the exit (with pcntl), or a regular check finds it (docs/decisions/0003-without-ffi.md).
+ * Each child has an additional pipe, the exit pipe. Its end of file announces the exit of the child. If a descendant
+ * keeps the exit pipe open, SIGCHLD announces the exit (with ext-pcntl), or a regular check finds it
+ * (docs/decisions/0003-without-ffi.md).
  */
 final class ProcOpenBackend implements Backend
 {
     private const READ_BYTES = 1 << 16;
 
-    /** Maximum size of a pipe (/proc/sys/fs/pipe-max-size, default), in bytes. */
+    /** Largest capacity that a process without privileges can give a pipe, in bytes (default of pipe-max-size). */
     private const MAX_PIPE_BYTES = 1 << 20;
 
-    /** First descriptor that stream_select can't watch. */
+    /** Lowest descriptor number that stream_select can't watch. */
     private const FD_SETSIZE = 1024;
 
-    /** Descriptors that stay free for files that are open for a moment. */
+    /** Number of descriptors that jobs leave free, for files that the launcher opens for a short time. */
     private const SPARE_DESCRIPTORS = 16;
 
-    /** Nanoseconds between two checks for exits: with and without pcntl, and first after an announcement. */
+    /** Intervals between checks for exits: with ext-pcntl, without it, and at first after the end of an exit pipe. */
     private const PCNTL_CHECK_NANOSECONDS = 1_000_000_000;
     private const NO_PCNTL_CHECK_NANOSECONDS = 100_000_000;
     private const MIN_CHECK_NANOSECONDS = 1_000_000;
@@ -37,34 +38,39 @@ final class ProcOpenBackend implements Backend
     private array $exiting = [];
 
     /**
-     * @var array<int, array{running: bool, exitcode: int, signaled: bool, termsig: int}> of unhandled exits, by job id
+     * @var array<int, array{running: bool, exitcode: int, signaled: bool, termsig: int}> statuses of exits that were
+     *                                                                                   not handled yet, by job id
      */
     private array $statuses = [];
 
-    /** @var array<int, resource> streams that are read, by number */
+    /** @var array<int, resource> streams to read from, by resource id */
     private array $reads = [];
 
-    /** @var array<int, resource> streams that wait to be written, by number */
+    /** @var array<int, resource> streams with bytes to write, by resource id */
     private array $writes = [];
 
-    /** @var array<int, array{LauncherJob, int}> job and the child's descriptor, by the stream's number */
+    /** @var array<int, array{LauncherJob, int}> job and descriptor in the child, by the resource id of the stream */
     private array $jobOf = [];
 
     /** Maximum and current number of descriptors for jobs. */
-    private readonly int $descriptors;
-    private int $open = 0;
+    private readonly int $maxDescriptors;
+    private int $openDescriptors = 0;
 
-    /** Nanoseconds before the next check for announced exits. */
+    /** Nanoseconds until the next check of processes whose exit pipe was closed. */
     private int $checkInterval = self::MIN_CHECK_NANOSECONDS;
 
     /** @var list<resource|null> handles of processes that can't be ended */
     private array $abandoned = [];
+
+    /** Whether SIGCHLD was received since the last check. */
     private bool $childEnded = false;
+
+    /** Whether any process was started. */
     private bool $hasStarted = false;
 
     public function __construct(private readonly JobScheduler $scheduler, string $token, private readonly int $poolPid)
     {
-        $this->descriptors = self::descriptors();
+        $this->maxDescriptors = self::maxDescriptors();
         $this->opener = new ProcessOpener($token);
         stream_set_blocking(\STDIN, false);
         stream_set_blocking(\STDOUT, false);
@@ -78,7 +84,7 @@ final class ProcOpenBackend implements Backend
         }
     }
 
-    /** Kills this process if any job has a handle, because PHP would wait for the process of each handle. */
+    /** Kills this process if process handles are left, because PHP would wait for the process of each handle. */
     public function __destruct()
     {
         if ($this->abandoned !== [] || $this->jobs !== []) {
@@ -93,7 +99,7 @@ final class ProcOpenBackend implements Backend
 
     public function capacity(): int
     {
-        return intdiv($this->descriptors, 3);
+        return intdiv($this->maxDescriptors, 3);
     }
 
     public function useEnvironment(array $environment): void
@@ -103,12 +109,12 @@ final class ProcOpenBackend implements Backend
 
     public function start(LauncherJob $job): bool
     {
-        if (!$this->opener->start($job, $this->descriptors - $this->open)) {
+        if (!$this->opener->start($job, $this->maxDescriptors - $this->openDescriptors)) {
             return false;
         }
         $this->hasStarted = true;
         $this->jobs[$job->id] = $job;
-        $this->open += \count($job->pipes);
+        $this->openDescriptors += \count($job->pipes);
         foreach ($job->pipes as $descriptor => $pipe) {
             $this->jobOf[(int) $pipe] = [$job, $descriptor];
         }
@@ -251,22 +257,22 @@ final class ProcOpenBackend implements Backend
         return !$this->hasStarted;
     }
 
-    /** Returns how many descriptors jobs may have, below the limit of stream_select and without those in use here. */
-    private static function descriptors(): int
+    /** Returns how many descriptors jobs may have: the limit, without spare descriptors and those in use here. */
+    private static function maxDescriptors(): int
     {
         $limit = \function_exists('posix_getrlimit')
             ? (posix_getrlimit()['soft openfiles'] ?? self::FD_SETSIZE)
             : self::FD_SETSIZE;
         $limit = min(\is_int($limit) ? $limit : self::FD_SETSIZE, self::FD_SETSIZE);
-        $taken = array_filter(
+        $used = array_filter(
             Files::in('/proc/self/fd'),
             static fn(string $descriptor): bool => (int) $descriptor < $limit,
         );
 
-        return max(0, $limit - self::SPARE_DESCRIPTORS - \count($taken));
+        return max(0, $limit - self::SPARE_DESCRIPTORS - \count($used));
     }
 
-    /** Handles signals and blocks none: exec resets a handled signal, but not an ignored or blocked one. */
+    /** Handles signals and unblocks all. In a child, exec resets handled signals, but not ignored or blocked ones. */
     private function handleSignals(): void
     {
         pcntl_sigprocmask(\SIG_SETMASK, []);
@@ -280,10 +286,12 @@ final class ProcOpenBackend implements Backend
     }
 
     /**
+     * Reads from and writes to the streams that are ready.
+     *
      * @param array<resource> $reads
      * @param array<resource> $writes
      *
-     * @return array<int, LauncherJob> jobs whose exit pipe was closed
+     * @return array<int, LauncherJob> jobs whose exit pipe was closed, by id
      */
     private function handle(array $reads, array $writes): array
     {
@@ -319,13 +327,15 @@ final class ProcOpenBackend implements Backend
     }
 
     /**
-     * @param array<int, LauncherJob> $announced
-     * @param bool            $checksAll whether to check all jobs
+     * Finds processes that have exited, and reports them to the scheduler.
+     *
+     * @param array<int, LauncherJob> $announced jobs whose exit pipe was closed
+     * @param bool                    $checksAll whether to check all jobs
      */
     private function collectExits(array $announced, bool $checksAll): void
     {
         if ($checksAll && \function_exists('posix_getppid') && posix_getppid() !== $this->poolPid) {
-            $this->scheduler->poolEnded(); // a fork of the pool's process still has the pipe
+            $this->scheduler->poolEnded(); // a fork of the pool's process may keep the pipe open
         }
         $candidates = $announced + $this->exiting;
         if ($checksAll || ($this->childEnded && $candidates === [])) {
@@ -371,7 +381,8 @@ final class ProcOpenBackend implements Backend
     }
 
     /**
-     * Reads the rest of the pipes, up to their capacity, because a descendant may still be writing. Then closes them.
+     * Reads what the pipes of a job contain, then closes them. Reads no more than two full pipes, because a descendant
+     * of the job may still be writing.
      */
     private function readRest(LauncherJob $job): void
     {
@@ -393,7 +404,7 @@ final class ProcOpenBackend implements Backend
         }
     }
 
-    /** @return int number of bytes */
+    /** @return int number of bytes that were read */
     private function read(LauncherJob $job, int $descriptor): int
     {
         $pipe = $job->pipes[$descriptor];
@@ -414,6 +425,6 @@ final class ProcOpenBackend implements Backend
         $id = (int) $pipe;
         unset($this->reads[$id], $this->writes[$id], $this->jobOf[$id], $job->pipes[$descriptor]);
         fclose($pipe);
-        --$this->open;
+        --$this->openDescriptors;
     }
 }

@@ -9,20 +9,20 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 /**
  * Starts processes with proc_open, after the checks that exec would make.
  *
- * The processes share the launcher's process group. Their trees are found in /proc, orphans only by their environment.
+ * The processes are in the launcher's process group. An orphan can be found only by the marker in its environment.
  */
 final class ProcessOpener
 {
-    /** The child's end of the pipe whose end of file announces its exit. */
+    /** Descriptor of the child for the exit pipe, whose end of file announces the exit of the child. */
     public const EXIT_PIPE = 3;
 
-    /** First length of a string that exec refuses, in bytes (MAX_ARG_STRLEN: 32 pages). */
+    /** Smallest length of an argument or variable that exec refuses, in bytes (32 pages). */
     private const MAX_ARG_STRLEN = 131072;
 
     /** @var resource /dev/null */
     private readonly mixed $null;
 
-    /** @var array<string, string> name => `NAME=value`, for all jobs that follow */
+    /** @var array<string, string> inherited environment of jobs that are started from now on, name => `NAME=value` */
     private array $variables = [];
 
     public function __construct(private readonly string $token)
@@ -32,7 +32,11 @@ final class ProcessOpener
         $this->null = $null;
     }
 
-    /** @param list<string> $environment `NAME=value`, for all jobs that follow; becomes the launcher's own */
+    /**
+     * Sets the environment of jobs that are started from now on. It becomes the launcher's own environment.
+     *
+     * @param list<string> $environment `NAME=value`
+     */
     public function useEnvironment(array $environment): void
     {
         $this->variables = [];
@@ -46,13 +50,14 @@ final class ProcessOpener
     }
 
     /**
-     * Starts the job and sets its process and our ends of its pipes. Only the pipe of the input does not block.
+     * Starts the job, and sets its process handle and the launcher's ends of its pipes. Only the pipe for the input is
+     * non-blocking.
      *
-     * @param int $available descriptors that may still be opened
+     * @param int $available number of descriptors that may be opened
      *
-     * @return bool false when there are no descriptors or processes now and nothing was started
+     * @return bool false when nothing was started, because no descriptors or processes are available now
      *
-     * @throws StartFailure
+     * @throws StartFailure when the job can't be started at all
      */
     public function start(LauncherJob $job, int $available): bool
     {
@@ -71,10 +76,10 @@ final class ProcessOpener
         if (\count($descriptors) > $available) {
             return false;
         }
-        // Since PHP 8.3, the program is searched in the PATH of this process.
+        // Since PHP 8.3, proc_open searches the program in the PATH of this process.
         putenv($path === null ? 'PATH' : "PATH={$path}");
         error_clear_last();
-        // @phpstan-ignore argument.type (what has no name is taken as it stands)
+        // @phpstan-ignore argument.type (proc_open accepts values with integer keys as `NAME=value`)
         $process = @proc_open($command, $descriptors, $pipes, null, $environment);
         if ($process === false) {
             return $this->refused(error_get_last()['message'] ?? 'proc_open failed');
@@ -93,8 +98,9 @@ final class ProcessOpener
     }
 
     /**
-     * @return list<string>|null as `NAME=value`, because proc_open would drop empty values by name; null (fastest) for
-     *                           the launcher's own
+     * Returns the environment of the job; null for that of the launcher, which is fastest.
+     *
+     * @return list<string>|null `NAME=value`, because proc_open would drop empty values in an array by name
      */
     private function environmentOf(LauncherJob $job): ?array
     {
@@ -109,7 +115,7 @@ final class ProcessOpener
     }
 
     /**
-     * Refuses sizes that exec refuses with E2BIG: see execve(2), "Limits on size of arguments and environment".
+     * Refuses what exec would refuse with E2BIG. See execve(2), "Limits on size of arguments and environment".
      *
      * @param list<string> $strings arguments and environment
      *
@@ -123,14 +129,14 @@ final class ProcessOpener
             if ($length >= self::MAX_ARG_STRLEN) {
                 throw new StartFailure(126, 'Argument list too long');
             }
-            $size += $length + 9; // and its NUL and its address
+            $size += $length + 9; // with its NUL and its pointer
         }
         if ($size > self::MAX_ARG_STRLEN && $size > $this->sizeLimit()) {
             throw new StartFailure(126, 'Argument list too long');
         }
     }
 
-    /** Returns bytes: a quarter of the stack limit, but no more than three quarters of 8 MiB. */
+    /** Returns the limit in bytes: a quarter of the stack limit, at most 6 MiB, without a page as a reserve. */
     private function sizeLimit(): int
     {
         $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;
@@ -139,7 +145,8 @@ final class ProcessOpener
     }
 
     /**
-     * Refuses programs that exec would refuse, because proc_open would report them as exit code 127.
+     * Returns the command line, and refuses programs that exec would refuse. proc_open would report such a program only
+     * as exit code 127.
      *
      * @param non-empty-list<string> $arguments
      *
@@ -152,7 +159,7 @@ final class ProcessOpener
         $file = $arguments[0];
         if (!str_contains($file, '/')) {
             $file = Programs::find($file, $path ?? Programs::DEFAULT_PATH);
-            // With a PATH, exec finds the program again, so that it is called by the given name.
+            // With a PATH, exec searches the program again. Then its first argument is the name as given.
             $arguments[0] = $path === null ? $file : $arguments[0];
         }
         $file = Programs::path($file);
@@ -167,7 +174,7 @@ final class ProcessOpener
         return Programs::needsShell($file) ? Programs::shellCommand($file, $arguments) : $arguments;
     }
 
-    /** @return array<int, list<string>|resource> */
+    /** @return array<int, list<string>|resource> descriptors of the child, as proc_open() expects them */
     private function descriptorsOf(LauncherJob $job): array
     {
         $flags = $job->flags;
@@ -193,7 +200,13 @@ final class ProcessOpener
         return $descriptors;
     }
 
-    /** @throws StartFailure */
+    /**
+     * @param string $message warning of proc_open()
+     *
+     * @return bool false if no descriptors, processes or memory are available now
+     *
+     * @throws StartFailure for any other reason
+     */
     private function refused(string $message): bool
     {
         if (preg_match(

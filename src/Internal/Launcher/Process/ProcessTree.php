@@ -9,25 +9,28 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 /**
  * Finds in /proc the live processes that descend from commands.
  *
- * A process belongs to a command if its environment has the command's marker, if it is in the command's process group,
- * or if its parent belongs. A process without marker and group whose parents are gone is not found. If the launcher is
- * a subreaper, it finds that one as its own descendant when the pool ends.
+ * A process belongs to a command if the command's marker is in its environment, if it is in the command's process
+ * group, or if its parent belongs to the command. A process without marker and group whose parent has exited is not
+ * found. If the launcher is a subreaper, it adopts such a process and finds it as a descendant when the pool ends.
  */
 final class ProcessTree
 {
-    /** The job of a descendant of $ancestor that belongs to no command. */
+    /** Job id of a descendant of the launcher that belongs to no command. */
     public const UNCLAIMED = 0;
 
-    /** Maximum number of searches while other programs start processes all the time. */
+    /** Maximum number of searches in a row, because other programs may start processes all the time. */
     private const MAX_SEARCHES = 4;
 
     /**
-     * @param array<int, int> $roots    job by the pid of its process
-     * @param int             $ancestor pid of the launcher, whose descendants are all found
-     * @param array<string, int> $known result of an earlier call, for processes without parents; becomes the result of
-     *                                  this one: job by pid and start
+     * Returns the live processes of all jobs, including the roots, without zombies.
      *
-     * @return array<int, int> job by pid, with the roots and without zombies
+     * @param string             $token    token of the launcher, which is in the markers
+     * @param array<int, int>    $roots    job ids by the pid of the job's own process
+     * @param int                $ancestor pid of the launcher, whose descendants are all found
+     * @param array<string, int> $known    job ids by "pid.start" from the previous call, for processes whose parents
+     *                                     have exited since then. The call replaces them
+     *
+     * @return array<int, int> job ids by pid
      */
     public static function find(string $token, array $roots, int $ancestor, array &$known = []): array
     {
@@ -66,10 +69,10 @@ final class ProcessTree
     }
 
     /**
-     * Repeats a search that finds nothing but during which processes were started: it may have missed a child of a
-     * process that ended.
+     * Repeats a search that has found nothing if processes were started during the search. The search may have missed
+     * the child of a process that has exited.
      *
-     * @param \Closure(): list<int> $find
+     * @param \Closure(): list<int> $find returns pids
      *
      * @return list<int>
      */
@@ -85,9 +88,9 @@ final class ProcessTree
     }
 
     /**
-     * Kills all processes. First stops them, until no more are found, so that none can start another one.
+     * Kills all processes. First stops them, until no other process is found, so that none of them can start another.
      *
-     * @param \Closure(): list<int> $find
+     * @param \Closure(): list<int> $find returns pids
      * @param \Closure(int, int): void $kill called with pid and signal
      */
     public static function kill(\Closure $find, \Closure $kill): void
@@ -115,7 +118,7 @@ final class ProcessTree
     private static function stat(int $pid): ?array
     {
         $stat = Files::read("/proc/{$pid}/stat");
-        if ($stat === false || $stat === '') { // '' when it ended after the file was opened
+        if ($stat === false || $stat === '') { // '' if the process ended after the file was opened
             return null;
         }
         // The name, in parentheses, may contain any characters.
@@ -124,7 +127,7 @@ final class ProcessTree
         return [$fields[0], (int) $fields[1], (int) $fields[2], (int) $fields[3], (int) $fields[19]];
     }
 
-    /** Returns the pid that was assigned last. */
+    /** Returns the newest pid on this system. */
     private static function newest(): string
     {
         $load = (string) Files::read('/proc/loadavg');
@@ -132,11 +135,13 @@ final class ProcessTree
         return substr($load, (int) strrpos($load, ' '));
     }
 
+    /** Returns when a process started, in clock ticks; 0 when the process does not exist. */
     private static function startOf(int $pid): int
     {
         return self::stat($pid)[4] ?? 0;
     }
 
+    /** Returns the job id from the marker in the environment of a process. */
     private static function jobOfMarker(int $pid, string $token): ?int
     {
         $environment = Files::read("/proc/{$pid}/environ");
@@ -147,8 +152,10 @@ final class ProcessTree
     }
 
     /**
-     * @param array<int, int> $parents
-     * @param array<int, int> $jobs
+     * Returns the job id of the process or of its nearest ancestor with a job.
+     *
+     * @param array<int, int> $parents parent by pid
+     * @param array<int, int> $jobs    job ids by pid
      */
     private static function ownerOf(int $pid, array $parents, array $jobs, int $ancestor): ?int
     {

@@ -4,15 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** The program's file, found as execvp does, and the working directory of a command. */
+/** Finds and checks the files of programs as execvp() does, and changes the working directory for them. */
 final class Programs
 {
     public const SHELL = '/bin/sh';
 
-    /** Directories that the shell searches when PATH is not set. */
+    /** Directories that are searched when PATH is not set, as a shell does. */
     public const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-    /** @throws StartFailure */
+    /**
+     * Returns the path of the first executable file of this name in the directories of `$path`.
+     *
+     * @throws StartFailure when there is none
+     */
     public static function find(string $program, string $path): string
     {
         $denied = false;
@@ -32,22 +36,22 @@ final class Programs
             : new StartFailure(127, "No such program in PATH ({$path})");
     }
 
-    /** Returns a path that PHP does not take for a URL. */
+    /** Returns the path in a form that PHP does not read as a URL. */
     public static function path(string $path): string
     {
         return preg_match('~^\.{0,2}/~', $path) === 1 ? $path : "./{$path}";
     }
 
     /**
-     * Whether the file is a script without `#!`, which exec refuses and execvp runs with the shell.
+     * Returns whether the file is a script without `#!`. exec refuses such a script, and execvp() runs it in a shell.
      *
-     * @throws StartFailure when nothing can run it
+     * @throws StartFailure when the interpreter of the script does not exist
      */
     public static function needsShell(string $file): bool
     {
         $handle = @fopen($file, 'r');
         if ($handle === false) {
-            return false; // may be executable without being readable
+            return false; // an executable file may be unreadable
         }
         $start = (string) fread($handle, 256);
         fclose($handle);
@@ -61,13 +65,13 @@ final class Programs
             return false;
         }
 
-        return !str_contains($start, "\0"); // a binary has one near its beginning; shells check the same
+        return !str_contains($start, "\0"); // a binary has NUL bytes near its beginning; shells check that, too
     }
 
     /**
-     * Returns the command line with which the shell runs a script without `#!`, with the same arguments.
+     * Returns the command line that runs a script without `#!` in a shell.
      *
-     * @param list<string> $arguments arguments of the script, its name first
+     * @param list<string> $arguments the script, then its arguments
      *
      * @return non-empty-list<string>
      */
@@ -77,10 +81,10 @@ final class Programs
     }
 
     /**
-     * Changes to the directory, which the next process inherits. The child could not report a bad one. Every start
-     * repeats this, because the path may lead to another directory by now.
+     * Changes the working directory of the launcher, which the next process inherits. A child could not report that the
+     * directory is missing. Each start calls this, because the path may refer to another directory than before.
      *
-     * @throws StartFailure
+     * @throws StartFailure when the directory can't be entered
      */
     public static function changeDirectory(string $directory): void
     {

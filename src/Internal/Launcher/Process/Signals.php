@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Sends signals, also without ext-posix. */
+/** Sends signals. Without ext-posix, a shell sends them. */
 final class Signals
 {
-    /** Returns false when the process does not exist, or when this process may not signal it. */
+    /** Sends a signal. Returns false if the process does not exist, or if this process is not allowed to signal it. */
     public static function send(int $pid, int $signal): bool
     {
         if (\function_exists('posix_kill')) {

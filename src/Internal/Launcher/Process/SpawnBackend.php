@@ -9,8 +9,9 @@ namespace Spindle\Internal\Launcher\Process;
  *
  * Exits of children and of adopted orphans arrive as SIGCHLD through a signalfd (docs/decisions/0002-exit-events.md).
  *
- * A reported descriptor may have been closed and opened again. Until its exec, a new child keeps closed descriptors in
- * the epoll set. Both are harmless: all descriptors in the set are non-blocking, and an event without a job is ignored.
+ * An event may be about a descriptor that has been closed, or closed and opened again: a new child keeps closed
+ * descriptors in the epoll set until its exec. Such an event is harmless, because all descriptors in the set are
+ * non-blocking, and an event without a job is ignored.
  */
 final class SpawnBackend implements Backend
 {
@@ -19,17 +20,18 @@ final class SpawnBackend implements Backend
     /** Index of the maximum memory (ru_maxrss, in KiB) in a struct rusage, after two struct timeval. */
     private const MAXRSS_INDEX = 4;
 
-
     private readonly Libc $libc;
     private readonly Spawner $spawner;
 
-    /** @var LibcFunctions the same functions as typed methods */
+    /** @var LibcFunctions functions of $libc */
     private readonly object $c;
 
     private readonly Epoll $epoll;
+
+    /** The signalfd. */
     private readonly int $signals;
 
-    /** Readable when the pool's process ends; -1 when the kernel has no such descriptor (before 5.3). */
+    /** A pidfd, readable when the pool's process has ended; -1 before Linux 5.3. */
     private readonly int $poolProcess;
 
     private readonly \FFI\CData $buffer;
@@ -37,21 +39,22 @@ final class SpawnBackend implements Backend
     /** @var Integers */
     private readonly object $status;
 
-    /** @var Integers a struct rusage, of more than the necessary size, for wait4() */
+    /** @var Integers memory for the struct rusage of wait4(), larger than necessary */
     private readonly object $usage;
 
     /** @var array<int, LauncherJob> by pid */
     private array $jobs = [];
 
-    /** @var array<int, LauncherJob> by the descriptor of our end of the pipe */
+    /** @var array<int, LauncherJob> by the launcher's end of the pipe from standard output */
     private array $outputs = [];
 
-    /** @var array<int, LauncherJob> */
+    /** @var array<int, LauncherJob> by the launcher's end of the pipe from standard error */
     private array $errors = [];
 
-    /** @var array<int, LauncherJob> */
+    /** @var array<int, LauncherJob> jobs whose input pipe is full, by the launcher's end of it */
     private array $inputs = [];
 
+    /** Whether the pipe to the pool is full. */
     private bool $awaitingPool = false;
 
     public function __construct(private readonly JobScheduler $scheduler, string $token, int $poolPid)
@@ -97,7 +100,7 @@ final class SpawnBackend implements Backend
     {
         $limit = $this->libc->integers('uint64_t[2]');
         $this->c->getrlimit(7, $limit); // RLIMIT_NOFILE
-        // Two for each command, and some for the launcher itself. RLIM_INFINITY is -1 here.
+        // A command needs two descriptors, and the launcher itself some others. RLIM_INFINITY is -1 here.
         return $limit[0] < 0 ? \PHP_INT_MAX : max(0, intdiv($limit[0] - 24, 2));
     }
 
@@ -112,11 +115,11 @@ final class SpawnBackend implements Backend
             return false;
         }
         $this->jobs[$job->pid] = $job;
-        if ($job->out >= 0) {
-            $this->outputs[$job->out] = $job;
+        if ($job->stdoutPipe >= 0) {
+            $this->outputs[$job->stdoutPipe] = $job;
         }
-        if ($job->err >= 0) {
-            $this->errors[$job->err] = $job;
+        if ($job->stderrPipe >= 0) {
+            $this->errors[$job->stderrPipe] = $job;
         }
         $this->listen($job, true);
         $this->feed($job);
@@ -176,11 +179,11 @@ final class SpawnBackend implements Backend
 
     public function feed(LauncherJob $job): void
     {
-        if ($job->in < 0) {
+        if ($job->stdinPipe < 0) {
             return;
         }
         if ($job->input !== '') {
-            $written = $this->c->write($job->in, $job->input, \strlen($job->input));
+            $written = $this->c->write($job->stdinPipe, $job->input, \strlen($job->input));
             if ($written < 0) {
                 $error = $this->libc->errno();
                 if ($error === Libc::EAGAIN || $error === Libc::EINTR) {
@@ -201,15 +204,15 @@ final class SpawnBackend implements Backend
             $this->awaitInput($job);
         } elseif (!$job->inputFollows) {
             $this->closeInput($job);
-        } elseif (isset($this->inputs[$job->in])) {
-            $this->epoll->unwatch($job->in);
-            unset($this->inputs[$job->in]);
+        } elseif (isset($this->inputs[$job->stdinPipe])) {
+            $this->epoll->unwatch($job->stdinPipe);
+            unset($this->inputs[$job->stdinPipe]);
         }
     }
 
     public function listen(LauncherJob $job, bool $listen): void
     {
-        foreach ([$job->out, $job->err] as $descriptor) {
+        foreach ([$job->stdoutPipe, $job->stderrPipe] as $descriptor) {
             if ($descriptor >= 0) {
                 $listen ? $this->epoll->watch($descriptor, Epoll::READABLE) : $this->epoll->unwatch($descriptor);
             }
@@ -233,6 +236,7 @@ final class SpawnBackend implements Backend
         return $this->c->waitid(0, 0, $this->buffer, 1 | 4 | 0x01000000) < 0; // WNOHANG | WEXITED | WNOWAIT
     }
 
+    /** Makes descriptors that this process has inherited close in its children. */
     private function closeOnExec(): void
     {
         if ($this->c->syscall(436, 3, 0xFFFFFFFF, 4) === 0) { // close_range(..., CLOSE_RANGE_CLOEXEC), Linux 5.11
@@ -245,7 +249,7 @@ final class SpawnBackend implements Backend
         }
     }
 
-    /** Blocks the signals that are read from a descriptor instead. */
+    /** Blocks the signals that are read from a signalfd instead. Returns the signalfd. */
     private function blockSignals(): int
     {
         // An ignored SIGCHLD, inherited from the parent, would hide exits of children.
@@ -260,6 +264,7 @@ final class SpawnBackend implements Backend
         return $this->c->signalfd(-1, $set, Libc::CLOEXEC | Libc::NONBLOCK);
     }
 
+    /** Waits for events without those of jobs. */
     private function waitForPool(int $milliseconds): void
     {
         $descriptors = [0 => Epoll::READABLE, 1 => Epoll::WRITABLE, $this->signals => Epoll::READABLE];
@@ -279,7 +284,7 @@ final class SpawnBackend implements Backend
         if (isset($ready[$this->poolProcess])) {
             $this->scheduler->poolEnded();
         }
-        // Exits before output: an exit reads the rest of the output, and most commands have both at once.
+        // Exits are handled before output: most commands write and exit at once, and an exit reads all the output.
         if (isset($ready[$this->signals])) {
             $this->collectExits();
         }
@@ -304,6 +309,7 @@ final class SpawnBackend implements Backend
         }
     }
 
+    /** Handles received signals, and reports all exits of children to the scheduler. */
     private function collectExits(): void
     {
         $size = $this->c->read($this->signals, $this->buffer, 128 * 16);
@@ -329,16 +335,16 @@ final class SpawnBackend implements Backend
         }
     }
 
-    /** Reads only what the pipes contain now, because a descendant may still be writing. */
+    /** Reads what the pipes contain now, then closes them. A descendant may still be writing. */
     private function readRest(LauncherJob $job): void
     {
-        if ($job->out >= 0) {
-            $this->read($job->out, $job, false, true);
+        if ($job->stdoutPipe >= 0) {
+            $this->read($job->stdoutPipe, $job, false, true);
         }
-        if ($job->err >= 0) {
-            $this->read($job->err, $job, true, true);
+        if ($job->stderrPipe >= 0) {
+            $this->read($job->stderrPipe, $job, true, true);
         }
-        if ($job->in >= 0) {
+        if ($job->stdinPipe >= 0) {
             $this->closeInput($job);
         }
     }
@@ -363,25 +369,25 @@ final class SpawnBackend implements Backend
             unset($this->outputs[$descriptor], $this->errors[$descriptor]);
             $this->c->close($descriptor);
             if ($isError) {
-                $job->err = -1;
+                $job->stderrPipe = -1;
             } else {
-                $job->out = -1;
+                $job->stdoutPipe = -1;
             }
         }
     }
 
     private function awaitInput(LauncherJob $job): void
     {
-        if (!isset($this->inputs[$job->in])) {
-            $this->inputs[$job->in] = $job;
-            $this->epoll->watch($job->in, Epoll::WRITABLE);
+        if (!isset($this->inputs[$job->stdinPipe])) {
+            $this->inputs[$job->stdinPipe] = $job;
+            $this->epoll->watch($job->stdinPipe, Epoll::WRITABLE);
         }
     }
 
     private function closeInput(LauncherJob $job): void
     {
-        unset($this->inputs[$job->in]);
-        $this->c->close($job->in);
-        $job->in = -1;
+        unset($this->inputs[$job->stdinPipe]);
+        $this->c->close($job->stdinPipe);
+        $job->stdinPipe = -1;
     }
 }

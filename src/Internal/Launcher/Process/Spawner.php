@@ -7,22 +7,24 @@ namespace Spindle\Internal\Launcher\Process;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
- * Starts processes with posix_spawn: with their own process group, default signals, no signal mask, and descriptors 0
- * to 2.
+ * Starts processes with posix_spawn. Each process has its own process group, default signal handlers, no blocked
+ * signals, and only the descriptors 0 to 2.
  */
 final class Spawner
 {
+    /** Descriptor of the launcher for the standard output of the pool's process. */
     private const STDOUT_OF_POOL = 3;
+
     private const MAX_CACHED_ACTIONS = 512;
     private const ENOENT = 2;
     private const ENOEXEC = 8;
     private const ENOMEM = 12;
     private const EACCES = 13;
 
-    /** Nanoseconds for which the path of a program is cached. */
+    /** How long the paths of programs are cached, in nanoseconds. */
     private const PATH_CACHE_NANOSECONDS = 1_000_000_000;
 
-    /** Bytes for the marker: its name, the pool's token and the largest number. */
+    /** Maximum length of the marker variable: its name, the token of the launcher, and a job id. */
     private const MARKER_BYTES = 96;
 
     /** @var LibcFunctions */
@@ -40,17 +42,19 @@ final class Spawner
     private readonly Vector $arguments;
     private readonly Vector $environment;
 
-    /** @var array<string, string> name => `NAME=value`, for all jobs that follow */
+    /** @var array<string, string> inherited environment of jobs that are started from now on, name => `NAME=value` */
     private array $variables = [];
 
-    /** Changes that $environment contains, joined by NUL; a single NUL if $environment is outdated. */
-    private string $environmentOf = "\0";
+    /** Changes that $environment has been filled for, joined by NUL; a single NUL if $environment is outdated. */
+    private string $appliedChanges = "\0";
 
     /** @var array<string, string> path by "PATH\0program", or by "PATH\0program\0directory" for a relative PATH */
-    private array $found = [];
-    private int $foundSince = 0;
+    private array $cachedPaths = [];
 
-    /** @var array<string, \FFI\CData> file actions by the three source descriptors of a child */
+    /** When the cache of paths was last emptied, in nanoseconds of the monotonic clock. */
+    private int $pathsCachedSince = 0;
+
+    /** @var array<string, \FFI\CData> file actions of posix_spawn, by the sources of the child's three descriptors */
     private array $actions = [];
 
     public function __construct(private readonly Libc $libc, private readonly string $token)
@@ -64,22 +68,22 @@ final class Spawner
         $this->environment = new Vector($libc);
     }
 
-    /** @param list<string> $environment `NAME=value`, for all jobs that follow */
+    /** @param list<string> $environment `NAME=value`, for jobs that are started from now on */
     public function useEnvironment(array $environment): void
     {
         $this->variables = [];
         foreach ($environment as $variable) {
             $this->variables[explode('=', $variable, 2)[0]] = $variable;
         }
-        $this->environmentOf = "\0";
+        $this->appliedChanges = "\0";
     }
 
     /**
-     * Starts the job: sets its pid, and its ends of the pipes, which don't block.
+     * Starts the job, and sets its pid and the launcher's ends of its pipes, which are non-blocking.
      *
-     * @return bool false when there are no descriptors or processes now and nothing was started
+     * @return bool false when nothing was started, because no descriptors or processes are available now
      *
-     * @throws StartFailure
+     * @throws StartFailure when the job can't be started at all
      */
     public function start(LauncherJob $job): bool
     {
@@ -119,6 +123,7 @@ final class Spawner
         return true;
     }
 
+    /** Returns the attributes of posix_spawn for all processes. */
     private function attributes(): \FFI\CData
     {
         $attributes = $this->libc->new('spawn_attributes[1]');
@@ -136,8 +141,8 @@ final class Spawner
     }
 
     /**
-     * Returns only ignored signals, because each costs the child a system call. glibc's posix_spawn leaves 32 and 33,
-     * which it reserves, ignored in the child unless they are in the set.
+     * Returns SIGPIPE and the ignored signals. Others are left out, because the child needs a system call for each
+     * signal. glibc's posix_spawn ignores 32 and 33, which glibc reserves, in the child unless they are in the set.
      *
      * @return int bit n - 1 for signal n
      */
@@ -148,13 +153,20 @@ final class Spawner
         return (int) hexdec($match[1] ?? '0') | 1 << 13 - 1 | 1 << 32 - 1 | 1 << 33 - 1;
     }
 
-    /** @throws StartFailure */
+    /**
+     * Starts the program. Searches PATH again if the cached file does not exist any more. Runs a script without `#!` in
+     * a shell.
+     *
+     * @return int error number; 0 on success
+     *
+     * @throws StartFailure
+     */
     private function spawnOrFallBack(string $path, LauncherJob $job): int
     {
         $error = $this->spawn($path, $job);
         $wasFoundByPath = !str_contains($job->arguments[0] ?? '/', '/');
         if ($wasFoundByPath && ($error === self::ENOENT || $error === self::EACCES)) {
-            $this->found = []; // the program may have moved
+            $this->cachedPaths = []; // the program may have moved
             $path = $this->resolve($job);
             $error = $this->spawn($path, $job);
         }
@@ -166,11 +178,16 @@ final class Spawner
         return $this->spawn(Programs::SHELL, $job);
     }
 
+    /**
+     * Returns the path of the job's program.
+     *
+     * @throws StartFailure when the program is not found
+     */
     private function resolve(LauncherJob $job): string
     {
-        if ($job->started - $this->foundSince > self::PATH_CACHE_NANOSECONDS) {
-            $this->found = [];
-            $this->foundSince = $job->started;
+        if ($job->startedAt - $this->pathsCachedSince > self::PATH_CACHE_NANOSECONDS) {
+            $this->cachedPaths = [];
+            $this->pathsCachedSince = $job->startedAt;
         }
         $program = $job->arguments[0] ?? '/bin/sh';
         if (str_contains($program, '/')) {
@@ -180,15 +197,16 @@ final class Spawner
         $isRelative = preg_match('~(?:^|:)(?!/)~', $path) === 1;
         $key = "{$path}\0{$program}" . ($isRelative ? "\0{$job->directory}" : '');
 
-        return $this->found[$key] ??= Programs::find($program, $path);
+        return $this->cachedPaths[$key] ??= Programs::find($program, $path);
     }
 
+    /** Fills $environment for the job. */
     private function setEnvironment(LauncherJob $job): void
     {
         $marker = LauncherProtocol::MARKER . "={$this->token}.{$job->id}";
         $changes = implode("\0", $job->changes);
-        // Consecutive commands mostly have the same changes, or none. Then only the marker, the first entry, is new.
-        if ($changes === $this->environmentOf) {
+        // Most jobs have the same changes as the job before, or none. Then only the marker, the first entry, is new.
+        if ($changes === $this->appliedChanges) {
             $this->environment->replaceFirst($marker);
 
             return;
@@ -197,10 +215,14 @@ final class Spawner
             [str_pad($marker, self::MARKER_BYTES, "\0"), ...array_values($job->environment($this->variables))],
         );
         $this->environment->replaceFirst($marker);
-        $this->environmentOf = $changes;
+        $this->appliedChanges = $changes;
     }
 
-    /** Opens the pipes as pairs: our ends in $job->out, err and in, the child's in $job->childEnds. */
+    /**
+     * Opens the pipes of the job and sets both ends of each.
+     *
+     * @return bool false when no descriptors are available; some pipes may be open then
+     */
     private function openPipes(LauncherJob $job): bool
     {
         $flags = $job->flags;
@@ -218,20 +240,20 @@ final class Spawner
             }
             $isInput = $descriptor === 0;
             $job->childEnds[$descriptor] = $this->pipe[$isInput ? 0 : 1];
-            $ours = $this->pipe[$isInput ? 1 : 0];
+            $launcherEnd = $this->pipe[$isInput ? 1 : 0];
             match ($descriptor) {
-                0 => $job->in = $ours,
-                1 => $job->out = $ours,
-                2 => $job->err = $ours,
+                0 => $job->stdinPipe = $launcherEnd,
+                1 => $job->stdoutPipe = $launcherEnd,
+                2 => $job->stderrPipe = $launcherEnd,
             };
-            // F_SETFL with O_NONBLOCK and O_WRONLY. A flag of pipe2 would apply to the child's end as well.
-            $this->c->fcntl($ours, 4, Libc::NONBLOCK | (int) $isInput);
+            // F_SETFL with O_NONBLOCK and O_WRONLY. O_NONBLOCK in pipe2() would apply to the child's end as well.
+            $this->c->fcntl($launcherEnd, 4, Libc::NONBLOCK | (int) $isInput);
         }
 
         return true;
     }
 
-    /** Returns what the child does with its descriptors. The numbers repeat, so the lists are cached. */
+    /** Returns the file actions that set the child's descriptors. They are cached, because the numbers repeat. */
     private function actions(LauncherJob $job): \FFI\CData
     {
         $sources = [
@@ -257,6 +279,7 @@ final class Spawner
         return $this->actions[$key] = $actions;
     }
 
+    /** @return int error number; 0 on success */
     private function spawn(string $path, LauncherJob $job): int
     {
         return $this->c->posix_spawn(
@@ -271,12 +294,12 @@ final class Spawner
 
     private function closePipes(LauncherJob $job): void
     {
-        foreach ([...$job->childEnds, $job->out, $job->err, $job->in] as $descriptor) {
+        foreach ([...$job->childEnds, $job->stdoutPipe, $job->stderrPipe, $job->stdinPipe] as $descriptor) {
             if ($descriptor >= 0) {
                 $this->c->close($descriptor);
             }
         }
         $job->childEnds = [];
-        $job->out = $job->err = $job->in = -1;
+        $job->stdoutPipe = $job->stderrPipe = $job->stdinPipe = -1;
     }
 }

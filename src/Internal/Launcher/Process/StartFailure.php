@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** A command that could not be started. It leaves the launcher as a frame only. */
+/** A job that could not be started. The launcher catches this exception, and sends the pool a frame. */
 final class StartFailure extends \Exception
 {
     /**
      * @param int $exitCode exit code that a shell would report: 127 for a missing program, 126 for any other reason
-     * @param int $why      0, or EXHAUSTED of LauncherProtocol
+     * @param int $why      EXHAUSTED of LauncherProtocol if descriptors or processes are missing; otherwise 0
      */
     public function __construct(public readonly int $exitCode, string $reason, public readonly int $why = 0)
     {

@@ -7,8 +7,8 @@ namespace Spindle\Internal\Launcher\Process;
 /**
  * A reusable NULL-terminated array of C strings, for the arguments and the environment of exec.
  *
- * The strings are in one block and PHP computes their addresses. So filling it takes two copies for any number of
- * strings.
+ * All strings are in one block of memory, and PHP computes their addresses. So {@see fill()} needs two copies for any
+ * number of strings.
  */
 final class Vector
 {
@@ -25,7 +25,7 @@ final class Vector
         $this->reserve(1 << 16, 1 << 10);
     }
 
-    /** @param list<string> $values without NUL bytes, except a first one that is padded with them */
+    /** @param list<string> $values strings without NUL bytes; the first one may be padded with NUL bytes at its end */
     public function fill(array $values): void
     {
         $block = implode("\0", $values) . "\0";
@@ -42,12 +42,13 @@ final class Vector
         \FFI::memcpy($this->pointers, $packed, \strlen($packed));
     }
 
-    /** @param string $value no longer than the first value of {@see fill()} */
+    /** @param string $value string that is not longer than the first value of {@see fill()}, with its padding */
     public function replaceFirst(string $value): void
     {
         \FFI::memcpy($this->strings, "{$value}\0", \strlen($value) + 1);
     }
 
+    /** Makes the block and the array at least this large. */
     private function reserve(int $size, int $count): void
     {
         if ($size > $this->size) {

@@ -4,15 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Jobs that wait for a slot. Lanes take turns, so that a run with few commands does not wait for one with many. */
+/**
+ * Jobs that wait for a slot. Slots are given to the lanes in turn, so that a run with few commands does not wait for a
+ * run with many commands.
+ */
 final class WaitingJobs
 {
-    /** @var array<int, non-empty-array<int, LauncherJob>> by lane and id; the next lane comes first */
+    /** @var array<int, non-empty-array<int, LauncherJob>> jobs by lane and id; the lane of the next job comes first */
     private array $lanes = [];
 
-    /** @var array<int, int> lane by id */
+    /** @var array<int, int> lane by job id */
     private array $laneOf = [];
 
+    /** Adds a job at the end of its lane. */
     public function add(LauncherJob $job): void
     {
         $this->laneOf[$job->id] = $job->lane;
@@ -24,7 +28,7 @@ final class WaitingJobs
         return $this->lanes === [];
     }
 
-    /** Removes and returns the next job, and moves its lane to the end. There must be a job. */
+    /** Removes and returns the next job, and moves its lane to the end. Must not be called when no job is waiting. */
     public function next(): LauncherJob
     {
         $lane = array_key_first($this->lanes) ?? throw new \LogicException('No job waits');
@@ -32,7 +36,7 @@ final class WaitingJobs
         return $this->takeFrom($lane, array_key_first($this->lanes[$lane]));
     }
 
-    /** Puts the job back that was removed last, as the next one. */
+    /** Makes the job that was removed last the next job again. */
     public function putBack(LauncherJob $job): void
     {
         $lane = $job->lane;
@@ -41,7 +45,7 @@ final class WaitingJobs
         $this->laneOf[$job->id] = $lane;
     }
 
-    /** @return bool whether it was waiting */
+    /** @return bool whether the job was waiting */
     public function remove(int $id): bool
     {
         if (!isset($this->laneOf[$id])) {
@@ -57,11 +61,12 @@ final class WaitingJobs
         $this->lanes = $this->laneOf = [];
     }
 
+    /** Removes a job, and moves its lane to the end. */
     private function takeFrom(int $lane, int $id): LauncherJob
     {
         $jobs = $this->lanes[$lane];
         $job = $jobs[$id];
-        unset($this->lanes[$lane], $this->laneOf[$id]); // first, so that the next line copies nothing
+        unset($this->lanes[$lane], $this->laneOf[$id]); // first, so that the next line does not copy the array
         unset($jobs[$id]);
         if ($jobs !== []) {
             $this->lanes[$lane] = $jobs;

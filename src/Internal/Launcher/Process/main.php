@@ -3,11 +3,12 @@
 declare(strict_types=1);
 
 /*
- * The launcher: a process that starts and watches the commands of one pool, for as long as the pool lives.
+ * The launcher: a process that starts and watches the commands of one pool. It exits after the pool has ended.
  *
- * - Arguments: the pool's token, its process id, the start method (auto, posix_spawn or proc_open), and the prefix of
- *   the paths of its temporary files.
- * - Descriptors: 0 frames from the pool, 1 frames to it, 2 and 3 the standard error and output of the pool's process.
+ * - Arguments: the token of this launcher, the pid of the pool's process, the start method (auto, posix_spawn or
+ *   proc_open), and the beginning of the paths of that process's temporary files.
+ * - Descriptors: frames from the pool (0), frames to the pool (1), and of the pool's process the standard error (2) and
+ *   the standard output (3).
  */
 
 use Spindle\Internal\Launcher\LauncherProtocol;
@@ -63,7 +64,7 @@ $backend = static function (JobScheduler $scheduler) use ($token, $pool, $startM
         try {
             return new SpawnBackend($scheduler, $token, (int) $pool);
         } catch (FFI\Exception $missing) {
-            // A libc without one of the functions, as on macOS.
+            // The C library lacks one of the functions, as on macOS.
             if ($startMethod === 'posix_spawn') {
                 throw $missing;
             }
