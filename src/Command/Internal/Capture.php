@@ -6,21 +6,23 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\SpoolException;
 
-/** One output of a command: in memory while it is small, else in an unlinked temporary file. */
+/** A captured output of a command. A small output is in memory, a large one in an unlinked temporary file. */
 final class Capture
 {
     private const PIECE_BYTES = 1 << 18;
 
     private string $bytes = '';
 
-    /** @var resource|null the whole output, once it is in a file */
+    /** @var resource|null the file with the whole output; null while the output is in memory */
     private mixed $file = null;
 
-    /** The shared file that the output was moved to, and its offset there. */
+    /** The shared file that the output was moved to, and the offset of the output in it. */
     private ?SharedFile $shared = null;
     private int $start = 0;
 
+    /** Bytes in memory that the store counts. */
     private int $memoryBytes = 0;
+
     private int $length = 0;
 
     public function __construct(private CaptureStore $store) {}
@@ -33,7 +35,7 @@ final class Capture
         }
     }
 
-    /** @return array{string} the output itself, because a file and the counters of a pool can't leave their process */
+    /** @return array{string} the output, because a file handle and the store can't be serialized */
     public function __serialize(): array
     {
         return [$this->toString()];
@@ -47,9 +49,9 @@ final class Capture
     }
 
     /**
-     * Takes the last, mostly the only piece. It is small, so the store does not count it.
+     * Adds the last piece. If it is the only piece, the store does not count it, because it is small.
      *
-     * @throws SpoolException
+     * @throws SpoolException when the output can't be written to its file
      */
     public function finish(string $bytes): void
     {
@@ -61,7 +63,11 @@ final class Capture
         }
     }
 
-    /** @throws SpoolException when a file is needed and can't be written; output received before is kept */
+    /**
+     * Adds a piece.
+     *
+     * @throws SpoolException when the output can't be written to a file; earlier pieces are kept
+     */
     public function append(string $bytes): void
     {
         $size = \strlen($bytes);
@@ -77,15 +83,17 @@ final class Capture
         $this->length += $size;
     }
 
+    /** Returns whether the output is in a file that no other output shares. */
     public function hasOwnFile(): bool
     {
         return $this->file !== null && $this->shared === null;
     }
 
     /**
-     * Moves its own file to the end of a shared one, to free the descriptor. Nothing can be appended after that.
+     * Copies the output from its own file to the end of a shared file, and closes its own file. Nothing may be appended
+     * after that.
      *
-     * @throws SpoolException when the shared file can't be written; its own file is kept then
+     * @throws SpoolException when the shared file can't be written; the output stays in its own file
      */
     public function moveTo(SharedFile $shared): void
     {
@@ -122,7 +130,7 @@ final class Capture
             : (string) stream_get_contents($this->file, $this->length, $this->start);
     }
 
-    /** @return resource */
+    /** @return resource stream at the first byte of the output */
     public function toStream(): mixed
     {
         if ($this->file !== null) {
@@ -138,6 +146,11 @@ final class Capture
         return $stream;
     }
 
+    /**
+     * Moves the output from memory to a file.
+     *
+     * @throws SpoolException
+     */
     private function spill(): void
     {
         $file = $this->store->open();

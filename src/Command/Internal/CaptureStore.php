@@ -8,41 +8,50 @@ use Spindle\Command\SpoolException;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\Internal\Warnings;
 
-/** Storage of a pool's captured output: limits for the memory, and files for the rest. */
+/** Counts the memory and the files of a pool's captured output, and opens the files. */
 final class CaptureStore
 {
-    /** Maximum bytes in memory, of one output and of all outputs of a pool. */
+    /** Maximum bytes in memory: of one output, and of all outputs of a pool together. */
     private const MAX_OUTPUT_MEMORY_BYTES = 1 << 20;
     private const MAX_POOL_MEMORY_BYTES = 64 << 20;
 
-    /** Files per pool, after which it pulls no input ahead and moves results to shared files, to save descriptors. */
+    /** Number of files above which the lookahead is 0 and outputs are moved to shared files, to save descriptors. */
     private const FILES_THRESHOLD = 64;
 
-    /** Maximum size of a shared file, in bytes. All of its space is in use as long as one of its results is kept. */
+    /** Size at which a shared file gets no more outputs, in bytes. The file exists as long as one of its results. */
     private const MAX_SHARED_FILE_BYTES = 256 << 20;
 
     private int $memoryBytes = 0;
-    private int $files = 0;
 
-    /** @var \WeakReference<SharedFile>|null the file that output was moved to last; the results keep it open */
+    /** Number of files with one output each. */
+    private int $fileCount = 0;
+
+    /** @var \WeakReference<SharedFile>|null the newest shared file; only results keep it open */
     private ?\WeakReference $shared = null;
 
-    /** An absolute path, because the launcher and this process may have different working directories. */
+    /** Directory of the files; absolute, because the launcher and this process may have other working directories. */
     public readonly string $directory;
 
-    /** @param string|null $directory null for the system's own */
+    /** @param string|null $directory null for the system's temporary directory */
     public function __construct(?string $directory)
     {
         $directory ??= sys_get_temp_dir();
         $this->directory = str_starts_with($directory, '/') ? $directory : getcwd() . "/{$directory}";
     }
 
+    /** Returns whether a threshold for memory or files is exceeded, so that the lookahead must be 0. */
     public function isFull(): bool
     {
-        return $this->memoryBytes > self::MAX_POOL_MEMORY_BYTES || $this->files > self::FILES_THRESHOLD;
+        return $this->memoryBytes > self::MAX_POOL_MEMORY_BYTES || $this->fileCount > self::FILES_THRESHOLD;
     }
 
-    /** @return bool false when the output must go to a file */
+    /**
+     * Counts bytes that are added to an output in memory.
+     *
+     * @param int $length length of the output with these bytes
+     *
+     * @return bool false when a limit is reached, so that the output must go to a file
+     */
     public function reserveMemory(int $bytes, int $length): bool
     {
         if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > self::MAX_POOL_MEMORY_BYTES) {
@@ -53,29 +62,32 @@ final class CaptureStore
         return true;
     }
 
-    public function release(int $bytes, bool $file): void
+    /** Stops counting bytes in memory, and a file if there was one. */
+    public function release(int $bytes, bool $hadFile): void
     {
         $this->memoryBytes -= $bytes;
-        $this->files -= $file ? 1 : 0;
+        $this->fileCount -= $hadFile ? 1 : 0;
     }
 
     /**
+     * Opens and counts a file for one output.
+     *
      * @return resource
      *
-     * @throws SpoolException
+     * @throws SpoolException when the file can't be created
      */
     public function open(): mixed
     {
         $file = $this->create();
-        ++$this->files;
+        ++$this->fileCount;
 
         return $file;
     }
 
-    /** Moves complete outputs to a shared file, if the pool has too many files. */
+    /** Moves complete outputs to a shared file if the pool has too many files. */
     public function share(Capture ...$captures): void
     {
-        if ($this->files <= self::FILES_THRESHOLD) {
+        if ($this->fileCount <= self::FILES_THRESHOLD) {
             return;
         }
         try {
@@ -90,9 +102,11 @@ final class CaptureStore
     }
 
     /**
+     * Writes all bytes to a file.
+     *
      * @param resource $file
      *
-     * @throws SpoolException
+     * @throws SpoolException when the disk is full, for example
      */
     public function write(mixed $file, string $bytes): void
     {
@@ -104,7 +118,11 @@ final class CaptureStore
         }
     }
 
-    /** @throws SpoolException */
+    /**
+     * Returns the newest shared file, or another one if it is full.
+     *
+     * @throws SpoolException
+     */
     private function sharedFile(): SharedFile
     {
         $shared = $this->shared?->get();

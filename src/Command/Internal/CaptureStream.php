@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 /**
- * A stream with its own position over a file whose descriptor has other readers.
+ * A stream with its own position over a file that other streams read through the same descriptor.
  *
- * An unlinked file can't be opened again, because PHP resolves /proc/self/fd/N to its former name. A duplicate of the
- * descriptor would share its position.
+ * An unlinked file can't be opened again, because PHP resolves /proc/self/fd/N to the former name of the file. A
+ * duplicate of the descriptor would share the position.
  *
  * @see https://www.php.net/streamwrapper
  */
@@ -24,11 +24,13 @@ final class CaptureStream
     private mixed $file = null;
     private int $position = 0;
 
-    /** The part of the file that is read. A length of null means the rest of the file. */
+    /** Offset and length of the part that the stream reads; a length of null means the rest of the file. */
     private int $start = 0;
     private ?int $length = null;
 
     /**
+     * Returns a stream over a part of the file.
+     *
      * @param resource $file
      * @param int|null $length null for the rest of the file, including bytes that are written later
      *
@@ -88,7 +90,7 @@ final class CaptureStream
         return $this->position >= $this->size();
     }
 
-    /** PHP makes relative positions absolute before this call. */
+    /** Moves the position. PHP passes SEEK_SET instead of SEEK_CUR. */
     public function stream_seek(int $offset, int $whence): bool
     {
         $position = $offset + ($whence === \SEEK_END ? $this->size() : 0);

@@ -8,16 +8,16 @@ use Spindle\Command\Output;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
 
-/** Encodes commands for the launcher. */
+/** Encodes commands as RUN frames for launchers. */
 final class CommandRequest
 {
-    /** Maximum bytes of arguments and variables, to save memory. Linux refuses more than 6 MiB (execve(2)). */
+    /** Maximum bytes of strings in a frame, to save memory. Linux refuses more than 6 MiB anyway (execve(2)). */
     private const MAX_STRINGS_BYTES = 8 << 20;
 
-    /** Bytes that the system adds for each string. */
+    /** Bytes that Linux counts for the pointer to each string. */
     private const POINTER_BYTES = 8;
 
-    /** Returns the frame for a command whose sinks and feeder exist. */
+    /** Returns the frame for a command. {@see PendingCommand::connect()} must have been called. */
     public static function run(PendingCommand $pending): string
     {
         $command = $pending->command;
@@ -75,7 +75,7 @@ final class CommandRequest
         };
     }
 
-    /** Returns an absolute path, because the launcher has its own working directory. */
+    /** Returns the command's directory as an absolute path, because the launcher has its own working directory. */
     private static function directory(?string $directory, string $current): string
     {
         return match (true) {
@@ -86,11 +86,11 @@ final class CommandRequest
     }
 
     /**
-     * Returns PWD, which a shell would set. A correct PWD is left unchanged: it may contain a symbolic link.
+     * Returns PWD as a shell would set it. Returns nothing if PWD is correct, because its path may have symbolic links.
      *
      * @param array<array-key, string|null> $environment
      *
-     * @return list<string>
+     * @return list<string> no variable, or `PWD=path`
      */
     private static function workingDirectoryVariable(string $directory, array $environment): array
     {
@@ -98,7 +98,7 @@ final class CommandRequest
         if ($pwd === $directory) {
             return [];
         }
-        clearstatcache(true); // a link may have been switched
+        clearstatcache(true); // a symbolic link may have changed
         [$actual, $named] = Warnings::suppressed(static fn(): array => [
             @stat($directory),
             \is_string($pwd) && str_starts_with($pwd, '/') ? @stat($pwd) : false,

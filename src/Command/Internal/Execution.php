@@ -4,9 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
+use Spindle\Command\CommandPool;
 use Spindle\Command\CommandResult;
 
-/** One call of execute(). */
+/** A call of {@see CommandPool::execute()}. */
 final class Execution implements PendingCommandOwner
 {
     private ?CommandResult $result = null;
@@ -14,6 +15,7 @@ final class Execution implements PendingCommandOwner
 
     public function __construct(private readonly FiberCondition $ended = new FiberCondition()) {}
 
+    /** Suspends until there is an outcome. Returns the result, or throws the reason why there is none. */
     public function wait(): CommandResult
     {
         if (!$this->isOver()) {
@@ -34,6 +36,7 @@ final class Execution implements PendingCommandOwner
         $this->ended->notify();
     }
 
+    /** Does nothing: the command was submitted before, and may finish. */
     public function drain(): void {}
 
     public function lost(PendingCommand $pending, \Throwable $reason): void

@@ -9,14 +9,14 @@ use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Fibers;
 
-/** A condition variable of the event loop, for one fiber, which waits while its condition does not hold. */
+/** A condition variable for one fiber: the fiber waits for a notification, and then checks its condition again. */
 final class FiberCondition
 {
     /** @var Suspension<mixed>|null */
     private ?Suspension $waiting = null;
 
     /**
-     * Waits for the next notification. Earlier notifications are not kept.
+     * Suspends the fiber until the next notification. Notifications without a waiting fiber are lost.
      *
      * @throws CannotWaitException
      */
@@ -30,7 +30,7 @@ final class FiberCondition
         }
     }
 
-    /** Resumes the fiber that waits, if there is one. */
+    /** Resumes the waiting fiber, if there is one. */
     public function notify(): void
     {
         $waiting = $this->waiting;

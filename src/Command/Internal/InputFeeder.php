@@ -8,14 +8,23 @@ use Revolt\EventLoop;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
 
-/** Sends a command's input to the launcher once the command has started. Unread input never exceeds the window. */
+/**
+ * Sends the input of a command to its launcher in pieces, after the command has started.
+ *
+ * At most about INPUT_WINDOW bytes are sent ahead of what the command's pipe has taken.
+ */
 final class InputFeeder
 {
     private const MAX_PIECE_BYTES = 1 << 16;
 
+    /** Bytes that were sent and that the launcher has not acknowledged. */
     private int $unacknowledged = 0;
+
     private bool $started = false;
+
+    /** Whether {@see feed()} waits because the window is full. */
     private bool $full = false;
+
     private bool $stopped = false;
     private readonly FiberCondition $changed;
 
@@ -23,7 +32,7 @@ final class InputFeeder
      * @param string|resource|iterable<mixed, string> $source
      * @param \Closure(string): void                  $send   sends a piece
      * @param \Closure(): void                        $end    called after the last piece
-     * @param \Closure(\Throwable): void              $failed called when the source throws; nothing more is sent
+     * @param \Closure(\Throwable): void              $failed called when the source throws, instead of `$end`
      */
     public function __construct(
         private readonly mixed $source,
@@ -34,13 +43,17 @@ final class InputFeeder
         $this->changed = new FiberCondition();
     }
 
-    /** Whether bytes of the source may have been read. */
+    /** Returns whether bytes of the source may have been read. */
     public function isStarted(): bool
     {
         return $this->started;
     }
 
-    /** @param string $payload payload of INPUT_TAKEN; the first one reports 0 bytes */
+    /**
+     * Handles an acknowledgement of the launcher. The first one, of 0 bytes, starts the feeder.
+     *
+     * @param string $payload payload of INPUT_TAKEN: a number of bytes, or 0xFFFFFFFF if the command reads no more
+     */
     public function acknowledged(string $payload): void
     {
         /** @var array{1: int} $bytes */
@@ -60,13 +73,14 @@ final class InputFeeder
         }
     }
 
-    /** Stops, because the command reads no more input. The source stays at its position. */
+    /** Stops reading the source, because the command reads no more input. */
     public function stop(): void
     {
         $this->stopped = true;
         $this->changed->notify();
     }
 
+    /** Sends the whole source. Waits while the window is full. */
     private function feed(): void
     {
         try {
@@ -109,17 +123,19 @@ final class InputFeeder
     }
 
     /**
+     * Yields the pieces of a stream. Waits in the event loop for a stream that is not a regular file.
+     *
      * @param resource $stream
      *
      * @return \Generator<int, string>
      */
     private function read(mixed $stream): \Generator
     {
-        // A regular file is always ready, and drivers with epoll refuse it. Other streams may have to be waited for.
+        // A regular file is always readable, and event loops with epoll can't watch it.
         $stat = Warnings::suppressed(static fn(): array|false => @fstat($stream));
         $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
-        // While a named pipe or a terminal is blocking, PHP does not return fewer bytes than requested.
-        $isGreedy = !$isFile
+        // On a blocking named pipe or terminal, fread() blocks until it has as many bytes as requested.
+        $madeNonBlocking = !$isFile
             && stream_get_meta_data($stream)['stream_type'] === 'STDIO'
             && stream_set_blocking($stream, false);
         try {
@@ -139,16 +155,20 @@ final class InputFeeder
                 }
             }
         } finally {
-            if ($isGreedy && \is_resource($stream)) {
+            if ($madeNonBlocking && \is_resource($stream)) {
                 stream_set_blocking($stream, true);
             }
         }
     }
 
     /**
+     * Yields the strings of an iterable.
+     *
      * @param iterable<mixed, mixed> $source
      *
      * @return \Generator<int, string>
+     *
+     * @throws \ValueError when it yields another type
      */
     private function check(iterable $source): \Generator
     {
@@ -163,14 +183,15 @@ final class InputFeeder
     /** @param resource $stream */
     private function awaitReadable(mixed $stream): void
     {
-        $watcher = EventLoop::onReadable($stream, $this->changed->notify(...));
+        $callbackId = EventLoop::onReadable($stream, $this->changed->notify(...));
         try {
             $this->wait();
         } finally {
-            EventLoop::cancel($watcher);
+            EventLoop::cancel($callbackId);
         }
     }
 
+    /** Waits for the next change, unless the feeder was stopped. */
     private function wait(): void
     {
         if (!$this->stopped) {

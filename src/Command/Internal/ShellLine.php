@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 /**
- * Splits a shell line that needs only splitting, so that the program can be started without a shell.
+ * Splits simple shell lines into words, so that their programs can be started without a shell.
  *
- * The idea is GNU make's (src/job.c, construct_command_argv_internal), with a stricter rule: only plain words, and
- * quoted ones without special characters. The first word is no built-in, no reserved word (POSIX Shell Command
- * Language, 2.4 and 2.14) and no assignment.
+ * GNU make does the same (src/job.c, construct_command_argv_internal). The rule here is stricter: all words are plain,
+ * or quoted without special characters. The first word is no built-in, no reserved word (POSIX Shell Command Language,
+ * 2.4 and 2.14) and no assignment.
  */
 final class ShellLine
 {
@@ -21,7 +21,7 @@ final class ShellLine
     /** A first word that starts a program: not an assignment, a job number, or only digits before a redirection. */
     private const PROGRAM_PATTERN = '~^[a-zA-Z_./@+][\w@%+:,./-]*$~D';
 
-    /** Reserved words and built-ins of dash and bash in POSIX mode, including doubtful ones. */
+    /** Reserved words and built-ins of dash or of bash in POSIX mode. A word that is not certain is in the list. */
     private const SHELL_WORDS = [
         'alias' => 1, 'bg' => 1, 'bind' => 1, 'break' => 1, 'builtin' => 1, 'caller' => 1, 'case' => 1, 'cd' => 1,
         'chdir' => 1, 'command' => 1, 'compgen' => 1, 'complete' => 1, 'compopt' => 1, 'continue' => 1, 'coproc' => 1,

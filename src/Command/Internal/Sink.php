@@ -10,36 +10,40 @@ use Spindle\Internal\Fibers;
 use Spindle\Internal\Warnings;
 
 /**
- * Passes output to a callback or a stream, piece by piece and in order, while other fibers run.
+ * Passes output to a callback or a stream, piece by piece and in order, in a callback of the event loop.
  *
- * The target may suspend. The launcher's window limits undelivered output; each delivered piece reopens it.
+ * The target may suspend. The launcher stops reading output while more than OUTPUT_WINDOW bytes are not reported as delivered.
  */
 final class Sink
 {
-    /** @var \SplQueue<string> */
+    /** @var \SplQueue<string> pieces to deliver */
     private \SplQueue $pieces;
-    private bool $delivering = false;
-    private bool $broken = false;
 
-    /** @var (\Closure(): void)|null */
-    private ?\Closure $drained = null;
+    private bool $delivering = false;
+
+    /** Whether further output is dropped, because the target has failed or the command was cancelled. */
+    private bool $dropsOutput = false;
+
+    /** @var (\Closure(): void)|null called when all output is delivered */
+    private ?\Closure $onDrained = null;
 
     /**
      * @param \Closure(string): void|resource $target
-     * @param \Closure(int): void             $onDelivered  called with the number of bytes delivered
-     * @param \Closure(\Throwable): void      $failed called once; nothing more is delivered
+     * @param \Closure(int): void             $onDelivered called with the number of bytes delivered or dropped
+     * @param \Closure(\Throwable): void      $onFailure   called once when the target fails; later output is dropped
      */
     public function __construct(
         private readonly mixed $target,
         private readonly \Closure $onDelivered,
-        private readonly \Closure $failed,
+        private readonly \Closure $onFailure,
     ) {
         $this->pieces = new \SplQueue();
     }
 
+    /** Accepts a piece of output. */
     public function write(string $bytes): void
     {
-        if ($this->broken) {
+        if ($this->dropsOutput) {
             ($this->onDelivered)(\strlen($bytes));
 
             return;
@@ -51,20 +55,24 @@ final class Sink
         }
     }
 
-    /** @param \Closure(): void $then called when all written output is delivered, or immediately if it already is */
+    /**
+     * Calls a callback when all output is delivered, or immediately if it is.
+     *
+     * @param \Closure(): void $then
+     */
     public function whenDrained(\Closure $then): void
     {
-        if ($this->delivering && !$this->broken) {
-            $this->drained = $then;
+        if ($this->delivering && !$this->dropsOutput) {
+            $this->onDrained = $then;
         } else {
             $then();
         }
     }
 
-    /** Drops undelivered output, and all that follows. A callback that has suspended is not interrupted. */
+    /** Drops output that is not delivered, and all later output. A callback that has suspended is not interrupted. */
     public function discard(): void
     {
-        $this->broken = true;
+        $this->dropsOutput = true;
         $this->pieces = new \SplQueue();
         $this->notifyDrained();
     }
@@ -74,7 +82,7 @@ final class Sink
         try {
             while (!$this->pieces->isEmpty()) {
                 $bytes = $this->pieces->dequeue();
-                if (!$this->broken) {
+                if (!$this->dropsOutput) {
                     if ($this->target instanceof \Closure) {
                         ($this->target)($bytes);
                     } else {
@@ -84,9 +92,9 @@ final class Sink
                 ($this->onDelivered)(\strlen($bytes));
             }
         } catch (\Throwable $thrown) {
-            $this->broken = true;
+            $this->dropsOutput = true;
             $this->pieces = new \SplQueue();
-            ($this->failed)($thrown);
+            ($this->onFailure)($thrown);
         } finally {
             $this->delivering = false;
         }
@@ -95,13 +103,14 @@ final class Sink
 
     private function notifyDrained(): void
     {
-        $drained = $this->drained;
-        $this->drained = null;
-        if ($drained !== null) {
-            $drained();
+        $onDrained = $this->onDrained;
+        $this->onDrained = null;
+        if ($onDrained !== null) {
+            $onDrained();
         }
     }
 
+    /** Writes to the stream. Waits in the event loop while the stream is full. */
     private function copy(string $bytes): void
     {
         $stream = $this->target;
@@ -122,7 +131,7 @@ final class Sink
     }
 
     /**
-     * Writes without blocking, even to a blocking stream: its reader may be waiting for this process.
+     * Writes without blocking, even to a blocking stream, because its reader may be waiting for this process.
      *
      * @param resource $stream
      */
@@ -143,14 +152,14 @@ final class Sink
     private function awaitWritable(mixed $stream): void
     {
         $suspension = EventLoop::getSuspension();
-        $watcher = EventLoop::onWritable($stream, static function (string $watcher) use ($suspension): void {
-            EventLoop::cancel($watcher);
+        $callbackId = EventLoop::onWritable($stream, static function (string $callbackId) use ($suspension): void {
+            EventLoop::cancel($callbackId);
             $suspension->resume();
         });
         try {
             Fibers::suspend($suspension);
         } finally {
-            EventLoop::cancel($watcher);
+            EventLoop::cancel($callbackId);
         }
     }
 }

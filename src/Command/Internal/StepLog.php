@@ -8,7 +8,7 @@ use Psr\Log\LoggerInterface;
 use Spindle\Command\CommandResult;
 use Spindle\Internal\IsolatedCall;
 
-/** Writes a pool's steps to the caller's logger. The logger may throw or suspend without an effect on any outcome. */
+/** Writes the steps of a pool to the caller's logger. A logger that throws or suspends affects no command. */
 final class StepLog
 {
     public function __construct(private readonly ?LoggerInterface $logger) {}
