@@ -11,7 +11,7 @@ use Spindle\Postgres\Internal\Types\Types;
 
 final class PreparedStatementsTest extends TestCase
 {
-    public function testTheOnesUsedLastAreKept(): void
+    public function testTheLeastRecentlyUsedStatementIsDropped(): void
     {
         $statements = new PreparedStatements(2);
         $names = [];
@@ -28,7 +28,7 @@ final class PreparedStatementsTest extends TestCase
         self::assertSame([$names['a'], $names['c']], [$statements->find('a')?->name, $statements->find('c')?->name]);
     }
 
-    public function testOneThatIsPreparedAgainTakesItsPlace(): void
+    public function testAStatementThatIsPreparedAgainReplacesTheFirst(): void
     {
         $statements = new PreparedStatements(2);
         $statements->add('a', self::prepared('first'));
@@ -47,7 +47,7 @@ final class PreparedStatementsTest extends TestCase
         self::assertNotContains('', $names);
     }
 
-    public function testNoneAreKeptWhereNoneAreToBe(): void
+    public function testALimitOfZeroCachesNothing(): void
     {
         $statements = new PreparedStatements(0);
 
@@ -56,7 +56,7 @@ final class PreparedStatementsTest extends TestCase
         self::assertNull($statements->find('a'));
     }
 
-    public function testTheyAreForgotten(): void
+    public function testStatementsAreForgotten(): void
     {
         $statements = new PreparedStatements(5);
         foreach (['a', 'b', 'c'] as $sql) {

@@ -6,9 +6,13 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Spindle\Postgres\Internal\ServerError;
 
-/** One host did not give a connection. The message is a clause to put behind the host's name. */
+/** Connecting to one host or address failed. The message is a clause that is shown after the host's name. */
 final class AttemptFailedException extends \RuntimeException
 {
+    /**
+     * @param bool $isAuthentication whether the login failed
+     * @param bool $isUnsuitable whether the server works, but its session is not of the requested kind
+     */
     private function __construct(
         string $message,
         public readonly ?string $sqlState = null,
@@ -19,18 +23,22 @@ final class AttemptFailedException extends \RuntimeException
         parent::__construct($message, 0, $previous);
     }
 
+    /** @param string $why reason, as a clause */
     public static function because(string $why, ?\Throwable $previous = null): self
     {
         return new self($why, previous: $previous);
     }
 
-    /** @param string $for what the client waited for, such as "the TLS handshake" */
+    /**
+     * @param string $for what the client waited for, such as "the TLS handshake"
+     * @param float $seconds limit that was exceeded
+     */
     public static function timedOut(string $for, float $seconds): self
     {
         return new self("no answer within {$seconds} s, while waiting for {$for}");
     }
 
-    /** @param string $why why the client stops the login */
+    /** @param string $why why the client refuses to continue the login */
     public static function authentication(string $why): self
     {
         return new self($why, isAuthentication: true);
@@ -42,9 +50,10 @@ final class AttemptFailedException extends \RuntimeException
         return new self($why, isUnsuitable: true);
     }
 
+    /** @param ServerError $error error with which the server refused the connection */
     public static function refused(ServerError $error): self
     {
-        // The server is not authenticated at this point, and its message goes to logs and terminals.
+        // The server may be unauthenticated, so its text is shortened and escaped for logs and terminals.
         $message = addcslashes(substr($error->field('M') ?? 'no message', 0, 500), "\0..\37\177");
 
         return new self(

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
-/** libpq's "options" keyword: command-line options of the server. Only settings are accepted. */
+/** Parses the value of libpq's keyword "options": command-line options of the server. Accepts only settings. */
 final class CommandLineOptions
 {
     /**
-     * @return array<string, string>
+     * @return array<string, string> values by the names of settings
      *
-     * @throws \ValueError when another option is given
+     * @throws \ValueError when the value contains another option than a setting
      */
     public static function settings(string $options): array
     {

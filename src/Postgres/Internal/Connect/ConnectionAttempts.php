@@ -10,25 +10,29 @@ use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\ProtocolException;
 
-/** The outcome of each address that was tried for one connection. */
+/** Collects the failures of all addresses that were tried for one connection. */
 final class ConnectionAttempts
 {
-    /** @var list<string> */
+    /** @var list<string> addresses, each with the reason of its failure */
     private array $reasons = [];
 
-    /** @var list<Endpoint> */
+    /** @var list<Endpoint> endpoints whose sessions are not of the requested kind */
     private array $unsuitable = [];
 
+    /** SQLSTATE of the last failure that has one. */
     private ?string $sqlState = null;
 
+    /** The last failure. */
     private ?\Throwable $last = null;
 
     public function __construct(private readonly ?LoggerInterface $logger) {}
 
     /**
-     * @param Endpoint|PostgresHost $where a host whose name could not be resolved has no endpoint
+     * Records and logs a failure.
      *
-     * @throws AuthenticationException when other hosts must not be tried after this failure
+     * @param Endpoint|PostgresHost $where endpoint, or a host whose name could not be resolved
+     *
+     * @throws AuthenticationException when the login failed, because no other host must be tried then
      */
     public function add(Endpoint|PostgresHost $where, AttemptFailedException|ProtocolException $failure): void
     {
@@ -56,6 +60,7 @@ final class ConnectionAttempts
         return $this->unsuitable;
     }
 
+    /** Returns an exception with all failures. */
     public function failure(): ConnectionFailedException
     {
         return ConnectionFailedException::everywhere(

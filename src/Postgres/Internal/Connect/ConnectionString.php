@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Parses the two forms of libpq's connection strings into keywords. No message shows the string with its password.
+ * Parses connection strings in libpq's two forms, a URI and key=value pairs. Exceptions never show the string, because
+ * it may contain a password.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
  */
@@ -59,7 +60,7 @@ final class ConnectionString
         return [...$values, ...self::query((string) $part['query'])];
     }
 
-    /** @return array<string, string> */
+    /** @return array<string, string> values of host and port, each a list with commas */
     private static function hosts(#[\SensitiveParameter] string $text): array
     {
         if ($text === '') {
@@ -103,7 +104,7 @@ final class ConnectionString
             $key = self::decode($parts[0], 'query');
             $values[$key] = self::decode($parts[1], $key);
         }
-        // JDBC writes ssl=true.
+        // URIs for JDBC contain ssl=true.
         if (($values['ssl'] ?? null) === 'true') {
             unset($values['ssl']);
             $values += ['sslmode' => 'require'];

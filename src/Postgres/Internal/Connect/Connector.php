@@ -14,12 +14,13 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Opens connections to the first server that gives a session of the requested kind: {@see HostSearch}. */
+/** Opens connections of the native driver, to the first server that offers the requested kind: {@see HostSearch}. */
 final class Connector
 {
-    /** Seconds within which a server must accept a cancel request. */
+    /** Limit in seconds for a cancel request, from connecting to the end of its connection. */
     private const CANCEL_TIMEOUT = 5.0;
 
+    /** Cache for the logins of this object. */
     private readonly SaltedPasswords $salted;
 
     public function __construct(private readonly PostgresOptions $options)
@@ -28,10 +29,10 @@ final class Connector
     }
 
     /**
-     * Suspends until a session is ready. Closes everything when it fails or is cancelled.
+     * Suspends until a session is ready. Closes all sockets when connecting fails or is cancelled.
      *
-     * @throws ConnectionFailedException when no host gives a session in time
-     * @throws AuthenticationException when a host was reached and the login failed; others are not tried then
+     * @throws ConnectionFailedException when no host offers a session in time
+     * @throws AuthenticationException when a login failed; no other host is tried then
      * @throws CancelledException
      */
     public function connect(?Cancellation $cancellation = null): OpenedConnection
@@ -40,8 +41,9 @@ final class Connector
     }
 
     /**
-     * Asks the server to cancel what a session is doing, over a separate connection to the same address. When this
-     * method returns, the server has signalled the session's process. Only the current statement may be cancelled.
+     * Sends a cancel request for the current statement of a session, over a separate connection to the same address.
+     * When this method returns, the server has signalled the session's process, so that no statement that is sent later
+     * can be cancelled.
      *
      * @throws ConnectionFailedException when the request could not be delivered
      * @throws CancelledException when the request may or may not have been delivered
@@ -65,7 +67,7 @@ final class Connector
             if (!$socket->write(Messages::cancel($session->pid, $session->secretKey()), $deadline, $for)) {
                 throw AttemptFailedException::because('the server closed the connection');
             }
-            // The server closes the connection after it sent the signal, and reports nothing else.
+            // The server sends no answer. It closes the connection after it has signalled the session's process.
             $socket->awaitEnd($deadline, $for);
         } catch (AttemptFailedException|ProtocolException $failure) {
             throw ConnectionFailedException::cancelNotSent("{$endpoint}: {$failure->getMessage()}", $failure);
@@ -73,7 +75,7 @@ final class Connector
     }
 
     /**
-     * Logs in and disconnects, to check that the server asks for an allowed proof and knows the password.
+     * Logs in and disconnects. Fails if the server requests a proof that the options do not allow.
      *
      * @throws AttemptFailedException|ProtocolException
      */
@@ -87,6 +89,7 @@ final class Connector
         }
     }
 
+    /** Tries to open a session at one address. */
     private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): OpenedConnection
     {
         $socket = $this->open($endpoint, $this->options->tlsFor($endpoint->host), $deadline);
@@ -113,7 +116,7 @@ final class Connector
         }
     }
 
-    /** Opens a socket, encrypted as $mode requires. */
+    /** Opens a socket, and encrypts the connection as $mode requires. */
     private function open(Endpoint $endpoint, TlsMode $mode, Deadline $deadline): Socket
     {
         if (!\extension_loaded('openssl') && $mode !== TlsMode::Disable) {
@@ -132,6 +135,7 @@ final class Connector
         return $socket;
     }
 
+    /** Performs the login, up to the first ReadyForQuery. */
     private function login(Socket $socket, PostgresHost $host, Deadline $deadline): Startup
     {
         $startup = new Startup($this->credentials($socket, $host), $this->options->applicationName);
@@ -150,6 +154,7 @@ final class Connector
         return $startup;
     }
 
+    /** Returns the credentials, with the password of the options or of the password file. */
     private function credentials(Socket $socket, PostgresHost $host): LoginCredentials
     {
         $file = $this->options->passwordFile;
@@ -177,7 +182,12 @@ final class Connector
         );
     }
 
-    /** @param list<string> $statements */
+    /**
+     * Sends all statements at once, and suspends until all are answered.
+     *
+     * @param list<string> $statements
+     * @param string $rest bytes received before
+     */
     private function query(Socket $socket, array $statements, string $rest, Deadline $deadline): SimpleQueries
     {
         $queries = new SimpleQueries($statements, $rest);

@@ -11,12 +11,16 @@ use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Fibers;
 
-/** Deadline and cancellation of a connection attempt. All its suspensions happen here. */
+/** Deadline and cancellation of connecting. Fibers that connect suspend only in methods of this class. */
 final readonly class Deadline
 {
-    /** The longest timer that the event loop supports, in seconds. */
+    /** Maximum seconds of a timer. The event loop does not support much longer ones. */
     private const MAX_TIMER_SECONDS = 1e9;
 
+    /**
+     * @param float $at time of the deadline in seconds, by {@see now()}
+     * @param float $seconds limit that is shown in messages
+     */
     private function __construct(private float $at, private float $seconds, private ?Cancellation $cancellation) {}
 
     public static function in(float $seconds, ?Cancellation $cancellation): self
@@ -24,13 +28,17 @@ final readonly class Deadline
         return new self(self::now() + $seconds, $seconds, $cancellation);
     }
 
-    /** Returns an earlier deadline: the remaining time divided by $of, the number of attempts left. */
-    public function share(int $of): self
+    /** Returns an earlier deadline for one attempt: the remaining time is divided by the number of attempts left. */
+    public function share(int $attempts): self
     {
-        return $of < 2 ? $this : self::in(round(max(0.0, $this->left()) / $of, 3), $this->cancellation);
+        return $attempts < 2
+            ? $this
+            : self::in(round(max(0.0, $this->left()) / $attempts, 3), $this->cancellation);
     }
 
     /**
+     * Suspends until the stream is readable.
+     *
      * @param resource $stream
      * @param string $for what the caller waits for, such as "the TLS handshake"
      *
@@ -43,7 +51,10 @@ final readonly class Deadline
     }
 
     /**
+     * Suspends until the stream is writable.
+     *
      * @param resource $stream
+     * @param string $for what the caller waits for
      *
      * @throws AttemptFailedException when the deadline has passed
      * @throws CancelledException when the attempt was cancelled
@@ -53,13 +64,13 @@ final readonly class Deadline
         $this->wait(static fn(\Closure $resume): string => EventLoop::onWritable($stream, $resume), $for);
     }
 
-    /** Suspends for one turn of the event loop. */
+    /** Suspends for one iteration of the event loop. */
     public function tick(string $for): void
     {
         $this->wait(static fn(\Closure $resume): string => EventLoop::delay(0, $resume), $for);
     }
 
-    /** Returns a cancellation for an operation that accepts one. It is requested when {@see isOver()} becomes true. */
+    /** Returns a cancellation that is requested when the deadline has passed, or when the caller cancels. */
     public function asCancellation(): Cancellation
     {
         $timeout = new TimeoutCancellation(max(0.0, min($this->left(), self::MAX_TIMER_SECONDS)));
@@ -67,7 +78,7 @@ final readonly class Deadline
         return $this->cancellation === null ? $timeout : new CompositeCancellation($timeout, $this->cancellation);
     }
 
-    /** Returns what to throw when that cancellation was requested. */
+    /** Returns the exception to throw for the exception of {@see asCancellation()}. */
     public function failureOf(CancelledException $cancelled, string $for): AttemptFailedException|CancelledException
     {
         return $this->cancellation?->isRequested() === true
@@ -90,7 +101,7 @@ final readonly class Deadline
         }
         $suspension = EventLoop::getSuspension();
         $waiting = true;
-        // Several callbacks may run before this fiber resumes.
+        // Several of the callbacks may run before this fiber resumes. Only the first one has an effect.
         $resume = static function (?\Throwable $error) use (&$waiting, $suspension): void {
             if ($waiting) {
                 $waiting = false;
@@ -114,6 +125,7 @@ final readonly class Deadline
         }
     }
 
+    /** Returns the seconds until the deadline; negative after it. */
     private function left(): float
     {
         return $this->at - self::now();

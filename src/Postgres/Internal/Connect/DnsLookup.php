@@ -11,13 +11,16 @@ use Spindle\Postgres\PostgresHost;
 
 use function Amp\Dns\resolve;
 
-/** Resolves a host by the system's hosts file and name servers, because PHP's own look-up blocks the process. */
+/** Resolves host names with amphp/dns, because PHP's own functions block the process. */
 final class DnsLookup
 {
     /**
+     * Returns all addresses of a host. Suspends only for names other than "localhost".
+     *
      * @return non-empty-list<Endpoint>
      *
-     * @throws AttemptFailedException when the host has no address
+     * @throws AttemptFailedException when the name can't be resolved
+     * @throws CancelledException
      */
     public static function endpoints(PostgresHost $host, Deadline $deadline): array
     {
@@ -43,7 +46,7 @@ final class DnsLookup
         } catch (DnsException $failure) {
             throw AttemptFailedException::because("the look-up failed: {$failure->getMessage()}", $failure);
         } catch (\Error $failure) {
-            // When no descriptor is free, the classes of the look-up can't be loaded either.
+            // Without a free file descriptor, PHP can't load the classes of amphp/dns, and throws an \Error.
             throw @fopen('/dev/null', 'r') === false
                 ? AttemptFailedException::because("the look-up of '{$name}' failed: too many open files", $failure)
                 : $failure;

@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Spindle\Postgres\PostgresHost;
 
-/** One address of a host. */
+/** One address of a host: an IP address with a port, or a Unix socket. */
 final readonly class Endpoint implements \Stringable
 {
     /** @param string|null $ip null for a Unix socket */

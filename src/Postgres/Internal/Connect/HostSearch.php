@@ -13,8 +13,8 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 
 /**
- * Tries hosts in their order, with all addresses of each, until one gives a session of the requested kind. The
- * remaining time is divided among the attempts left, so that a silent host does not use all of it.
+ * Tries all addresses of all hosts in their order, until one offers a session of the requested kind. Each attempt gets
+ * a share of the remaining time, so that a host that does not answer can't use all of it.
  *
  * @template T
  */
@@ -23,7 +23,8 @@ final readonly class HostSearch
     private ConnectionAttempts $attempts;
 
     /**
-     * @param \Closure(Endpoint, TargetSession, Deadline): T $attempt throws AttemptFailedException or ProtocolException
+     * @param \Closure(Endpoint, TargetSession, Deadline): T $attempt opens a session; throws AttemptFailedException or
+     *     ProtocolException
      */
     public function __construct(private PostgresOptions $options, private \Closure $attempt)
     {
@@ -31,10 +32,12 @@ final readonly class HostSearch
     }
 
     /**
+     * Returns the first session of the requested kind.
+     *
      * @return T
      *
-     * @throws ConnectionFailedException when no host gives a session in time
-     * @throws AuthenticationException when a host was reached and the login failed; others are not tried then
+     * @throws ConnectionFailedException when no host offers a session in time
+     * @throws AuthenticationException when a login failed; no other host is tried then
      * @throws CancelledException
      */
     public function first(?Cancellation $cancellation): mixed
@@ -50,7 +53,7 @@ final readonly class HostSearch
             ?? throw $this->attempts->failure();
     }
 
-    /** @return T|null */
+    /** @return T|null null when no host offers a session of this kind */
     private function tryHosts(TargetSession $target, Deadline $deadline): mixed
     {
         $left = \count($this->options->hosts);

@@ -9,14 +9,20 @@ use Spindle\Internal\Warnings;
 /** Enables TCP keepalive, so that the kernel notices a dead peer on a silent connection. Needs ext-sockets. */
 final class KeepAlive
 {
-    /** TCP_KEEPIDLE and TCP_KEEPINTVL in seconds, and TCP_KEEPCNT. */
+    /** TCP_KEEPIDLE: seconds without a byte until the first probe. */
     private const IDLE_SECONDS = 60;
 
+    /** TCP_KEEPINTVL: seconds between two probes. */
     private const INTERVAL_SECONDS = 10;
 
+    /** TCP_KEEPCNT: number of unanswered probes after which the connection is lost. */
     private const MAX_PROBES = 6;
 
-    /** @param resource $stream */
+    /**
+     * Enables keepalive. Does nothing for a Unix socket, and ignores errors.
+     *
+     * @param resource $stream
+     */
     public static function set($stream, Endpoint $endpoint): void
     {
         if ($endpoint->ip === null || !\extension_loaded('sockets')) {

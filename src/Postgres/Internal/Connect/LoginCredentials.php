@@ -7,13 +7,15 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ChannelBinding;
 
-/** The user of one connection, and the proofs that the server may ask for. */
+/** User, database and password of a login, and the authentication methods that the server may request. */
 final readonly class LoginCredentials
 {
     /**
-     * @param list<AuthenticationMethod> $methods methods that the server may ask for
+     * @param string $advice text that a message about a missing password ends with
+     * @param list<AuthenticationMethod> $methods methods that the server may request
      * @param bool $tls whether the connection is encrypted
-     * @param string|null $certificateHash server certificate's hash for tls-server-end-point; null without one
+     * @param string|null $certificateHash channel binding data: {@see Tls::channelBindingHash()}
+     * @param SaltedPasswords $salted cache that several logins share
      */
     public function __construct(
         public string $user,
@@ -40,7 +42,7 @@ final readonly class LoginCredentials
         return $password;
     }
 
-    /** @throws AttemptFailedException when the server may not ask for this method */
+    /** @throws AttemptFailedException when the server may not request this method */
     public function ensureAllowed(AuthenticationMethod $method): void
     {
         if (!\in_array($method, $this->methods, true)) {

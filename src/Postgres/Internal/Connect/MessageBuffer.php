@@ -6,12 +6,12 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Spindle\Postgres\ProtocolException;
 
-/** Splits the bytes that a server sends during the login into messages. Holds a bounded number of bytes. */
+/** Splits the bytes that a server sends during the login into messages. */
 final class MessageBuffer
 {
     private string $bytes = '';
 
-    /** @param int $maxMessageBytes bytes of the longest allowed message, header included */
+    /** @param int $maxMessageBytes maximum bytes of a message, with its type and length */
     public function __construct(private readonly int $maxMessageBytes) {}
 
     public function append(#[\SensitiveParameter] string $bytes): void
@@ -20,9 +20,11 @@ final class MessageBuffer
     }
 
     /**
+     * Reads the next message.
+     *
      * @return array{string, string}|null type and payload; null when the next message is not complete
      *
-     * @throws ProtocolException when the length is impossible
+     * @throws ProtocolException when the length is invalid or above the limit
      */
     public function next(): ?array
     {

@@ -8,7 +8,7 @@ use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Messages of the login, in both directions.
+ * Encodes and parses messages of the login.
  *
  * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
@@ -39,7 +39,7 @@ final class Messages
         return pack('N', 12 + \strlen($secretKey)) . self::CANCEL_REQUEST_CODE . pack('N', $pid) . $secretKey;
     }
 
-    /** Returns the answer to any request for a proof. */
+    /** Returns the message that answers each authentication request: PasswordMessage and the SASL responses. */
     public static function password(#[\SensitiveParameter] string $payload): string
     {
         return 'p' . pack('N', \strlen($payload) + 4) . $payload;
@@ -50,7 +50,11 @@ final class Messages
         return 'Q' . pack('N', \strlen($sql) + 5) . "{$sql}\0";
     }
 
-    /** @throws ProtocolException when the payload is too short */
+    /**
+     * Reads a 32-bit integer.
+     *
+     * @throws ProtocolException when the payload is too short
+     */
     public static function number(#[\SensitiveParameter] string $payload, int $at = 0): int
     {
         if (\strlen($payload) < $at + 4) {
@@ -63,11 +67,11 @@ final class Messages
     }
 
     /**
-     * Splits texts that each end with a NUL.
+     * Splits strings that are each terminated by a NUL.
      *
      * @return list<string>
      *
-     * @throws ProtocolException when the last one has no NUL
+     * @throws ProtocolException when the last string has no NUL
      */
     public static function texts(string $payload): array
     {
@@ -78,7 +82,7 @@ final class Messages
         return explode("\0", substr($payload, 0, -1));
     }
 
-    /** Reads an ErrorResponse or a NoticeResponse. */
+    /** Parses the payload of ErrorResponse or NoticeResponse. */
     public static function error(string $payload): ServerError
     {
         $fields = [];

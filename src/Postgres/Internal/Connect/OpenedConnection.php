@@ -6,24 +6,24 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Spindle\Postgres\PostgresHost;
 
-/** A connection that is ready for the first query, with the session's settings made. The receiver owns the stream. */
+/** A connection whose session is set up and ready for the first query. The caller owns the stream. */
 final readonly class OpenedConnection
 {
     public PostgresHost $host;
 
-    /** Hidden, because it allows to cancel this session's queries. */
+    /** Key for cancel requests, hidden from dumps. */
     private \SensitiveParameterValue $secretKey;
 
     /**
-     * @param resource $stream non-blocking, without a read buffer in PHP
-     * @param int $pid id of the server's process, as the server or a pooler reports it
+     * @param resource $stream non-blocking, without a read buffer of PHP
+     * @param int $pid id of the session's process at the server, as the server or a pooler has reported it
      * @param string $secretKey key for {@see Connector::cancel()}
-     * @param array<string, string> $parameters parameters that the server reports, such as server_version
+     * @param array<string, string> $parameters parameters that the server has reported, such as server_version
      * @param Endpoint $endpoint address of the server
      * @param bool $tls whether the connection is encrypted
-     * @param string $leftover bytes received but not read: whole messages or the beginning of one
-     * @param bool $isPooled whether a pooler in between may give each transaction another session
-     * @param string|null $serverStartTime when the server was started; null when that is unknown
+     * @param string $leftover received bytes that were not processed
+     * @param bool $isPooled whether the connection is to a pooler, which may use another session for each transaction
+     * @param string|null $serverStartTime time at which the server was started; null when it is unknown
      */
     public function __construct(
         public mixed $stream,

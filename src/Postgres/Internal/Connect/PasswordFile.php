@@ -7,18 +7,20 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\PostgresHost;
 
 /**
- * Reads libpq's password file, with lines host:port:database:user:password, "*" for any, and "\" before ":" and "\".
+ * Reads libpq's password file. Each line has the form host:port:database:user:password. A field "*" matches any value.
+ * A backslash escapes ":" and "\".
  *
  * @see https://www.postgresql.org/docs/current/libpq-pgpass.html
  */
 final class PasswordFile
 {
-    /** Name of the default socket's folder in the file. */
+    /** Host that the file contains for sockets in one of the default folders. */
     private const DEFAULT_SOCKET_NAME = 'localhost';
 
+    /** Folders in which PostgreSQL creates its socket by default: on Debian, and elsewhere. */
     private const DEFAULT_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
-    /** Whether other users have no access to the file. As in libpq, other files are ignored. */
+    /** Whether the file exists and no other user has access to it. As in libpq, {@see find()} ignores other files. */
     public static function isPrivate(string $file): bool
     {
         clearstatcache(false, $file);
@@ -27,6 +29,7 @@ final class PasswordFile
         return $mode !== false && ($mode & 0o077) === 0;
     }
 
+    /** Returns the password of the first line that matches; null when there is none. */
     public static function find(string $file, PostgresHost $host, string $database, string $user): ?string
     {
         $lines = self::isPrivate($file) ? @file($file, \FILE_IGNORE_NEW_LINES) : false;
@@ -43,7 +46,11 @@ final class PasswordFile
         return null;
     }
 
-    /** @param list<string> $wanted */
+    /**
+     * Returns the password of a line that matches; null for another line or an empty password.
+     *
+     * @param list<string> $wanted host, port, database and user
+     */
     private static function match(#[\SensitiveParameter] string $line, array $wanted): ?string
     {
         if (str_starts_with($line, '#')) {

@@ -5,22 +5,26 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Computes PBKDF2 with HMAC-SHA-256 in slices. The server chooses the iterations, which may need seconds.
+ * Computes a salted password, which is PBKDF2 with HMAC-SHA-256, in slices. The server chooses the number of
+ * iterations, which may need seconds.
  *
  * @see https://www.rfc-editor.org/rfc/rfc8018#section-5.2
  */
 final class SaltedPassword
 {
-    /** Iterations per slice: some milliseconds of work, and the number that PostgreSQL uses by default. */
+    /** Iterations per slice: some milliseconds of work. PostgreSQL needs this number by default. */
     private const ITERATIONS_PER_SLICE = 4096;
 
+    /** HMAC of the last iteration. */
     private string $last;
 
+    /** XOR of the HMACs of all iterations so far. */
     private string $sum;
 
+    /** Number of iterations left. */
     private int $left;
 
-    /** @var \WeakReference<object>|null the login that computes for all that wait */
+    /** @var \WeakReference<object>|null the login whose calls compute; other logins wait for the result */
     private ?\WeakReference $worker = null;
 
     public function __construct(#[\SensitiveParameter] private readonly string $password, string $salt, int $iterations)
@@ -30,9 +34,11 @@ final class SaltedPassword
     }
 
     /**
-     * @param object $login the login that calls; only one of several computes, until it is gone
+     * Computes a slice, unless another login computes.
      *
-     * @return string|null null while the computation is not done: call it again
+     * @param object $login the login that calls. The first one computes. Once it is destroyed, another login continues.
+     *
+     * @return string|null the salted password; null while the computation is not finished: call again
      */
     public function compute(object $login): ?string
     {

@@ -5,16 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Cache of recently computed salted passwords. The sessions of a pool share one, which saves most of a login's work.
+ * Cache of salted passwords. The logins of a pool share one cache, which saves most of the work of a login.
  *
  * @see https://www.rfc-editor.org/rfc/rfc5802#section-5.1
  */
 final class SaltedPasswords
 {
-    /** Entries kept. A server has one salt for each user. */
+    /** Maximum number of entries; a full cache is emptied. A server has one salt for each user. */
     private const MAX_ENTRIES = 8;
 
-    /** Hidden from var_export() and similar, like the password itself. */
+    /** The entries, hidden from var_export() and similar functions. */
     private \SensitiveParameterValue $kept;
 
     public function __construct()
@@ -22,6 +22,7 @@ final class SaltedPasswords
         $this->kept = new \SensitiveParameterValue(new \ArrayObject());
     }
 
+    /** Returns the salted password, whose computation may not be finished. */
     public function of(#[\SensitiveParameter] string $password, string $salt, int $iterations): SaltedPassword
     {
         /** @var \ArrayObject<string, SaltedPassword> $kept */

@@ -5,20 +5,25 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Normalizes passwords before they are hashed, as PostgreSQL does. As in libpq and the server, passwords that are not
- * UTF-8 or have prohibited characters stay unchanged. Without ext-intl, all that are not ASCII do.
+ * Normalizes passwords before they are hashed, as PostgreSQL does. As in libpq and the server, a password that is not
+ * UTF-8 or contains prohibited characters stays unchanged. Without ext-intl, every password with a character beyond
+ * ASCII stays unchanged.
  *
  * @see https://www.rfc-editor.org/rfc/rfc4013
  */
 final class SaslPrep
 {
-    /** Tables B.1 and C.1.2 of RFC 3454. */
+    /** Table B.1 of RFC 3454: characters that are removed. */
     private const MAPPED_TO_NOTHING_PATTERN = '~[\x{AD}\x{34F}\x{1806}\x{180B}-\x{180D}\x{200B}-\x{200D}\x{2060}'
         . '\x{FE00}-\x{FE0F}\x{FEFF}]~u';
 
+    /** Table C.1.2 of RFC 3454: characters that are replaced with a space. */
     private const NON_ASCII_SPACE_PATTERN = '~[\x{A0}\x{1680}\x{2000}-\x{200B}\x{202F}\x{205F}\x{3000}]~u';
 
-    /** Tables C.1.2, C.2.1, C.2.2, C.3, C.4, C.6, C.7, C.8 and C.9. UTF-8 can't contain C.5. */
+    /**
+     * Tables C.1.2, C.2.1, C.2.2, C.3, C.4, C.6, C.7, C.8 and C.9 of RFC 3454: prohibited characters. The surrogates of
+     * table C.5 can't occur in UTF-8.
+     */
     private const PROHIBITED_PATTERN = '~[\x{A0}\x{1680}\x{2000}-\x{200B}\x{202F}\x{205F}\x{3000}'
         . '\x00-\x1F\x7F\x{80}-\x{9F}\x{6DD}\x{70F}\x{180E}\x{200C}\x{200D}\x{2028}\x{2029}\x{2060}-\x{2063}'
         . '\x{206A}-\x{206F}\x{FEFF}\x{FFF9}-\x{FFFC}\x{1D173}-\x{1D17A}'
@@ -29,9 +34,10 @@ final class SaslPrep
         . '\x{CFFFF}\x{DFFFE}\x{DFFFF}\x{EFFFE}\x{EFFFF}\x{FFFFE}\x{FFFFF}\x{10FFFE}\x{10FFFF}'
         . '\x{FFFD}\x{2FF0}-\x{2FFB}\x{340}\x{341}\x{200E}\x{200F}\x{202A}-\x{202E}\x{E0001}\x{E0020}-\x{E007F}]~u';
 
-    /** The Unicode version of Stringprep. */
+    /** Version of Unicode on which RFC 3454 is based. */
     private const UNICODE_VERSION = [3, 2, 0, 0];
 
+    /** Returns the normalized password, or the password itself if it must stay unchanged. */
     public static function prepare(#[\SensitiveParameter] string $password): string
     {
         if (
@@ -41,7 +47,7 @@ final class SaslPrep
         ) {
             return $password;
         }
-        // U+200B is in both tables; PostgreSQL replaces it with a space.
+        // U+200B is in both tables. PostgreSQL replaces it with a space, so spaces come first.
         $mapped = (string) preg_replace(
             [self::NON_ASCII_SPACE_PATTERN, self::MAPPED_TO_NOTHING_PATTERN],
             [' ', ''],
@@ -61,6 +67,7 @@ final class SaslPrep
             : $prepared;
     }
 
+    /** Whether all characters are assigned in the Unicode version of RFC 3454. */
     private static function isKnown(#[\SensitiveParameter] string $text): bool
     {
         foreach (mb_str_split($text, 1, 'UTF-8') as $character) {
@@ -73,7 +80,10 @@ final class SaslPrep
         return true;
     }
 
-    /** Checks section 6 of RFC 3454: right-to-left text has no characters of the other direction. */
+    /**
+     * Whether text with right-to-left characters has no left-to-right characters, and begins and ends with
+     * right-to-left ones: RFC 3454, section 6.
+     */
     private static function isOfOneDirection(#[\SensitiveParameter] string $text): bool
     {
         $right = [\IntlChar::CHAR_DIRECTION_RIGHT_TO_LEFT, \IntlChar::CHAR_DIRECTION_RIGHT_TO_LEFT_ARABIC];

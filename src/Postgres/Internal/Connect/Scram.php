@@ -18,21 +18,24 @@ final class Scram
 
     public const PLUS = 'SCRAM-SHA-256-PLUS';
 
-    /** The most iterations accepted, which take seconds. A server that asks for more wants to keep the client busy. */
+    /** Maximum number of iterations, which take seconds. More would let a malicious server keep the client busy. */
     private const MAX_ITERATIONS = 10_000_000;
 
+    /** The server's first message, which is the challenge. */
     private string $serverFirst = '';
 
     /** The client's nonce, extended by the server. */
     private string $nonce = '';
 
+    /** Computation of the salted password, until it is finished. */
     private ?SaltedPassword $salting = null;
 
+    /** Signature by which the server proves that it knows the password. */
     private string $expectedSignature = '';
 
     /**
-     * @param string $header GS2 header, RFC 5802 section 7
-     * @param string $binding the header, followed by the channel's data if any
+     * @param string $header GS2 header: RFC 5802, section 7
+     * @param string $binding the header, followed by the channel binding data if there are any
      */
     private function __construct(
         public readonly string $mechanism,
@@ -43,6 +46,8 @@ final class Scram
     ) {}
 
     /**
+     * Chooses a mechanism, and begins a login.
+     *
      * @param list<string> $offered mechanisms that the server offers
      * @param string|null $nonce fixed nonce for tests
      *
@@ -81,18 +86,24 @@ final class Scram
                 ),
             );
         }
-        // "y" means that the client saw no offer. A server that did offer it detects the manipulation.
+        // "y" means that the client supports channel binding and the server did not offer it. If the server did offer
+        // it, an attacker has changed the message, and the server then refuses the login.
         $header = $can ? 'y,,' : 'n,,';
 
         return new self(self::PLAIN, $header, $header, $credentials, $nonce);
     }
 
+    /** Returns the client's first message. */
     public function first(): string
     {
         return $this->header . $this->firstBare();
     }
 
-    /** @throws AttemptFailedException when the server's first message is invalid */
+    /**
+     * Processes the server's first message. Call {@see compute()} for the answer.
+     *
+     * @throws AttemptFailedException when the message is invalid
+     */
     public function challenge(string $serverFirst): void
     {
         if (preg_match(
@@ -128,7 +139,7 @@ final class Scram
         );
     }
 
-    /** @return string|null the answer to the challenge; null while the computation is not done: call it again */
+    /** Computes the answer for some milliseconds. Returns the answer; null while it is not finished: call again. */
     public function compute(): ?string
     {
         $salted = $this->salting?->compute($this);
@@ -145,7 +156,11 @@ final class Scram
         return "{$withoutProof},p=" . base64_encode($proof);
     }
 
-    /** @throws AttemptFailedException when the server does not prove that it knows the password */
+    /**
+     * Processes the server's final message.
+     *
+     * @throws AttemptFailedException when the server does not prove that it knows the password
+     */
     public function verify(string $serverFinal): void
     {
         if (preg_match('~^e=([^,]*)~', $serverFinal, $part) === 1) {
@@ -168,7 +183,7 @@ final class Scram
         }
     }
 
-    /** The user's name is empty here, because PostgreSQL reads it from the startup message. */
+    /** Returns the first message without its header. The user name is empty: the startup message contains it. */
     private function firstBare(): string
     {
         return "n=,r={$this->clientNonce}";

@@ -7,37 +7,47 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
 
-/** Statements that set up a session. Poolers refuse unknown parameters in the startup message. */
+/**
+ * Statements that set up a session and query its state, and the check of their answers. Settings are not parameters of
+ * the startup message, because poolers refuse unknown ones there.
+ */
 final class SessionSetup
 {
+    /** Query that returns whether the server is a standby, and whether its transactions are read-only. */
     private const ROLE_QUERY = 'select pg_catalog.pg_is_in_recovery(), '
         . "pg_catalog.current_setting('transaction_read_only')";
 
-    /** Milliseconds after which a busy server checks whether the client is still connected. */
+    /** Milliseconds after which a server that executes a statement checks whether the client is still connected. */
     private const CHECK_INTERVAL_MILLISECONDS = '2000';
 
     private const CHECK_INTERVAL_SETTING = 'client_connection_check_interval';
 
-    /** The start as seconds since 1970, which does not depend on TimeZone. */
+    /** Expression for the time at which the server was started: seconds since 1970, independent of TimeZone. */
     private const START_TIME_EXPRESSION = "pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())";
 
-    /** Settings that may make results unreadable or inexact: condition for a bad value, and its replacement. */
+    /** Settings that may make results unreadable or inexact: for each, a condition for bad values and a good value. */
     private const SETTING_CORRECTIONS = [
         'IntervalStyle' => ["in ('sql_standard', 'postgres_verbose')", 'postgres'],
         'extra_float_digits' => ["in ('0') or pg_catalog.current_setting('extra_float_digits') like '-%'", '1'],
         'array_nulls' => ["= 'off'", 'on'],
     ];
 
+    /** Index of the statement that queries the server's role; null if the role is known from reported parameters. */
     private ?int $roleIndex = null;
 
+    /** Index of the statement that assigns the options' settings; null if there are none. */
     private ?int $settingsIndex = null;
 
+    /** Index of the statement that queries the process and the start time; null for servers before version 14. */
     private ?int $processIndex = null;
 
-    /** @var list<string> */
+    /** @var list<string> statements to execute */
     private array $statements = [];
 
-    /** @param array<string, string> $parameters parameters that the server reported */
+    /**
+     * @param array<string, string> $parameters parameters that the server has reported
+     * @param int $pid id of the server's process, as reported at the login
+     */
     public function __construct(
         private readonly PostgresOptions $options,
         private readonly TargetSession $target,
@@ -52,8 +62,8 @@ final class SessionSetup
         }
         if ($this->version() >= 14) {
             $isOwn = "pg_catalog.pg_backend_pid() = {$pid}";
-            // Only set in the server's own process: behind a pooler the setting would stay for the next client. A
-            // server whose system does not support it returns an error, which does no harm.
+            // The setting is not changed behind a pooler, where it would remain for the next client. If the server's
+            // operating system does not support it, the server returns an error, which is ignored.
             $check = isset($options->settings[self::CHECK_INTERVAL_SETTING])
                 ? ''
                 : ", case when {$isOwn} and pg_catalog.current_setting('"
@@ -88,13 +98,13 @@ final class SessionSetup
         return $this->statements;
     }
 
-    /** Whether another process answers than the login named, as behind a pooler. */
+    /** Whether the process that answers is not the one that was reported at the login, as behind a pooler. */
     public function isPooled(Answers $answers): bool
     {
         return $this->processIndex !== null && ($answers->rows($this->processIndex)[0][0] ?? 't') === 'f';
     }
 
-    /** Returns when the server was started, which identifies it; null when the server does not report it. */
+    /** Returns the time at which the server was started, which identifies the server; null when it is unknown. */
     public function serverStartTime(Answers $answers): ?string
     {
         return $this->processIndex === null ? null : $answers->rows($this->processIndex)[0][1] ?? null;
@@ -117,6 +127,7 @@ final class SessionSetup
         );
     }
 
+    /** @throws AttemptFailedException when the server is not of the requested kind */
     private function checkRole(bool $isStandby, bool $isReadOnly): void
     {
         $suits = match ($this->target) {
@@ -132,7 +143,7 @@ final class SessionSetup
         }
     }
 
-    /** @return array<string, string> */
+    /** @return array<string, string> settings to assign: those of the options, and exact floats for old servers */
     private function settings(): array
     {
         $settings = $this->options->settings;
@@ -147,7 +158,7 @@ final class SessionSetup
         return $settings;
     }
 
-    /** Returns an expression that replaces a bad value. It only acts in the server's own process. */
+    /** Returns an expression that replaces a bad value of a setting. Behind a pooler, it changes nothing. */
     private static function correction(string $name, int $pid): string
     {
         [$condition, $value] = self::SETTING_CORRECTIONS[$name];
@@ -158,12 +169,13 @@ final class SessionSetup
             . ' end';
     }
 
-    /** Returns the major version. A server that does not report it counts as a new one. */
+    /** Returns the server's major version; 99 if the server does not report its version. */
     private function version(): int
     {
         return (int) ($this->parameters['server_version'] ?? '99');
     }
 
+    /** Adds a statement, and returns its index. */
     private function add(string $statement): int
     {
         $this->statements[] = $statement;
@@ -171,12 +183,13 @@ final class SessionSetup
         return \count($this->statements) - 1;
     }
 
+    /** Returns an expression that assigns a setting. */
     private static function assignment(string $name, string $value): string
     {
         return 'pg_catalog.set_config(' . self::literal($name) . ', ' . self::literal($value) . ', false)';
     }
 
-    /** Quotes a literal so that it is valid with any standard_conforming_strings. */
+    /** Quotes a literal. Its meaning does not depend on standard_conforming_strings. */
     private static function literal(string $text): string
     {
         return "E'" . strtr($text, ["'" => "''", '\\' => '\\\\']) . "'";

@@ -7,13 +7,16 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\ProtocolException;
 
-/** Several statements sent at once by the simple protocol: bytes in, rows and errors of each statement out. */
+/**
+ * Runs several statements by the simple query protocol, all sent at once. Converts received bytes to the rows and the
+ * error of each statement, without a stream or an event loop.
+ */
 final class SimpleQueries implements Answers
 {
-    /** Limit of one message in bytes; these statements have short answers. */
+    /** Maximum bytes of one message. The statements that are used here have short answers. */
     private const MAX_MESSAGE_BYTES = 0x1_0000;
 
-    /** Limit of all answers in bytes. */
+    /** Maximum bytes of all answers. */
     private const MAX_RECEIVED_BYTES = 0x4_0000;
 
     private readonly MessageBuffer $buffer;
@@ -23,13 +26,13 @@ final class SimpleQueries implements Answers
 
     private int $receivedBytes = 0;
 
-    /** @var array<int, list<list<string|null>>> */
+    /** @var array<int, list<list<string|null>>> rows by the index of the statement */
     private array $rows = [];
 
-    /** @var array<int, ServerError> */
+    /** @var array<int, ServerError> last error by the index of the statement */
     private array $errors = [];
 
-    /** @var array<string, string> */
+    /** @var array<string, string> parameters that the server has reported */
     private array $parameters = [];
 
     /**
@@ -42,12 +45,15 @@ final class SimpleQueries implements Answers
         $this->buffer->append($rest);
     }
 
+    /** Returns the bytes to send. */
     public function begin(): string
     {
         return implode('', array_map(Messages::query(...), $this->statements));
     }
 
     /**
+     * Processes bytes from the server.
+     *
      * @throws ProtocolException
      * @throws AttemptFailedException when the server ends the session
      */
@@ -63,6 +69,7 @@ final class SimpleQueries implements Answers
         }
     }
 
+    /** Whether all statements are answered. */
     public function isDone(): bool
     {
         return $this->current === \count($this->statements);
@@ -79,13 +86,13 @@ final class SimpleQueries implements Answers
         return $this->errors[$statement] ?? null;
     }
 
-    /** @return array<string, string> parameters that the server reported with the answers */
+    /** @return array<string, string> parameters that the server has reported during these answers */
     public function parameters(): array
     {
         return $this->parameters;
     }
 
-    /** Returns the bytes after the last answer. */
+    /** Returns the bytes that were received after the last answer. */
     public function rest(): string
     {
         return $this->buffer->rest();
@@ -94,12 +101,14 @@ final class SimpleQueries implements Answers
     private function handle(string $type, #[\SensitiveParameter] string $payload): void
     {
         match ($type) {
+            // ReadyForQuery, DataRow, ErrorResponse, ParameterStatus
             'Z' => ++$this->current,
             'D' => $this->rows[$this->current][] = self::row($payload),
             'E' => $this->fail(Messages::error($payload)),
             'S' => [$name, $this->parameters[$name]] = Messages::texts($payload) + ['', ''],
+            // RowDescription, CommandComplete, EmptyQueryResponse, NoticeResponse, NotificationResponse
             'T', 'C', 'I', 'N', 'A' => null,
-            default => throw ProtocolException::unexpected($type, 'as the session was set up'),
+            default => throw ProtocolException::unexpected($type, 'while the session was set up'),
         };
     }
 
@@ -111,7 +120,11 @@ final class SimpleQueries implements Answers
         $this->errors[$this->current] = $error;
     }
 
-    /** @return list<string|null> */
+    /**
+     * Parses a DataRow.
+     *
+     * @return list<string|null>
+     */
     private static function row(string $payload): array
     {
         $values = [];

@@ -5,20 +5,22 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * The system's trusted authorities. OpenSSL would read them all for each connection, which blocks for 20 ms. With a
- * folder that has all of them by their hashes, OpenSSL reads only the one it needs.
+ * Finds the folder with the operating system's trusted certificate authorities. By default, OpenSSL would read a file
+ * with all certificates for each connection, which blocks for 20 ms. In a folder, where hashes of their names are the
+ * file names, OpenSSL reads only the certificate that it needs.
  */
 final class SystemStore
 {
+    /** The result of {@see find()}; false before the first call. */
     private static string|false|null $folder = false;
 
-    /** Returns the folder; null where only OpenSSL's default is sure to be complete. */
+    /** Returns the folder; null if it may be incomplete, so that OpenSSL's default should be used. */
     public static function folder(): ?string
     {
         return self::$folder === false ? self::$folder = self::find() : self::$folder;
     }
 
-    /** Whether the folder has as many certificates as the file: one may have been added to the file only. */
+    /** Whether the folder has at least as many certificates as the file. Some may have been added only to the file. */
     public static function isComplete(string $folder, string $file): bool
     {
         $hashes = glob("{$folder}/*.[0-9]");
@@ -42,6 +44,7 @@ final class SystemStore
         return self::isComplete($folder, $file) ? $folder : null;
     }
 
+    /** Returns the value of an environment variable; null when it is empty or missing. */
     private static function variable(string $name): ?string
     {
         $value = getenv($name);

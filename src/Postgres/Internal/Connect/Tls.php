@@ -12,6 +12,7 @@ use Spindle\Postgres\TlsMode;
 /** TLS settings of the connections to one host. */
 final readonly class Tls
 {
+    /** Allowed versions: TLS 1.2 and 1.3. */
     public const VERSIONS = \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
 
     public function __construct(public TlsMode $mode, private PostgresHost $host, private PostgresOptions $options) {}
@@ -28,11 +29,11 @@ final readonly class Tls
                 'verify_peer_name' => $this->mode === TlsMode::VerifyFull,
                 'allow_self_signed' => !$this->mode->verifies(),
                 'peer_name' => $this->host->host,
-                // RFC 6066 does not allow addresses here.
+                // RFC 6066 does not allow IP addresses in SNI.
                 'SNI_enabled' => !$isIp,
                 'disable_compression' => true,
                 'capture_peer_cert' => true,
-                // Without it OpenSSL would ask at the terminal and block the process.
+                // Without a passphrase, OpenSSL would ask for it at the terminal, which blocks the process.
                 'passphrase' => '',
                 ...array_filter([
                     'cafile' => $this->options->tlsRootCertificate,
@@ -47,10 +48,12 @@ final readonly class Tls
     }
 
     /**
-     * Returns the channel's data for tls-server-end-point: the certificate's hash by the function of its own signature.
-     * SHA-256 replaces weak functions. Returns null for a signature without one, such as Ed25519.
+     * Returns the channel binding data of the type tls-server-end-point: a hash of the server's certificate. The hash
+     * function is that of the certificate's signature, with SHA-256 instead of MD5 and SHA-1.
      *
      * @see https://www.rfc-editor.org/rfc/rfc5929#section-4.1
+     *
+     * @return string|null null without a certificate, or if its signature has no hash function, as with Ed25519
      */
     public static function channelBindingHash(?\OpenSSLCertificate $certificate): ?string
     {
@@ -74,7 +77,11 @@ final readonly class Tls
         return $fingerprint === false ? null : $fingerprint;
     }
 
-    /** @param string $warning PHP's warning about the failed handshake */
+    /**
+     * Returns why the handshake failed, as a clause.
+     *
+     * @param string $warning PHP's warning about the handshake
+     */
     public function explain(string $warning): string
     {
         $detail = Warnings::clause($warning);
