@@ -33,7 +33,7 @@ final class JobsOption
 
             throw UsageException::option('--jobs', (string) $value, $allowed);
         }
-        if (!is_readable($value)) {
+        if (@file_get_contents($value, length: 1) === false) {
             throw new UsageException("option --jobs: can't read the file '{$value}'; check its permissions");
         }
         $option = new self(1, $usable, $value);

@@ -172,7 +172,7 @@ final class CommandTemplateTest extends TestCase
     }
 
     #[DataProvider('hostileInputs')]
-    public function testWhatIsPutIntoAShellLineReachesTheProgramAsItIs(string $input): void
+    public function testAValueInAShellLineReachesTheProgramUnchanged(string $input): void
     {
         $line = (string) CommandTemplate::fromWords(["printf '%s' {}"])->command($input, 1, 1)->line;
 
@@ -281,13 +281,13 @@ final class CommandTemplateTest extends TestCase
     }
 
     #[DataProvider('placesAfterUnsafeOnes')]
-    public function testAnUnsafePlaceHasAnEnd(string $template, string $line): void
+    public function testAValueIsAllowedAfterTheEndOfAnUnsafeConstruct(string $template, string $line): void
     {
         self::assertSame($line, CommandTemplate::fromWords([$template])->command('a', 1, 1)->line);
     }
 
     #[DataProvider('placesWhereAPlainValueWouldMeanMore')]
-    public function testAPlainValueIsQuotedWhereItWouldBePartOfWhatIsAroundIt(
+    public function testAPlainValueIsQuotedIfItsNeighboursWouldChangeItsMeaning(
         string $template,
         string $input,
         string $line,

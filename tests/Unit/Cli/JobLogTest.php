@@ -111,7 +111,7 @@ final class JobLogTest extends TestCase
         }
     }
 
-    public function testALookAtALogChangesNothing(): void
+    public function testReadingALogDoesNotChangeIt(): void
     {
         $content = JobLog::HEADER . self::line(1, 'a') . '2	:';
         $path = $this->file('log', $content);
@@ -122,7 +122,7 @@ final class JobLogTest extends TestCase
         self::assertFileDoesNotExist($this->path('none'));
     }
 
-    public function testALineThatIsNoneIsRefusedByItsNumber(): void
+    public function testAMalformedLineIsReportedWithItsNumber(): void
     {
         foreach (["2\t:\tx\n", "\n", "0\t:\t1\t1\t0\t0\t0\t0\ttrue\n", "x\t:\t1\t1\t0\t0\t0\t0\ttrue\n"] as $line) {
             $path = $this->file('log', JobLog::HEADER . self::line(1, 'a') . $line . self::line(3, 'c'));
@@ -138,7 +138,7 @@ final class JobLogTest extends TestCase
         }
     }
 
-    public function testWhatIsInTheLogIsNotToRunAndWhatFailedOnlyOnDemand(): void
+    public function testLoggedJobsDoNotRunAgainExceptFailedOnesOnDemand(): void
     {
         $finished = $this->finished(
             self::line(1, 'a'),

@@ -141,7 +141,7 @@ final class OptionValuesTest extends TestCase
     {
         $file = $this->file('jobs', '7');
         chmod($file, 0);
-        if (is_readable($file)) {
+        if (@file_get_contents($file) !== false) {
             self::markTestSkipped('Root can read every file');
         }
         $this->expectExceptionMessage("option --jobs: can't read the file '{$file}'; check its permissions");
@@ -174,7 +174,7 @@ final class OptionValuesTest extends TestCase
         self::assertSame($reached, $rule->isReached($succeeded, $failed));
     }
 
-    public function testNeverIsNoHalt(): void
+    public function testNeverMeansNoHaltRule(): void
     {
         self::assertNull(HaltRule::parse('never'));
         self::assertNull(HaltRule::parse(null));

@@ -198,7 +198,7 @@ final class FormReaderTest extends TestCase
     #[TestWith(['application/json', 'null', null])]
     #[TestWith(['application/json', '', null])]
     #[TestWith(['application/vnd.api+json', '{"a":1}', ['a' => 1]])]
-    public function testJsonIsAnArrayOrNothing(string $type, string $body, mixed $fields): void
+    public function testJsonIsParsedToAnArrayOrNull(string $type, string $body, mixed $fields): void
     {
         self::assertSame($fields, self::read($type, $body)->fields);
     }
@@ -207,7 +207,7 @@ final class FormReaderTest extends TestCase
     #[TestWith(["{'a':1}", 'Syntax error'])]
     #[TestWith(['{} {}', 'Syntax error'])]
     #[TestWith(["[\"\xff\"]", 'Malformed UTF-8'])]
-    public function testWhatIsNoJsonIsRefused(string $body, string $why): void
+    public function testMalformedJsonIsRefused(string $body, string $why): void
     {
         self::assertRefused(400, $why, 'application/json', $body);
     }
@@ -364,7 +364,7 @@ final class FormReaderTest extends TestCase
     }
 
     #[DataProvider('limits')]
-    public function testWhatIsMoreThanALimitIsRefusedAndNeverCut(
+    public function testABodyAboveALimitIsRefusedAndNotTruncated(
         FormLimits $limits,
         string $type,
         string $allowed,
@@ -484,7 +484,7 @@ final class FormReaderTest extends TestCase
         self::assertSame([$position, substr($text, $position)], [$body->tell(), $body->getContents()]);
     }
 
-    public function testThePositionStaysWhereTheBodyIsMalformed(): void
+    public function testAMalformedBodyKeepsItsPosition(): void
     {
         $body = Stream::create('{');
         $body->rewind();
@@ -535,7 +535,7 @@ final class FormReaderTest extends TestCase
     }
 
     #[DataProvider('bombs')]
-    public function testABombIsRefusedInLittleMemory(string $type, string $bytes): void
+    public function testAnOversizedBodyIsRefusedWithLittleMemory(string $type, string $bytes): void
     {
         $body = new Body((static function () use ($bytes): \Generator {
             for ($i = 0; $i < 100; ++$i) {

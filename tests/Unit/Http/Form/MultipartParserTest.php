@@ -48,7 +48,7 @@ final class MultipartParserTest extends TestCase
     }
 
     #[DataProvider('bodies')]
-    public function testWhatMayStandAroundAndInAPart(string $body, string $data): void
+    public function testAllowedTextAroundAndInAPartIsParsed(string $body, string $data): void
     {
         $expected = [[self::part('a', $data)], null];
 
@@ -177,7 +177,7 @@ final class MultipartParserTest extends TestCase
     }
 
     #[DataProvider('malformedBodies')]
-    public function testWhatIsMalformedIsRefusedHoweverItComes(string $body, string $why): void
+    public function testAMalformedBodyIsRefusedForAnySplit(string $body, string $why): void
     {
         $whole = RecordingSink::parse('b', [$body]);
 
@@ -198,12 +198,12 @@ final class MultipartParserTest extends TestCase
     }
 
     #[DataProvider('wrongBoundaries')]
-    public function testABoundaryThatIsNoneIsRefused(string $boundary): void
+    public function testAnInvalidBoundaryIsRefused(string $boundary): void
     {
         self::assertSame([[], '400 The Content-Type has no valid boundary'], RecordingSink::parse($boundary, []));
     }
 
-    public function testEveryCharacterThatABoundaryMayHaveIsTaken(): void
+    public function testEveryValidCharacterOfABoundaryIsAccepted(): void
     {
         $boundary = str_pad('\'()+_,-./:=? 9Z', 70, 'a');
         self::assertSame(
@@ -243,14 +243,14 @@ final class MultipartParserTest extends TestCase
     }
 
     #[DataProvider('bombs')]
-    public function testABombIsRefusedWhereItPassesALimit(string $body, string $why): void
+    public function testAnOversizedBodyIsRefusedAtTheLimit(string $body, string $why): void
     {
         foreach ([1 << 21, 1000, 7] as $size) {
             self::assertSame($why, RecordingSink::parse('b', str_split($body, $size))[1]);
         }
     }
 
-    public function testABombIsRefusedBeforeItWasReadWhole(): void
+    public function testAnOversizedBodyIsRefusedBeforeItsEnd(): void
     {
         $parser = new MultipartParser('b', new RecordingSink());
         $pushed = 0;
@@ -264,7 +264,7 @@ final class MultipartParserTest extends TestCase
         self::assertLessThan(18_000, $pushed);
     }
 
-    public function testWhatIsHeldBackIsNoMoreThanABoundary(): void
+    public function testTheParserBuffersNoMoreThanABoundary(): void
     {
         $sink = new RecordingSink();
         $parser = new MultipartParser(str_repeat('b', 70), $sink);

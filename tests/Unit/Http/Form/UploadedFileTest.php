@@ -145,7 +145,7 @@ final class UploadedFileTest extends TestCase
         self::assertSame(md5($bytes), md5_file($this->path('target')));
     }
 
-    public function testWhereItCanNotBeItLeavesNothingAndCanBeTriedAgain(): void
+    public function testAFailedMoveLeavesNoCopyAndCanBeRepeated(): void
     {
         $file = new UploadedFile(self::content('12345'), 5);
         mkdir($this->path('folder'));
@@ -219,7 +219,7 @@ final class UploadedFileTest extends TestCase
 
     #[TestWith([''])]
     #[TestWith(["a\0b"])]
-    public function testWhatIsNoPathIsRefused(string $path): void
+    public function testAnInvalidPathIsRefused(string $path): void
     {
         $this->expectException(\InvalidArgumentException::class);
 

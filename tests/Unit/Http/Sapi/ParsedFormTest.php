@@ -42,7 +42,7 @@ final class ParsedFormTest extends TestCase
                 . ' max_input_nesting_level in php.ini.',
         ],
     )]
-    public function testWhatPhpHasCutIsTooMuch(string $warning): void
+    public function testAFormThatPhpHasTruncatedIsRefused(string $warning): void
     {
         self::assertSame(
             413,

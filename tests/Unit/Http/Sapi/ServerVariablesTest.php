@@ -35,7 +35,7 @@ final class ServerVariablesTest extends TestCase
         );
     }
 
-    public function testWhatCouldNotBeAHeaderIsLeftOut(): void
+    public function testVariablesThatAreNoValidHeadersAreLeftOut(): void
     {
         $head = (new ServerVariables(
             [
