@@ -19,12 +19,12 @@ final class FixedWaitsTest extends TestCase
             => 'a process that is stopped for longer than a launcher may be silent',
         'Fault/Worker/TaskFunctions.php::forkThatLivesOn' => 'a task under test whose fork never ends',
         'Fault/Worker/HostPrograms.php::forkThatLoops' => 'a fork that turns its copy of the event loop',
-        'Fault/Http/FullServerTest.php::testItIsFullWhenConnectionsHaveHadToWaitForASecond'
+        'Fault/Http/FullServerTest.php::testTheServerIsFullWhenConnectionsHaveHadToWaitForASecond'
             => 'the claim is a time for which a connection waits',
         'Fault/Http/ManyClientsTest.php::assertIdle' => 'the claim is CPU time in a known time',
-        'Fault/Http/ManyClientsTest.php::testIdleConnectionsOfOneAddressShutOutNoOtherClient'
+        'Fault/Http/ManyClientsTest.php::testIdleConnectionsOfOneAddressCanNotShutOutOtherClients'
             => 'only connections that were idle for half a second make room',
-        'Fault/Http/ManyClientsTest.php::testMoreClientsThanStreamSelectKnowsWaitUntilOthersLeave'
+        'Fault/Http/ManyClientsTest.php::testMoreClientsThanStreamSelectSupportsWaitUntilOthersDisconnect'
             => 'only connections that were idle for half a second make room',
         'Fault/Postgres/ForkPrograms.php::turnTheLoop' => 'a program under test that turns the event loop for a time',
         'Fault/Postgres/PoolFaultsTest.php::testALoginThatIsRefusedIsNotRepeatedWhereNothingWaitsForIt'

@@ -49,7 +49,7 @@ final class FloodTest extends TestCase
         $this->flood(3_000);
     }
 
-    public function testRequestsWithUnreadBodiesAreNotEither(): void
+    public function testRequestsWithUnreadBodiesAreNotReadWithoutLimit(): void
     {
         $this->serve(function (): Response {
             ++$this->handled;
@@ -79,7 +79,7 @@ final class FloodTest extends TestCase
         self::assertGreaterThan(0, $read);
     }
 
-    public function testEmptyLinesAreNoRequestHoweverMany(): void
+    public function testEmptyLinesAreNotARequest(): void
     {
         $this->serve(self::measure(...));
         $client = $this->client()->send("\r\n\r\n" . self::GET);
@@ -89,7 +89,7 @@ final class FloodTest extends TestCase
         self::assertFalse($client->response()->keepsConnection());
     }
 
-    public function testExtensionsOfChunksAreTakenInReason(): void
+    public function testExtensionsOfChunksAreLimited(): void
     {
         $this->serve(self::measure(...));
         $begin = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -106,7 +106,7 @@ final class FloodTest extends TestCase
         }
     }
 
-    public function testTrailersAreTakenInReason(): void
+    public function testTrailersAreLimited(): void
     {
         $this->serve(self::measure(...));
         $client = $this->client();
@@ -132,7 +132,7 @@ final class FloodTest extends TestCase
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'it is left');
     }
 
-    public function testABodyInVerySmallChunksCostsNoMoreThanItsTime(): void
+    public function testABodyInVerySmallChunksNeedsLittleMemory(): void
     {
         $this->serve(self::measure(...));
         $client = $this->client();
@@ -147,7 +147,7 @@ final class FloodTest extends TestCase
         self::assertLessThan(4 * self::MIB, memory_get_usage() - $before);
     }
 
-    public function testConnectionsThatComeAndGoLeaveNothing(): void
+    public function testClosedConnectionsLeaveNothingInMemory(): void
     {
         $this->serve(self::measure(...), new HttpServerOptions(maxConnectionsPerAddress: 10_000));
         for ($i = 0; $i < 300; ++$i) {

@@ -22,7 +22,7 @@ final class FullDiskTest extends TestCase
     use OwnDirectory;
     use StartsServers;
 
-    public function testAnUploadThatTheDiskHasNoRoomForIsAnsweredSo(): void
+    public function testAnUploadToAFullDiskIsAnsweredWithAnError(): void
     {
         // A write beyond the file size limit then fails instead of raising a signal.
         $this->refusesLargeUploads(
@@ -31,7 +31,7 @@ final class FullDiskTest extends TestCase
         );
     }
 
-    public function testAnUploadWithoutADirectoryForItIsAnsweredSo(): void
+    public function testAnUploadWithoutADirectoryIsAnsweredWithAnError(): void
     {
         $this->refusesLargeUploads(
             $this->startServer(php: ['-d', "sys_temp_dir={$this->path('missing')}"]),

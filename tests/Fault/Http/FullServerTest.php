@@ -149,7 +149,7 @@ final class FullServerTest extends TestCase
         self::assertSame([12, 0], [$this->server()->statistics()->accepted, $this->server()->statistics()->evicted]);
     }
 
-    public function testWhereNoneIsIdleOthersWaitAndTheNextAnswerEndsItsConnection(): void
+    public function testWithoutIdleConnectionsTheNextResponseEndsItsConnection(): void
     {
         $this->serve($this->answer(...), new HttpServerOptions(maxConnections: 2, maxConnectionsPerAddress: 10));
         $busy = [$this->client()->get('/wait'), $this->client()->get('/wait')];
@@ -217,7 +217,7 @@ final class FullServerTest extends TestCase
         unset($slow);
     }
 
-    public function testUploadsThatAreTooSlowDoNotTakeTheRequestsOfOthers(): void
+    public function testSlowUploadsCanNotUseUpTheRequestsInFlight(): void
     {
         $this->serve($this->answer(...), new HttpServerOptions(rateWindow: 60, maxInFlight: 2));
         $slow = array_map(
@@ -238,7 +238,7 @@ final class FullServerTest extends TestCase
 
     /** Half of the room is for others, whatever the connections of one address do. */
     #[DataProvider('occupations')]
-    public function testOneAddressDoesNotShutOutOthers(string $requests): void
+    public function testOneAddressCanNotShutOutOthers(string $requests): void
     {
         $this->serve($this->answer(...), new HttpServerOptions(maxConnections: 8));
         $greedy = array_map(fn(): RawClient => $this->client()->send($requests), range(1, 8));
@@ -264,7 +264,7 @@ final class FullServerTest extends TestCase
         yield 'an answer that is not read' => ["GET /large HTTP/1.1\r\nHost: a\r\n\r\n"];
     }
 
-    public function testAnAddressThatHasItsShareMakesRoomAmongItsOwn(): void
+    public function testAnAddressAtItsLimitLosesItsOwnIdleConnections(): void
     {
         $this->serve($this->answer(...), new HttpServerOptions(maxConnections: 8));
         $other = $this->elsewhere()->get('/');
@@ -292,7 +292,7 @@ final class FullServerTest extends TestCase
         self::assertSame(200, $this->client()->get('/')->response()->status);
     }
 
-    public function testAProxyThatTheApplicationTrustsHasNoShare(): void
+    public function testATrustedProxyHasNoLimit(): void
     {
         $proxies = new TrustedProxies(['127.0.0.1'], ProxyHeaders::XForwarded);
         $this->serve(new MiddlewareStack($this->answer(...), $proxies), new HttpServerOptions(maxConnections: 6));
@@ -322,7 +322,7 @@ final class FullServerTest extends TestCase
         self::assertSame(200, $proxied->get('/')->response()->status);
     }
 
-    public function testItIsFullWhenConnectionsHaveHadToWaitForASecond(): void
+    public function testTheServerIsFullWhenConnectionsHaveHadToWaitForASecond(): void
     {
         $this->serve($this->answer(...), new HttpServerOptions(maxConnections: 2, maxConnectionsPerAddress: 10));
         $admin = Admin::of($this->server());
@@ -354,7 +354,7 @@ final class FullServerTest extends TestCase
         Eventually::holds(static fn(): bool => $health() === [200, "ok\n"], 'it is not any more');
     }
 
-    public function testOneThatCanMakeRoomIsNotFull(): void
+    public function testAServerThatCanMakeRoomIsNotFull(): void
     {
         $this->serve($this->answer(...), new HttpServerOptions(maxConnections: 2, maxConnectionsPerAddress: 10));
         $end = microtime(true) + 2.0;

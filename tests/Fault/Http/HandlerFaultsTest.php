@@ -42,7 +42,7 @@ final class HandlerFaultsTest extends TestCase
         self::assertFalse($server->hasReturned());
     }
 
-    public function testAHandlerThatExitsLaterIsTheSame(): void
+    public function testWaitingRequestsGet500WhenAHandlerExitsAfterAWait(): void
     {
         $server = $this->startServer();
         $exiting = $server->client()->get('/exit-later?0.1');
@@ -77,7 +77,7 @@ final class HandlerFaultsTest extends TestCase
         self::settle($server);
     }
 
-    public function testWhatAFiberOfAHandlerThrowsEndsNothing(): void
+    public function testAnExceptionInAFiberOfAHandlerEndsNothing(): void
     {
         $server = $this->startServer();
         foreach (['/fiber-throws' => 'from a fiber', '/callback-throws' => 'from a callback'] as $target => $message) {
@@ -108,7 +108,7 @@ final class HandlerFaultsTest extends TestCase
 
     #[RequiresPhpExtension('FFI')]
     #[RequiresPhpExtension('pcntl')]
-    public function testAForkOfAHandlerThatEndsDoesNotEndTheTlsOfOthers(): void
+    public function testAForkOfAHandlerThatEndsDoesNotEndTlsConnections(): void
     {
         [$certificate, $key] = (new Certificates($this->path()))->forServer('server.test');
         $server = $this->startServer(new HttpServerOptions($certificate, $key));

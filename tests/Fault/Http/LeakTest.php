@@ -64,7 +64,7 @@ final class LeakTest extends TestCase
     }
 
     #[DataProvider('requests')]
-    public function testARequestLeavesNothing(string $request): void
+    public function testARequestLeavesNothingInMemory(string $request): void
     {
         $this->serve(self::handle(...));
         $client = $this->client();
@@ -87,7 +87,7 @@ final class LeakTest extends TestCase
     }
 
     #[DataProvider('connections')]
-    public function testAConnectionLeavesNothing(string $bytes): void
+    public function testAConnectionLeavesNothingInMemory(string $bytes): void
     {
         $this->serve(self::handle(...));
         $round = function () use ($bytes): void {

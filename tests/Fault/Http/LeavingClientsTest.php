@@ -89,7 +89,7 @@ final class LeavingClientsTest extends TestCase
      */
     #[DataProvider('departures')]
     #[RequiresPhpExtension('sockets')]
-    public function testAClientThatLeavesHarmsNoOther(\Closure $begin, \Closure $leave): void
+    public function testADisconnectHarmsNoOtherClient(\Closure $begin, \Closure $leave): void
     {
         $this->serveAll();
         $this->leave(fn(): RawClient => $this->client(), $begin, $leave);
@@ -102,7 +102,7 @@ final class LeavingClientsTest extends TestCase
     #[DataProvider('departures')]
     #[RequiresPhpExtension('sockets')]
     #[RequiresPhpExtension('openssl')]
-    public function testAClientThatLeavesTlsHarmsNoOther(\Closure $begin, \Closure $leave): void
+    public function testADisconnectWithTlsHarmsNoOtherClient(\Closure $begin, \Closure $leave): void
     {
         $this->serveAll(secure: true);
         $this->leave(fn(): RawClient => $this->clients[] = RawClient::connectSecurely($this->address), $begin, $leave);
@@ -120,7 +120,7 @@ final class LeavingClientsTest extends TestCase
     #[DataProvider('handshakes')]
     #[RequiresPhpExtension('sockets')]
     #[RequiresPhpExtension('openssl')]
-    public function testAClientThatLeavesInTheHandshakeHarmsNoOther(string $bytes): void
+    public function testADisconnectInTheHandshakeHarmsNoOtherClient(string $bytes): void
     {
         $this->serveAll(secure: true);
         $this->leave(
@@ -131,7 +131,7 @@ final class LeavingClientsTest extends TestCase
         self::assertSame(5, $this->server()->statistics()->handshakesFailed);
     }
 
-    public function testAClientThatEndsItsSideStillGetsItsAnswer(): void
+    public function testAClientThatEndsItsSideStillGetsItsResponse(): void
     {
         $this->serve(static function (): Response {
             delay(0.05);
@@ -143,7 +143,7 @@ final class LeavingClientsTest extends TestCase
         self::assertSame([200 => 1], $this->server()->statistics()->answered);
     }
 
-    public function testAClientThatEndsItsSideStillGetsAllItsAnswers(): void
+    public function testAClientThatEndsItsSideStillGetsAllItsResponses(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             delay($request->getRequestTarget() === '/2' ? 0.05 : 0);
@@ -156,14 +156,14 @@ final class LeavingClientsTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
-    public function testAClientThatEndsItsSideBeforeTheServerReadsStillGetsALargeAnswer(): void
+    public function testAClientThatEndsItsSideBeforeTheServerReadsStillGetsALargeResponse(): void
     {
         $this->serve(static fn(): Response => Response::text(str_repeat('x', 10 * self::MIB)));
 
         self::assertSame(10 * self::MIB, \strlen($this->client()->get('/')->end()->response()->body));
     }
 
-    public function testAnEndBeforeAnythingIsNoRequest(): void
+    public function testAConnectionWithoutBytesIsNotARequest(): void
     {
         $this->serveAll();
 
@@ -176,7 +176,7 @@ final class LeavingClientsTest extends TestCase
      * The client may still want its responses. The handler may give up at its cancellation, but earlier responses are
      * sent.
      */
-    public function testWhatWasAnsweredBeforeOneGaveUpIsSent(): void
+    public function testResponsesBeforeACancelledRequestAreSent(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             if ($request->getRequestTarget() === '/careful') {
@@ -201,7 +201,7 @@ final class LeavingClientsTest extends TestCase
     }
 
     /** The same without a suspension in between. */
-    public function testWhatIsGatheredWhenOneGivesUpIsSent(): void
+    public function testCollectedResponsesAreSentWhenAHandlerIsCancelled(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             if ($request->getRequestTarget() === '/careful') {
@@ -225,7 +225,7 @@ final class LeavingClientsTest extends TestCase
     }
 
     /** The same if the body of the response gives up, which then can't be read to its end. */
-    public function testWhatIsGatheredWhenTheBodyOfAnAnswerGivesUpIsSent(): void
+    public function testCollectedResponsesAreSentWhenTheBodyOfAResponseFails(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             $request->getRequestTarget() === '/slow' ? delay(0.05) : null;
@@ -245,7 +245,7 @@ final class LeavingClientsTest extends TestCase
         self::assertSame('', $client->rest());
     }
 
-    public function testTheTimeoutOfAHandlerIsNotItsClientsLeaving(): void
+    public function testTheTimeoutOfAHandlerIsNotReportedAsADisconnect(): void
     {
         $this->serve(static function (): Response {
             (new DeferredFuture())->getFuture()->await(new TimeoutCancellation(0.05));
@@ -258,7 +258,7 @@ final class LeavingClientsTest extends TestCase
     }
 
     #[RequiresPhpExtension('sockets')]
-    public function testAClientThatHasResetItsConnectionBeforeItIsTakenIsKnownByItsAddress(): void
+    public function testAClientThatResetsItsConnectionBeforeItIsAcceptedHasAnAddress(): void
     {
         $addresses = [];
         $this->serve(static function (ServerRequestInterface $request) use (&$addresses): Response {
@@ -281,7 +281,7 @@ final class LeavingClientsTest extends TestCase
     }
 
     #[RequiresPhpExtension('sockets')]
-    public function testAResetEndsAnAnswerThatIsMadeWithoutWaitingForItsNextPiece(): void
+    public function testAResetClosesAConnectionWhoseStreamIsSuspended(): void
     {
         $left = false;
         /** @var DeferredFuture<null> $never */
@@ -340,7 +340,7 @@ final class LeavingClientsTest extends TestCase
     #[DataProvider('departuresUnread')]
     #[RequiresPhpExtension('sockets')]
     #[RequiresPhpExtension('openssl')]
-    public function testAClientThatLeavesBehindBytesThatAreNotReadIsNoticed(
+    public function testADisconnectAfterUnreadBytesIsNoticed(
         string $unread,
         string $address,
         \Closure $leave,
@@ -375,7 +375,7 @@ final class LeavingClientsTest extends TestCase
     }
 
     /** Handlers that ignore their cancellation answer all requests. */
-    public function testAClientThatEndsItsSideBehindRequestsThatAreNotReadStillGetsAllItsAnswers(): void
+    public function testAClientThatEndsItsSideAfterUnreadRequestsStillGetsAllItsResponses(): void
     {
         /** @var DeferredFuture<null> $gate */
         $gate = new DeferredFuture();

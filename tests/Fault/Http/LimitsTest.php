@@ -41,7 +41,7 @@ final class LimitsTest extends TestCase
     }
 
     #[DataProvider('tooMuch')]
-    public function testWhatIsTooMuchIsRefusedBeforeItIsWhole(int $status, string $bytes): void
+    public function testWhatExceedsALimitIsRefusedBeforeItIsComplete(int $status, string $bytes): void
     {
         $this->serve(self::answer(...), new HttpServerOptions(maxTarget: 400, maxHead: 1_500, maxFields: 20));
         $client = $this->client()->get('/')->send($bytes);
@@ -53,7 +53,7 @@ final class LimitsTest extends TestCase
         self::assertSame([$status => 1], $this->server()->statistics()->refused);
     }
 
-    public function testAHeadThatComesAByteAtATimeIsGivenUp(): void
+    public function testAHeadThatArrivesAByteAtATimeTimesOut(): void
     {
         $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.15));
         $client = $this->client();
@@ -65,7 +65,7 @@ final class LimitsTest extends TestCase
     }
 
     /** Each line is quick, but all of them together are too slow. */
-    public function testAHeadThatComesALineAtATimeIsGivenUp(): void
+    public function testAHeadThatArrivesALineAtATimeTimesOut(): void
     {
         $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.15));
         $client = $this->client()->send("GET / HTTP/1.1\r\n");
@@ -75,7 +75,7 @@ final class LimitsTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
-    public function testTheNextHeadOnAKeptConnectionHasTheSameTime(): void
+    public function testTheNextHeadOnAKeptConnectionHasTheSameTimeout(): void
     {
         $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.15));
         $client = $this->client()->get('/');
@@ -88,7 +88,7 @@ final class LimitsTest extends TestCase
         self::assertSame(408, $client->response()->status);
     }
 
-    public function testAConnectionOnWhichNothingEverComesIsClosedWithoutAWord(): void
+    public function testAConnectionWithoutBytesIsClosedWithoutAResponse(): void
     {
         $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.2));
 
@@ -105,7 +105,7 @@ final class LimitsTest extends TestCase
         self::assertSame('', $client->rest());
     }
 
-    public function testABodyThatComesTooSlowlyIsGivenUp(): void
+    public function testABodyThatArrivesTooSlowlyTimesOut(): void
     {
         $this->serve(self::answer(...), new HttpServerOptions(minRate: 1_000, rateWindow: 0.15));
         $client = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
@@ -119,7 +119,7 @@ final class LimitsTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
-    public function testABodyThatComesTooSlowlyIsGivenUpWhileTheAnswerIsSent(): void
+    public function testABodyThatArrivesTooSlowlyTimesOutDuringTheResponse(): void
     {
         $failure = null;
         $pieces = static function (ServerRequestInterface $request) use (&$failure): \Generator {
@@ -141,7 +141,7 @@ final class LimitsTest extends TestCase
         self::assertSame(408, $failure->status);
     }
 
-    public function testABodyThatIsFastEnoughMayTakeAsLongAsItTakes(): void
+    public function testABodyThatIsFastEnoughHasNoTimeout(): void
     {
         $this->serve(self::answer(...), new HttpServerOptions(handlerTimeout: 0.2, minRate: 1_000, rateWindow: 0.2));
         $client = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 150000\r\n\r\n");
@@ -165,7 +165,7 @@ final class LimitsTest extends TestCase
         self::assertSame(0, $this->server()->statistics()->connections);
     }
 
-    public function testAClientThatNeverReadsIsGivenUp(): void
+    public function testAClientThatNeverReadsTimesOut(): void
     {
         $left = null;
         $pieces = static function () use (&$left): \Generator {
@@ -189,7 +189,7 @@ final class LimitsTest extends TestCase
         unset($client);
     }
 
-    public function testAClientThatNeverReadsAWholeResponseIsClosedToo(): void
+    public function testAClientThatNeverReadsACompleteResponseTimesOut(): void
     {
         $options = new HttpServerOptions(writeTimeout: 0.15);
         $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), $options);
@@ -204,7 +204,7 @@ final class LimitsTest extends TestCase
         self::assertLessThan(4 * self::MIB, memory_get_usage() - $before, 'and what it was to get is gone');
     }
 
-    public function testAClientThatReadsSlowlyButReadsGetsItAll(): void
+    public function testASlowReaderGetsTheWholeResponse(): void
     {
         $this->serve(
             static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)),
@@ -236,7 +236,7 @@ final class LimitsTest extends TestCase
         self::assertSame(8 * self::MIB - 800_000, \strlen($client->bytes(8 * self::MIB - 800_000)));
     }
 
-    public function testAClientThatNeverReadsDoesNotEscapeBySending(): void
+    public function testAClientThatSendsButNeverReadsTimesOut(): void
     {
         $options = new HttpServerOptions(writeTimeout: 0.15);
         $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), $options);
@@ -251,7 +251,7 @@ final class LimitsTest extends TestCase
         self::assertLessThan(120, $sent, 'it was left in between');
     }
 
-    public function testAHandlerThatTakesTooLongIsAnsweredFor(): void
+    public function testARequestIsAnsweredWhenItsHandlerTakesTooLong(): void
     {
         $cancelled = null;
         $handled = [];
@@ -283,7 +283,7 @@ final class LimitsTest extends TestCase
         self::assertSame(['The handler of {method} {target} did not answer within 0.2 s'], $this->log()->messages());
     }
 
-    public function testAHandlerThatEndsByItsDeadlineIsNoError(): void
+    public function testAHandlerThatEndsAtItsDeadlineIsNotAnError(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             $cancellation = $request->getAttribute(Cancellation::class);
@@ -299,7 +299,7 @@ final class LimitsTest extends TestCase
         self::assertCount(1, $this->log()->all, 'only the deadline is logged');
     }
 
-    public function testAHandlerThatNothingWillEverResumeIsAnsweredFor(): void
+    public function testARequestIsAnsweredWhenItsHandlerIsNeverResumed(): void
     {
         $this->serve(static function (): Response {
             EventLoop::getSuspension()->suspend();
@@ -359,7 +359,7 @@ final class LimitsTest extends TestCase
         self::assertSame(0, $this->server()->statistics()->inFlight);
     }
 
-    public function testAClientThatWasRefusedAndStaysIsLeft(): void
+    public function testAClientThatStaysAfterARefusalIsDisconnected(): void
     {
         $this->serve(self::answer(...));
         $client = $this->client()->send("no request\r\n\r\n");
@@ -369,7 +369,7 @@ final class LimitsTest extends TestCase
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'it is not waited for');
     }
 
-    public function testAClientThatWasRefusedAndGoesOnSendingIsLeft(): void
+    public function testAClientThatSendsAfterARefusalIsDisconnected(): void
     {
         $this->serve(self::answer(...));
         $client = $this->client()->send("no request\r\n\r\n");

@@ -46,7 +46,7 @@ final class ManyClientsTest extends TestCase
         $this->idle = [];
     }
 
-    public function testMoreClientsThanStreamSelectKnowsWaitUntilOthersLeave(): void
+    public function testMoreClientsThanStreamSelectSupportsWaitUntilOthersDisconnect(): void
     {
         if ((new DriverFactory())->create()->getHandle() !== null) {
             self::markTestSkipped('The event loop of this machine has no such limit');
@@ -78,7 +78,7 @@ final class ManyClientsTest extends TestCase
         self::assertStringContainsString('ev, event and uv', $server->log()[0]);
     }
 
-    public function testIdleConnectionsOfOneAddressShutOutNoOtherClient(): void
+    public function testIdleConnectionsOfOneAddressCanNotShutOutOtherClients(): void
     {
         self::needDescriptors(1_400);
         $server = $this->startServer(limits: 'ulimit -n 2048');

@@ -29,7 +29,7 @@ final class ManyUploadsTest extends TestCase
         return 90;
     }
 
-    public function testUploadsOfManyFilesShutOutNoOtherClient(): void
+    public function testUploadsOfManyFilesCanNotShutOutOtherClients(): void
     {
         $server = $this->startServer(options: new HttpServerOptions(rateWindow: 60), limits: 'ulimit -n 2048');
         $before = $server->descriptors();

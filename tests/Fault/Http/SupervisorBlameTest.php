@@ -138,7 +138,7 @@ final class SupervisorBlameTest extends TestCase
         );
     }
 
-    public function testWhatDoesNotComeUpIsNamed(): void
+    public function testAFailedStartIsNamed(): void
     {
         $server = $this->start("for (;;);\n", ['--listen', '127.0.0.1:0', '--start-timeout', '0.3']);
 

@@ -143,7 +143,7 @@ final class SupervisorFaultsTest extends TestCase
     }
 
     #[DataProvider('deaths')]
-    public function testHowAProcessEndsIsLoggedAndAnotherTakesItsPlace(string $path, string $how): void
+    public function testTheEndOfAProcessIsLoggedAndAnotherIsStarted(string $path, string $how): void
     {
         $this->serve(self::UNRULY, ['--processes', '1']);
         [$worker] = $this->workers();
@@ -154,7 +154,7 @@ final class SupervisorFaultsTest extends TestCase
         self::assertNotSame((string) $worker, $this->get()->body);
     }
 
-    public function testOneThatServedAndEndsAgainAndAgainIsReplacedWithinASecondOrSo(): void
+    public function testAProcessThatEndsRepeatedlyIsReplacedWithinAboutASecond(): void
     {
         $server = $this->serve(self::UNRULY, ['--processes', '1']);
         foreach (range(1, 7) as $time) {
@@ -176,7 +176,7 @@ final class SupervisorFaultsTest extends TestCase
         self::assertLessThanOrEqual(1.0, (float) max('', ...$delays[1]));
     }
 
-    public function testWhatACallbackThrowsIsLoggedAndTheProcessGoesOn(): void
+    public function testAnExceptionOfACallbackIsLoggedAndTheProcessContinues(): void
     {
         $this->serve(self::UNRULY, ['--processes', '1']);
         $worker = $this->get('/later')->body;
@@ -229,7 +229,7 @@ final class SupervisorFaultsTest extends TestCase
     }
 
     #[RequiresPhpExtension('sockets')]
-    public function testAResponseWithoutALengthIsNotCompleteWhenItsProcessIsKilled(): void
+    public function testAResponseWithoutALengthIsIncompleteWhenItsProcessIsKilled(): void
     {
         $this->serve(
             'return static fn($request) => Spindle\Http\Response::stream('
@@ -316,7 +316,7 @@ final class SupervisorFaultsTest extends TestCase
         self::assertSame(200, $this->get()->status);
     }
 
-    public function testAProcessThatIsIdleIsNotTakenForStalled(): void
+    public function testAnIdleProcessIsNotKilledAsStalled(): void
     {
         $server = $this->serve(
             'return static function ($request) { Amp\delay(0.5);'
@@ -335,7 +335,7 @@ final class SupervisorFaultsTest extends TestCase
         self::assertDoesNotMatchRegularExpression("/\\b{$worker}\\b/", $log);
     }
 
-    public function testWhenTheSupervisorIsKilledNothingIsLeftAndThePortIsFreeWithinASecond(): void
+    public function testAllProcessesEndWithinASecondWhenTheSupervisorIsKilled(): void
     {
         $server = $this->serve(self::PID, ['--processes', '3', '--admin', '127.0.0.1:0']);
         $workers = $this->workers();
@@ -371,7 +371,7 @@ final class SupervisorFaultsTest extends TestCase
         Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it is gone');
     }
 
-    public function testWithoutFfiAProcessEndsWithTheSupervisorToo(): void
+    public function testAProcessEndsWithTheSupervisorAlsoWithoutFfi(): void
     {
         $server = $this->serve(self::PID, ['--processes', '2'], ['-d', 'ffi.enable=0']);
         $workers = $this->workers();
@@ -385,7 +385,7 @@ final class SupervisorFaultsTest extends TestCase
         Eventually::holds(fn(): bool => @stream_socket_server($this->address) !== false, 'the port is free');
     }
 
-    public function testOneThatIsStuckDoesNotKeepTheOthersFromNoticingThatTheSupervisorIsKilled(): void
+    public function testAStuckProcessDoesNotHideTheSupervisorsEndFromOthers(): void
     {
         $server = $this->serve(<<<'PHP'
             return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
@@ -412,7 +412,7 @@ final class SupervisorFaultsTest extends TestCase
         }
     }
 
-    public function testALogThatThrowsEndsNothing(): void
+    public function testAnExceptionOfTheLogEndsNothing(): void
     {
         $this->app(self::PID);
         $autoload = \dirname(__DIR__, 3) . '/vendor/autoload.php';
@@ -443,7 +443,7 @@ final class SupervisorFaultsTest extends TestCase
         );
     }
 
-    public function testAsTheFirstProcessOfAContainerItLeavesNoZombies(): void
+    public function testASupervisorWithPid1LeavesNoZombies(): void
     {
         $unshare = ['unshare', '--fork', '--kill-child', '--pid', '--mount-proc'];
         if ((new Process([...$unshare, 'true']))->run() !== 0) {
@@ -493,7 +493,7 @@ final class SupervisorFaultsTest extends TestCase
         self::assertSame(0, $server->wait(), $server->getErrorOutput());
     }
 
-    public function testAHandlerThatNeverReturnsHoldsUpTheEndNoLongerThanTheStopTimeout(): void
+    public function testAHandlerThatNeverReturnsDelaysTheStopOnlyForTheStopTimeout(): void
     {
         $server = $this->serve(self::WITH_STOP_TIMEOUT, ['--processes', '2']);
         $this->client()->get('/loop');
@@ -508,7 +508,7 @@ final class SupervisorFaultsTest extends TestCase
         );
     }
 
-    public function testAHandlerThatNeverReturnsHoldsUpTheEndNoLongerWhenItsOwnProcessIsSentTheSignalToo(): void
+    public function testTheStopTimeoutAppliesWhenTheProcessGetsTheSignalToo(): void
     {
         $server = $this->serve(self::WITH_STOP_TIMEOUT, ['--processes', '1']);
         $this->client()->get('/loop');
@@ -518,7 +518,7 @@ final class SupervisorFaultsTest extends TestCase
         self::assertLessThan(3.0, $this->stopAndMeasure($server));
     }
 
-    public function testAProcessThatIsStoppedIsContinuedToAnswerAndToEnd(): void
+    public function testASuspendedProcessIsContinuedToAnswerAndEnd(): void
     {
         $server = $this->serve(self::WITH_STOP_TIMEOUT, ['--processes', '1']);
         [$worker] = $this->workers();
@@ -532,7 +532,7 @@ final class SupervisorFaultsTest extends TestCase
         self::assertStringNotContainsString(' warning ', $server->getErrorOutput());
     }
 
-    public function testAProcessThatIsStoppedIsContinuedWhenAReloadHasReplacedIt(): void
+    public function testASuspendedProcessIsContinuedAfterItsReplacement(): void
     {
         $server = $this->serve(self::WITH_STOP_TIMEOUT, ['--processes', '1']);
         [$worker] = $this->workers();
@@ -543,7 +543,7 @@ final class SupervisorFaultsTest extends TestCase
         self::assertStringNotContainsString('was killed', $server->getErrorOutput());
     }
 
-    public function testARequestToTheAdminAddressThatNeverComesWholeDoesNotHoldUpTheEnd(): void
+    public function testAnIncompleteRequestToTheAdminAddressDoesNotDelayTheStop(): void
     {
         $server = $this->serve(self::WITH_STOP_TIMEOUT, ['--processes', '1', '--admin', '127.0.0.1:0']);
         $this->client($this->adminAddress)->send("GET /metrics HTTP/1.1\r\nHo");
@@ -562,7 +562,7 @@ final class SupervisorFaultsTest extends TestCase
         return (hrtime(true) - $begin) / 1e9;
     }
 
-    public function testAStuckProcessDoesNotKeepItFromStopping(): void
+    public function testAStuckProcessDoesNotPreventTheStop(): void
     {
         $server = $this->serve(self::UNRULY, ['--processes', '1', '--stall-timeout', '0.4']);
         $this->client()->get('/loop');

@@ -59,7 +59,7 @@ final class SupervisorReloadFaultsTest extends TestCase
 
     /** @param list<string> $options */
     #[DataProvider('brokenCode')]
-    public function testWhereTheNewCodeDoesNotComeUpTheOldGoesOn(string $code, string $why, array $options = []): void
+    public function testTheOldCodeContinuesIfTheNewCodeFails(string $code, string $why, array $options = []): void
     {
         $server = $this->serve(self::PID, ['--processes', '2', ...$options]);
         $workers = $this->workers();
@@ -80,7 +80,7 @@ final class SupervisorReloadFaultsTest extends TestCase
         Eventually::holds(fn(): bool => $this->get()->body === 'new', 'what was put right is loaded');
     }
 
-    public function testWhatComposerHasHalfWrittenFailsTheReloadAndNothingElse(): void
+    public function testAHalfWrittenAutoloaderFailsOnlyTheReload(): void
     {
         mkdir($this->path('composer'));
         $autoload = \dirname(__DIR__, 3) . '/vendor/autoload.php';
@@ -125,7 +125,7 @@ final class SupervisorReloadFaultsTest extends TestCase
         $this->awaitLogged(' Reloaded');
     }
 
-    public function testSignalsDuringAReloadHaveTheNewestTakeItsPlace(): void
+    public function testSignalsDuringAReloadRestartIt(): void
     {
         $server = $this->serve(
             'while (file_exists(__DIR__ . "/wait")) { usleep(1000); } ' . self::PID,
@@ -174,7 +174,7 @@ final class SupervisorReloadFaultsTest extends TestCase
         self::assertStringNotContainsString('The reload failed', $server->getErrorOutput());
     }
 
-    public function testAProcessThatDiesWhileTheCodeIsBrokenIsTriedAgainUntilTheCodeIsRight(): void
+    public function testAProcessThatDiesWhileTheCodeIsBrokenIsRestartedUntilTheCodeIsFixed(): void
     {
         $server = $this->serve(self::PID, ['--processes', '1']);
         [$worker] = $this->workers();
@@ -188,7 +188,7 @@ final class SupervisorReloadFaultsTest extends TestCase
         self::assertTrue($server->isRunning());
     }
 
-    public function testAStopDuringTheStartIsObeyed(): void
+    public function testAStopDuringTheStartStopsTheServer(): void
     {
         $server = $this->start(
             'touch(__DIR__ . "/loading"); sleep(1000);',
@@ -200,7 +200,7 @@ final class SupervisorReloadFaultsTest extends TestCase
         self::assertSame(0, $server->wait(), $server->getErrorOutput());
     }
 
-    public function testAStopDuringAReloadIsObeyed(): void
+    public function testAStopDuringAReloadStopsTheServer(): void
     {
         $server = $this->serve(self::PID, ['--processes', '2']);
         $this->app('touch(__DIR__ . "/loading"); sleep(1000);');

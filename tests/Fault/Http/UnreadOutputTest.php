@@ -55,7 +55,7 @@ final class UnreadOutputTest extends TestCase
         }
     }
 
-    public function testWhatAHandlerPrintsDoesNotEndTheServer(): void
+    public function testOutputOfAHandlerDoesNotEndTheServer(): void
     {
         $autoload = \dirname(__DIR__, 3) . '/vendor/autoload.php';
         $script = $this->file('server.php', <<<PHP

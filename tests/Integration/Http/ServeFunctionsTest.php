@@ -47,7 +47,7 @@ final class ServeFunctionsTest extends TestCase
         yield 'a session' => ['session_start()', 'PSR-15 middleware for sessions'];
     }
 
-    public function testAFunctionThatCouldNotKnowItsRequestThrowsWhereItIsCalledAndNamesTheAlternative(): void
+    public function testAFunctionOfTheRequestThrowsAndNamesTheAlternative(): void
     {
         $calls = iterator_to_array(self::calls(), false);
         $app = "return static function (\$request) {\n    switch (\$request->getUri()->getPath()) {\n";
@@ -70,7 +70,7 @@ final class ServeFunctionsTest extends TestCase
         self::assertSame(200, $this->get('/none')->status);
     }
 
-    public function testWhatOnlyReadsOrRemovesGoesOnToWork(): void
+    public function testFunctionsThatOnlyReadOrRemoveStillWork(): void
     {
         $this->serve(self::EVALUATED, ['--processes', '1']);
 
@@ -85,7 +85,7 @@ final class ServeFunctionsTest extends TestCase
         );
     }
 
-    public function testWhatIsWrittenToTheErrorLogIsAnEntryOfTheLog(): void
+    public function testErrorLogWritesToTheLogger(): void
     {
         $file = var_export($this->path('appended'), true);
         $server = $this->serve(self::EVALUATED, ['--processes', '1', '--log-format', 'text']);
@@ -101,7 +101,7 @@ final class ServeFunctionsTest extends TestCase
         unset($server);
     }
 
-    public function testTheErrorLogIsAFileWherePhpHasOneForIt(): void
+    public function testErrorLogWritesToTheFileOfItsSetting(): void
     {
         $this->serve(self::EVALUATED, ['--processes', '1'], ['-d', "error_log={$this->path('errors')}"]);
 
@@ -131,7 +131,7 @@ final class ServeFunctionsTest extends TestCase
         self::assertSame('[1,""]', $this->get('/?[session_status(),session_id()]')->body);
     }
 
-    public function testASupervisorInAScriptSharesNoSessionEither(): void
+    public function testASupervisorInAScriptSharesNoSession(): void
     {
         $this->app(self::SESSIONS);
         $autoload = \dirname(__DIR__, 3) . '/vendor/autoload.php';
@@ -156,7 +156,7 @@ final class ServeFunctionsTest extends TestCase
         $this->awaitLogged('failed: session_start() would share one session', 2);
     }
 
-    public function testAfterAReloadTheyThrowAsWell(): void
+    public function testReplacedFunctionsThrowAlsoAfterAReload(): void
     {
         $server = $this->serve(self::EVALUATED, ['--processes', '1']);
         $server->signal(\SIGHUP);
@@ -165,7 +165,7 @@ final class ServeFunctionsTest extends TestCase
         self::assertSame(500, $this->get('/?' . rawurlencode("header('X-A: b')"))->status);
     }
 
-    public function testAnApplicationThatCallsOneAsItLoadsDoesNotComeUp(): void
+    public function testAnApplicationThatCallsAReplacedFunctionDoesNotStart(): void
     {
         $server = $this->start(
             "header('X-Frame-Options: DENY');\nreturn static fn(\$request) => Spindle\\Http\\Response::text('');",
@@ -180,7 +180,7 @@ final class ServeFunctionsTest extends TestCase
         self::assertStringContainsString('app.php, line 2)', $server->getErrorOutput());
     }
 
-    public function testOtherProcessesOfPhpHaveTheirOwn(): void
+    public function testOtherPhpProcessesHaveTheOriginalFunctions(): void
     {
         $this->serve(<<<'PHP'
             return static function ($request): Spindle\Http\Response {
@@ -207,7 +207,7 @@ final class ServeFunctionsTest extends TestCase
 
     /** @param list<string> $php */
     #[DataProvider('otherForms')]
-    public function testThePidAndThePhpThatWasAskedForStay(array $php): void
+    public function testThePidAndThePhpBinaryStayTheSame(array $php): void
     {
         $server = $this->serve(self::EVALUATED, ['--processes', '1'], ['-d', 'precision=7', ...$php]);
         $disabled = str_contains(implode($php), 'disable') ? 'false,false' : 'true,true';
@@ -224,7 +224,7 @@ final class ServeFunctionsTest extends TestCase
         self::assertSame(500, $this->get('/?' . rawurlencode("header('X-A: b')"))->status);
     }
 
-    public function testIniFilesThatWereChosenStay(): void
+    public function testChosenIniFilesStayInUse(): void
     {
         $ini = $this->file('my.ini', "precision = 9\n");
         $this->serve(self::EVALUATED, ['--processes', '1'], ['-c', $ini]);
@@ -235,7 +235,7 @@ final class ServeFunctionsTest extends TestCase
         );
     }
 
-    public function testSignalsThatWereIgnoredStayIgnored(): void
+    public function testIgnoredSignalsStayIgnored(): void
     {
         $server = $this->serve(
             self::EVALUATED,
@@ -250,7 +250,7 @@ final class ServeFunctionsTest extends TestCase
         self::assertTrue($server->isRunning());
     }
 
-    public function testDescriptorsAndEnvironmentStay(): void
+    public function testDescriptorsAndEnvironmentStayTheSame(): void
     {
         $this->serve(
             self::EVALUATED,
@@ -269,7 +269,7 @@ final class ServeFunctionsTest extends TestCase
 
     /** A cached file that was compiled by a PHP with these functions would end the process. */
     #[RequiresPhpExtension('Zend OPcache')]
-    public function testACacheOfCompiledFilesThatOtherPhpsShareIsNotUsed(): void
+    public function testASharedFileCacheOfOpcacheIsNotUsed(): void
     {
         mkdir($this->path('cache'));
         $library = $this->file('library.php', "<?php\nfunction answer() { header('X-A: b'); return 1; }\n");
@@ -304,7 +304,7 @@ final class ServeFunctionsTest extends TestCase
         self::assertSame('1', $this->get('/?1')->body);
     }
 
-    public function testWithoutForksTheyThrowInTheOneProcess(): void
+    public function testReplacedFunctionsThrowAlsoWithoutForks(): void
     {
         $this->serve(self::EVALUATED, [], ['-d', 'disable_functions=pcntl_fork']);
 

@@ -22,7 +22,7 @@ final class ServeMemoryTest extends TestCase
 
     private const APP = 'return static fn($request) => Spindle\Http\Response::text(ini_get("memory_limit"));';
 
-    public function testWithoutOneAProcessHasAShareOfTheMemory(): void
+    public function testWithoutALimitAProcessHasAShareOfTheMemory(): void
     {
         $ini = $this->file('php.ini', "memory_limit = -1\n");
         $share = (int) ((int) (new UsableMemory())->bytes() * 0.75 / 3);
@@ -49,7 +49,7 @@ final class ServeMemoryTest extends TestCase
      * @param list<string> $php
      */
     #[DataProvider('limits')]
-    public function testOneThatIsGivenCounts(array $options, array $php, string $limit): void
+    public function testAGivenLimitIsUsed(array $options, array $php, string $limit): void
     {
         $this->serve(self::APP, ['--processes', '1', ...$options], $php);
 

@@ -95,7 +95,7 @@ final class ServeOutputTest extends TestCase
         yield 'before and after it waits' => ['/wait', 'printed 5 bytes, which are not part of the response: after'];
     }
 
-    public function testWhatAHandlerPrintsIsLoggedWithItsRequest(): void
+    public function testOutputOfAHandlerIsLoggedWithItsRequest(): void
     {
         $this->serve(self::PRINTING, ['--processes', '1'], [], self::UNREAD);
         $worker = $this->get('/pid')->body;
@@ -125,7 +125,7 @@ final class ServeOutputTest extends TestCase
         self::assertSame($worker, $this->get('/pid')->body, 'the process is the same');
     }
 
-    public function testWhatIsWrittenToStandardOutputItselfGetsThere(): void
+    public function testBytesWrittenToStdoutArriveThere(): void
     {
         $server = $this->serve(self::PRINTING, ['--processes', '1']);
         $this->get('/stdout');
@@ -137,7 +137,7 @@ final class ServeOutputTest extends TestCase
         );
     }
 
-    public function testWhatIsPrintedAsTheApplicationLoadsIsLogged(): void
+    public function testOutputDuringTheLoadOfTheApplicationIsLogged(): void
     {
         $this->serve("echo 'loading';\n" . self::PRINTING, ['--processes', '1'], [], self::UNREAD);
 
@@ -147,7 +147,7 @@ final class ServeOutputTest extends TestCase
         );
     }
 
-    public function testOnlySoMuchOfItIsLoggedAndNoneIsKept(): void
+    public function testLoggedOutputIsLimitedAndNotKept(): void
     {
         $server = $this->serve(self::PRINTING, ['--processes', '1']);
         $before = (int) $this->get('/memory')->body;
@@ -179,7 +179,7 @@ final class ServeOutputTest extends TestCase
         );
     }
 
-    public function testBuffersThatAHandlerHasLeftOpenAreOfNoUseToOthers(): void
+    public function testOpenBuffersOfAHandlerAreClosed(): void
     {
         $this->serve(self::PRINTING, ['--processes', '1']);
         self::assertSame('answered', $this->get('/leave')->body);
@@ -190,7 +190,7 @@ final class ServeOutputTest extends TestCase
         );
     }
 
-    public function testABufferThatTheApplicationHasLeftOpenAsItWasLoadedIsClosed(): void
+    public function testOpenBuffersOfTheLoadedApplicationAreClosed(): void
     {
         $this->serve("ob_start();\n" . self::PRINTING, ['--processes', '1']);
         $this->awaitLogged(
@@ -202,7 +202,7 @@ final class ServeOutputTest extends TestCase
         $this->awaitLogged('The handler of GET /echo printed 6 bytes');
     }
 
-    public function testAHandlerThatClosesAllBuffersDoesNotEndTheLogging(): void
+    public function testOutputIsLoggedAlsoAfterAHandlerHasClosedAllBuffers(): void
     {
         $server = $this->serve(self::PRINTING, ['--processes', '1']);
         self::assertSame('answered', $this->get('/close')->body);
@@ -212,7 +212,7 @@ final class ServeOutputTest extends TestCase
         self::assertSame('', $server->getOutput());
     }
 
-    public function testTemplatesThatWaitKeepTheirOutputApart(): void
+    public function testOutputOfSuspendedTemplatesIsKeptApart(): void
     {
         $this->serve(self::PRINTING, ['--processes', '1']);
         $clients = [];
@@ -227,7 +227,7 @@ final class ServeOutputTest extends TestCase
         self::assertSame(0, $this->timesLogged('called ob_start()'));
     }
 
-    public function testAHandlerThatCanNotKeepItsOutputApartDoesNotWait(): void
+    public function testAHandlerWithABufferThatCanNotBeSetAsideCanNotSuspend(): void
     {
         $server = $this->serve(self::PRINTING, ['--processes', '1']);
 
@@ -241,7 +241,7 @@ final class ServeOutputTest extends TestCase
         self::assertTrue($server->isRunning());
     }
 
-    public function testALogOfJsonStaysOne(): void
+    public function testAJsonLogHasOnlyJson(): void
     {
         $server = $this->start(
             self::PRINTING,

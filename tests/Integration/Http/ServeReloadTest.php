@@ -72,7 +72,7 @@ final class ServeReloadTest extends TestCase
         self::assertCount(2, $this->workersInTheEnd());
     }
 
-    public function testTheReleaseIsServedThatTheLinkInThePathLeadsTo(): void
+    public function testAReloadServesTheReleaseOfTheLink(): void
     {
         foreach (['old', 'new'] as $release) {
             mkdir($this->path($release));
@@ -114,7 +114,7 @@ final class ServeReloadTest extends TestCase
         }
     }
 
-    public function testAnotherReleaseIsNotServedWithTheLibrariesOfTheOneThatWasLeft(): void
+    public function testANewReleaseIsNotServedWithLibrariesOfTheOldOne(): void
     {
         foreach (['old', 'new'] as $release) {
             mkdir($this->path($release));
@@ -181,7 +181,7 @@ final class ServeReloadTest extends TestCase
         );
     }
 
-    public function testWhatAnOldProcessDoesNotEndInTimeIsAWarning(): void
+    public function testUnansweredRequestsOfAnOldProcessAreAWarning(): void
     {
         $this->serve(<<<'PHP'
             return new Spindle\Http\Application(
@@ -206,7 +206,7 @@ final class ServeReloadTest extends TestCase
         self::assertSame(1, $this->timesLogged(' warning '));
     }
 
-    public function testAnOldProcessThatIsSentASignalAndDoesNotAnswerAllIsAWarningOfTheSupervisorToo(): void
+    public function testTheSupervisorWarnsAboutUnansweredRequestsAfterASignal(): void
     {
         $this->serve(<<<'PHP'
             return new Spindle\Http\Application(

@@ -82,7 +82,7 @@ final class ServeStopTest extends TestCase
         );
     }
 
-    public function testAConnectionThatStillWaitsInTheKernelIsServed(): void
+    public function testAConnectionThatWaitsInTheKernelIsServed(): void
     {
         $server = $this->serve(<<<'PHP'
             return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
@@ -118,7 +118,7 @@ final class ServeStopTest extends TestCase
 
     /** @param list<string> $options */
     #[DataProvider('admins')]
-    public function testRequestsUnderWayAreAnsweredWhileConnectionsAreRefused(array $options): void
+    public function testOpenRequestsAreAnsweredWhileNewConnectionsAreRefused(array $options): void
     {
         $server = $this->serve(self::SLOW, ['--processes', '1', ...$options]);
         $clients = array_map(fn(): RawClient => $this->client()->get('/'), range(1, 20));
@@ -137,7 +137,7 @@ final class ServeStopTest extends TestCase
         self::assertSame(0, $server->wait());
     }
 
-    public function testASecondSignalEndsItAtOnce(): void
+    public function testASecondSignalEndsTheServerAtOnce(): void
     {
         foreach ([\SIGTERM => 143, \SIGINT => 130] as $signal => $status) {
             $server = $this->serve(self::SLOW, ['--processes', '2']);
@@ -154,7 +154,7 @@ final class ServeStopTest extends TestCase
         }
     }
 
-    public function testAnInterruptOfTheWholeTerminalDrainsToo(): void
+    public function testAnInterruptOfAllProcessesLosesNoRequest(): void
     {
         $server = $this->serve(self::SLOW, ['--processes', '2']);
         $client = $this->client()->get('/');
@@ -205,7 +205,7 @@ final class ServeStopTest extends TestCase
         self::assertStringNotContainsString('SIGINT', $server->getErrorOutput());
     }
 
-    public function testAHangupIsAReloadAndWhenTheTerminalIsGoneItIsTheEnd(): void
+    public function testAHangupReloadsButStopsTheServerIfTheTerminalIsClosed(): void
     {
         $this->app(self::SLOW);
         $log = $this->path('log');
@@ -258,7 +258,7 @@ final class ServeStopTest extends TestCase
         }
     }
 
-    public function testUnderLoadASignalToAllProcessesAtOnceEndsThemToo(): void
+    public function testUnderLoadASignalToAllProcessesEndsThem(): void
     {
         $server = $this->serve(self::NOTING, ['--processes', '2', '--admin', '127.0.0.1:0']);
         $load = new Load($this->address);
@@ -278,7 +278,7 @@ final class ServeStopTest extends TestCase
         self::assertDoesNotMatchRegularExpression('/ (?:error|warning) /', $server->getErrorOutput());
     }
 
-    public function testASignalToAllProcessesAtOnceLetsTheAdminAddressTellThatTheyDrain(): void
+    public function testTheAdminAddressReportsDrainingAfterASignalToAllProcesses(): void
     {
         $server = $this->serve(self::SLOW, ['--processes', '2', '--admin', '127.0.0.1:0', '--stall-timeout', '0.4']);
         $client = $this->client()->get('/');

@@ -98,7 +98,7 @@ final class ServeTest extends TestCase
         self::assertEqualsCanonicalizing($workers, array_map(intval(...), array_values(array_unique($load->answered))));
     }
 
-    public function testProcessesThatSleepAwakeToHaveTheirPartOfABurst(): void
+    public function testSleepingProcessesWakeUpForTheirShareOfABurst(): void
     {
         $this->serve(self::PID, ['--processes', '2']);
         $shared = 0;
@@ -152,7 +152,7 @@ final class ServeTest extends TestCase
         self::assertNotSame($first, $this->fingerprint());
     }
 
-    public function testAProcessIsReplacedAfterMaxRequestsAndNoRequestIsLost(): void
+    public function testAProcessIsReplacedAfterMaxRequestsWithoutALostRequest(): void
     {
         $this->serve(self::PID, ['--processes', '2', '--max-requests', '100']);
         $load = new Load($this->address);
@@ -194,7 +194,7 @@ final class ServeTest extends TestCase
         self::assertNotSame($first, $this->get()->body);
     }
 
-    public function testALimitThatIsTooLowHasNoMoreThanOneProcessTooMany(): void
+    public function testALimitThatIsTooLowCausesAtMostOneExtraProcess(): void
     {
         $this->serve(self::PID, ['--processes', '1', '--max-memory', '1M', '--admin', '127.0.0.1:0']);
         $before = $this->client();
@@ -216,7 +216,7 @@ final class ServeTest extends TestCase
         self::assertSame(1, $this->timesLogged(' warning '));
     }
 
-    public function testAChangeOfAFileIsAReloadWhereFilesAreWatched(): void
+    public function testAChangedFileCausesAReloadIfFilesAreWatched(): void
     {
         mkdir($this->path('src'));
         mkdir($this->path('vendor'));
@@ -283,7 +283,7 @@ final class ServeTest extends TestCase
         }
     }
 
-    public function testTheAdminAddressSpeaksForAllProcesses(): void
+    public function testTheAdminAddressReportsAllProcesses(): void
     {
         $app = <<<'PHP'
             return new Spindle\Http\Application(
@@ -318,7 +318,7 @@ final class ServeTest extends TestCase
         $this->awaitLogged('It is down');
     }
 
-    public function testTheAdminAddressAnswersUntilAllElseHasEnded(): void
+    public function testTheAdminAddressAnswersUntilTheOtherProcessesHaveEnded(): void
     {
         $server = $this->serve(
             'return static function ($request) { while (!file_exists(__DIR__ . "/go")) { Amp\delay(0.005);'
@@ -351,7 +351,7 @@ final class ServeTest extends TestCase
         self::assertSame(0, $server->wait());
     }
 
-    public function testTheAdminProcessIsReplacedToo(): void
+    public function testTheAdminProcessIsReplacedAfterItsEnd(): void
     {
         $this->serve(self::PID, ['--processes', '1', '--admin', '127.0.0.1:0']);
         [, $admin] = $this->workers();
@@ -361,7 +361,7 @@ final class ServeTest extends TestCase
         self::assertSame(200, $this->get('/healthz', $this->adminAddress)->status);
     }
 
-    public function testAProcessThatIsStuckDoesNotKeepTheOthersFromBeingAsked(): void
+    public function testAStuckProcessDoesNotBlockTheAnswersOfOthers(): void
     {
         $this->serve(
             'return static function ($request) { touch(__DIR__ . "/looping"); for (;;); };',

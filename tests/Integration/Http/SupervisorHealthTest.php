@@ -49,7 +49,7 @@ final class SupervisorHealthTest extends TestCase
         self::assertSame('xx', file_get_contents($this->path('checked')), 'it is not run for clients that have left');
     }
 
-    public function testACheckThatHangsIsLateAndIsNotRunTwiceAtOnce(): void
+    public function testACheckThatHangsIsLateAndIsNotStartedTwice(): void
     {
         $this->serve(\sprintf(self::CHECKED, 'Amp\delay(60)'), ['--processes', '2', '--admin', '127.0.0.1:0']);
         for ($time = 1; $time <= 3; ++$time) {
@@ -59,7 +59,7 @@ final class SupervisorHealthTest extends TestCase
         self::assertSame('xx', file_get_contents($this->path('checked')));
     }
 
-    public function testAsLongAsOneIsReadyItIsHealthyAndWhenAllAreStuckItIsNot(): void
+    public function testTheServerIsReadyUnlessAllProcessesAreStuck(): void
     {
         $this->serve(self::STUCK, ['--processes', '2', '--admin', '127.0.0.1:0']);
         $this->loop(1);
@@ -69,7 +69,7 @@ final class SupervisorHealthTest extends TestCase
         self::assertSame([503, '{"status":"stuck","checks":{}}'], $this->health());
     }
 
-    public function testASupervisorThatWasStoppedIsNotWaitedForEither(): void
+    public function testASuspendedSupervisorIsNotAwaited(): void
     {
         $server = $this->serve(self::STUCK, ['--processes', '1', '--admin', '127.0.0.1:0']);
         $server->signal(\SIGSTOP);

@@ -47,7 +47,7 @@ final class SupervisorMetricsTest extends TestCase
         'spindle_http_request_duration_seconds_count',
     ];
 
-    public function testWhatProcessesHadCountedThatWereRecycledIsInTheFirstScrape(): void
+    public function testCountersOfRecycledProcessesAreInTheFirstScrape(): void
     {
         $this->serve(self::COUNTED, ['--processes', '2', '--max-requests', '60', '--admin', '127.0.0.1:0']);
         $load = $this->load();
@@ -58,7 +58,7 @@ final class SupervisorMetricsTest extends TestCase
         self::assertSame(array_fill(0, 4, \count($load->answered)), $this->scrape());
     }
 
-    public function testWhatProcessesHadCountedWhoseCodeWasReplacedIsInTheFirstScrape(): void
+    public function testCountersOfReloadedProcessesAreInTheFirstScrape(): void
     {
         $server = $this->serve(self::COUNTED, ['--processes', '2', '--admin', '127.0.0.1:0']);
         $load = $this->load();
@@ -93,7 +93,7 @@ final class SupervisorMetricsTest extends TestCase
         $load->stop();
     }
 
-    public function testCountsOfRoutesAboveTheLimitDoNotFallEither(): void
+    public function testCountersOfRoutesAboveTheLimitDoNotFall(): void
     {
         $server = $this->serve(
             'return static function ($request) {'
@@ -140,7 +140,7 @@ final class SupervisorMetricsTest extends TestCase
         self::assertSame([31, 31, 31, 31], $this->scrape());
     }
 
-    public function testWhatAProcessHadCountedThatExitedCounts(): void
+    public function testCountersOfAnExitedProcessAreKept(): void
     {
         $this->serve(self::COUNTED, ['--processes', '1', '--admin', '127.0.0.1:0']);
         for ($i = 0; $i < 10; ++$i) {
@@ -153,7 +153,7 @@ final class SupervisorMetricsTest extends TestCase
         self::assertSame([11, 12], \array_slice($this->scrape(), 0, 2));
     }
 
-    public function testOneThatIsStuckStillCounts(): void
+    public function testCountersOfAStuckProcessAreIncluded(): void
     {
         $this->serve(
             'return static function ($request) { if ($request->getUri()->getPath() === "/loop") {'
