@@ -7,8 +7,10 @@ namespace Spindle\Http\Internal\Message;
 /** Limits of a request's head and of a trailer section. */
 final readonly class MessageLimits
 {
-    /** Maximum bytes of a request line without its target: method, two spaces, version and line end. */
+    /** Maximum bytes of a request line without its target and its line end: method, two spaces and version. */
     private const MAX_NON_TARGET_BYTES = 64;
+
+    private const LINE_END_BYTES = 2;
 
     /**
      * @param int $target maximum bytes of a request's target
@@ -27,7 +29,10 @@ final readonly class MessageLimits
         return min($this->target, $this->head, 4 * $this->fields);
     }
 
-    /** Returns whether a complete head is within the limits. */
+    /**
+     * Returns whether a complete head is within the limits. May return false for a request line that is shorter than
+     * its limit by up to four bytes. Such a head is checked line by line.
+     */
     public function allow(string $head, string $fields, string $target): bool
     {
         return \strlen($head) <= $this->head
@@ -37,13 +42,13 @@ final readonly class MessageLimits
     }
 
     /**
-     * @param int $line bytes of the request line received so far
+     * @param int $line bytes of the request line received so far, including its line end
      *
      * @throws BadMessageException
      */
     public function checkRequestLine(int $line): void
     {
-        if ($line > $this->target + self::MAX_NON_TARGET_BYTES + 2) {
+        if ($line > $this->target + self::MAX_NON_TARGET_BYTES + self::LINE_END_BYTES) {
             throw BadMessageException::targetTooLong($this->target);
         }
     }
