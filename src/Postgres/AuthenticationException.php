@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * The server refused the login, did not prove its identity, or asked for a proof that
- * {@see PostgresOptions::$authentication} does not allow. Other hosts are not tried.
+ * The server refused the login, did not prove its identity, or requested an authentication method that
+ * {@see PostgresOptions::$authentication} does not allow. Further hosts are not tried.
  */
 final class AuthenticationException extends \RuntimeException implements PostgresException
 {
     /**
-     * @param string|null $sqlState the server's SQLSTATE, such as "28P01"; null when the client refused
+     * @param string|null $sqlState the server's SQLSTATE, such as "28P01"; null when the client ended the login
      */
     private function __construct(
         string $message,
@@ -22,8 +22,12 @@ final class AuthenticationException extends \RuntimeException implements Postgre
     }
 
     /** @internal */
-    public static function at(string $host, string $why, ?string $sqlState = null, ?\Throwable $previous = null): self
-    {
-        return new self("Could not log in to PostgreSQL at {$host}: {$why}", $sqlState, $previous);
+    public static function at(
+        string $host,
+        string $reason,
+        ?string $sqlState = null,
+        ?\Throwable $previous = null,
+    ): self {
+        return new self("Could not log in to PostgreSQL at {$host}: {$reason}", $sqlState, $previous);
     }
 }

@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** No host gave a connection: each was unreachable, refused, or was not of the requested kind. */
+/** No host accepted a connection: each was unreachable, refused it, or has another kind of session than requested. */
 final class ConnectionFailedException extends \RuntimeException implements PostgresException
 {
     /**
-     * @param string|null $sqlState SQLSTATE of the last server that refused, such as "53300" for too many connections
+     * @param string|null $sqlState SQLSTATE of the last server that refused, such as "53300" (too many connections)
      */
     private function __construct(
         string $message,
@@ -21,7 +21,7 @@ final class ConnectionFailedException extends \RuntimeException implements Postg
     /**
      * @internal
      *
-     * @param non-empty-list<string> $reasons one for each attempt, with its host
+     * @param non-empty-list<string> $reasons reasons of the attempts, each with its host
      */
     public static function everywhere(array $reasons, ?string $sqlState = null, ?\Throwable $previous = null): self
     {
@@ -31,10 +31,10 @@ final class ConnectionFailedException extends \RuntimeException implements Postg
     /**
      * @internal
      *
-     * @param string $why reason, with the host
+     * @param string $reason reason, with the host
      */
-    public static function cancelNotSent(string $why, ?\Throwable $previous = null): self
+    public static function cancelNotSent(string $reason, ?\Throwable $previous = null): self
     {
-        return new self("Could not send a cancel request to PostgreSQL: {$why}", null, $previous);
+        return new self("Could not send a cancel request to PostgreSQL: {$reason}", null, $previous);
     }
 }

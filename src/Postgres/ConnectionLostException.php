@@ -6,7 +6,7 @@ namespace Spindle\Postgres;
 
 use Spindle\Postgres\Internal\ServerError;
 
-/** A connection ended while a call was in progress. The call may have had effect on the server; it is not retried. */
+/** A connection was lost during a call. The call is not retried, because its statement may have been executed. */
 class ConnectionLostException extends \RuntimeException implements PostgresException
 {
     /** @param string|null $sqlState SQLSTATE with which the server ended the connection; null when it sent none */
@@ -18,7 +18,7 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
     /**
      * @internal
      *
-     * @param string $reason what happened, as a clause
+     * @param string $reason reason as a clause
      */
     final public static function while(
         string $reason,

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A value can't be sent as the expected type. Nothing was sent, and no message contains the value. */
+/** Parameters can't be sent, such as a value that does not fit the expected type. Messages do not contain the value. */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
     private function __construct(
         string $message,
-        /** Number of the parameter, or of the column of a row, from 1; null when no single one is to blame. */
+        /** Number of the parameter, or of the column of a row, from 1; null when no single value is the cause. */
         public readonly ?int $position = null,
         /** Result of get_debug_type() for the value, or for the part of it that can't be sent. */
         public readonly ?string $phpType = null,
@@ -21,7 +21,7 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     /**
      * @internal
      *
-     * @param string $reason reason as a clause, without the value; '' where the types say enough
+     * @param string $reason reason as a clause, without the value; '' if the types are the reason
      */
     public static function parameter(int $position, string $phpType, string $postgresType, string $reason): self
     {
@@ -31,7 +31,7 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     /**
      * @internal
      *
-     * @param string $reason reason as a clause, without the value; '' where the types say enough
+     * @param string $reason reason as a clause, without the value; '' if the types are the reason
      */
     public static function column(int $position, string $phpType, string $postgresType, string $reason): self
     {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * How much concurrent transactions see of each other.
+ * Isolation level of a transaction: which changes of concurrent transactions it sees.
  *
  * @see https://www.postgresql.org/docs/current/transaction-iso.html
  */

@@ -8,17 +8,18 @@ namespace Spindle\Postgres;
 enum JsonMode
 {
     /**
-     * Decodes like json_decode() with objects as arrays. Lossy: {} becomes [], and {"0": 1} becomes [1].
+     * Decodes like json_decode() with objects as arrays. This loses information: {} becomes [], {"0": 1} becomes [1].
      *
-     * Whole numbers beyond 64 bits become strings, and floats may lose digits. A string parameter is JSON already.
+     * Whole numbers beyond 64 bits become strings, and floats may lose digits. A string parameter must be JSON.
      */
     case Arrays;
 
     /**
-     * Writes back what was read. Objects are stdClass. Numbers that no int or float holds are {@see JsonNumber}.
+     * A value that is read and written back is the same JSON value. Objects are stdClass. A number that neither int nor
+     * float can represent exactly is a {@see JsonNumber}.
      *
-     * A string parameter is a JSON string, whatever it contains. Spaces and repeated keys of a json (not jsonb) are
-     * lost. A JSON null as the whole value is PHP's null, which is SQL's NULL as a parameter.
+     * A string parameter is encoded as a JSON string, whatever it contains. Spaces and repeated keys of a json (not
+     * jsonb) are lost. If the whole value is JSON's null, it is null in PHP, which is SQL's NULL as a parameter.
      */
     case Lossless;
 }

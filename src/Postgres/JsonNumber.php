@@ -22,7 +22,11 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
         return $this->text;
     }
 
-    /** Returns a number where Spindle encodes JSON, and a string for json_encode() itself, which would lose digits. */
+    /**
+     * Used when a parameter is encoded as JSON, which then contains the number with all its digits.
+     *
+     * For a call of json_encode() by other code, returns the digits as a string, because a JSON number would lose some.
+     */
     public function jsonSerialize(): string
     {
         return JsonMarks::jsonText($this->text);

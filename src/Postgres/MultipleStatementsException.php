@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A method for one statement, such as query(), got several. Nothing was executed. */
+/** A method for a single statement, such as query(), got several statements. Nothing was executed. */
 final class MultipleStatementsException extends \InvalidArgumentException implements PostgresException
 {
     private function __construct(string $message, public readonly string $second)

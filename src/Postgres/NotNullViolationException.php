@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A value is missing: SQLSTATE 23502. {@see $column} names the column. */
+/** A column that must have a value would be null (SQLSTATE 23502). {@see $column} names the column. */
 final class NotNullViolationException extends QueryException {}

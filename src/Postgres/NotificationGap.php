@@ -8,7 +8,7 @@ namespace Spindle\Postgres;
 final readonly class NotificationGap
 {
     /**
-     * @param \DateTimeImmutable $since last time when the connection was known to work, by this machine's clock; later
+     * @param \DateTimeImmutable $since when the last bytes arrived from the server, by this machine's clock. Later
      *     notifications may be missing
      * @param \Throwable $reason why the connection was lost
      */

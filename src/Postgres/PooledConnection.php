@@ -14,7 +14,7 @@ use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionLease;
 use Spindle\Postgres\Internal\TransactionRun;
 
-/** A connection borrowed from a pool. Settings, temporary tables, advisory locks etc. last until its release. */
+/** A connection borrowed from a pool. Settings, temporary tables and advisory locks last until it is released. */
 final class PooledConnection implements PostgresLink
 {
     use NotSerializable;
@@ -24,9 +24,10 @@ final class PooledConnection implements PostgresLink
     private readonly SessionLease $lease;
 
     /** Stack trace of the call that borrowed the connection. */
-    private readonly string $borrower;
+    private readonly string $borrowerTrace;
 
-    private ?string $timer = null;
+    /** Timer of the warning about a connection that was not released. */
+    private ?string $leakTimer = null;
 
     /**
      * @internal
@@ -41,9 +42,9 @@ final class PooledConnection implements PostgresLink
     ) {
         $this->lease = new SessionLease($session);
         $this->connectionSession = new ConnectionSession($this->lease, warn: $warn);
-        $this->borrower = self::stack();
+        $this->borrowerTrace = self::stackTrace();
         if ($leakAfter !== null) {
-            $this->timer = WeakTimer::after(
+            $this->leakTimer = WeakTimer::after(
                 $leakAfter,
                 $this,
                 static fn(self $self) => $self->report("was not released within {$leakAfter} s"),
@@ -127,10 +128,11 @@ final class PooledConnection implements PostgresLink
     }
 
     /**
-     * Gives the connection back; a second call does nothing.
+     * Returns the connection to the pool. A second call does nothing.
      *
-     * Before the next borrower gets it, the pool waits for running statements, stops a COPY, rolls back a transaction
-     * and undoes changes of the session. Using this object or its streams afterwards throws a \LogicException.
+     * Before the pool lends the connection again, it waits for running statements, stops a COPY, rolls back an open
+     * transaction and undoes changes of the session. After the release, calls of this object and its streams throw a
+     * \LogicException.
      */
     public function release(): void
     {
@@ -138,8 +140,8 @@ final class PooledConnection implements PostgresLink
             return;
         }
         $this->connectionSession = null;
-        if ($this->timer !== null) {
-            EventLoop::cancel($this->timer);
+        if ($this->leakTimer !== null) {
+            EventLoop::cancel($this->leakTimer);
         }
         $this->session->noteChange();
         [$pool, $session] = [$this->pool, $this->session];
@@ -152,13 +154,16 @@ final class PooledConnection implements PostgresLink
             ?? throw new \LogicException('The connection was released to its pool. Call acquire() for another one');
     }
 
+    /** @param string $what what happened, without its subject */
     private function report(string $what): void
     {
-        ($this->warn)("A connection that was borrowed from the pool {$what}. It was borrowed at\n{$this->borrower}");
+        ($this->warn)(
+            "A connection that was borrowed from the pool {$what}. It was borrowed at\n{$this->borrowerTrace}",
+        );
     }
 
     /** Returns the stack trace of the caller of acquire(), without arguments. */
-    private static function stack(): string
+    private static function stackTrace(): string
     {
         $lines = [];
         foreach (\array_slice(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 22), 2) as $index => $frame) {

@@ -7,7 +7,7 @@ namespace Spindle\Postgres;
 /** Helpers for SQL with dynamic names. Values belong in parameters; names can't be parameters. */
 final class Postgres
 {
-    /** Bytes of a name that the server keeps in its usual build. */
+    /** Maximum bytes of a name, unless the server was built with another NAMEDATALEN. */
     private const MAX_NAME_BYTES = 63;
 
     /**
@@ -15,7 +15,8 @@ final class Postgres
      *
      * Quoted names are case-sensitive.
      *
-     * @throws \ValueError when a name is empty, has a NUL byte, or is so long that the server would truncate it
+     * @throws \ValueError when a name is empty, contains a NUL byte, or has more than 63 bytes, after which the server
+     *     would truncate it
      */
     public static function identifier(string $name, string ...$names): string
     {

@@ -16,9 +16,10 @@ use Spindle\Postgres\Internal\TransactionRun;
  * One connection to a PostgreSQL server.
  *
  * Concurrent statements of several fibers share round trips, and run in the order in which they were sent. While a
- * transaction or a stream is open, statements of other fibers wait for its end.
+ * transaction, a stream or a COPY is open, statements of other fibers wait for its end.
  *
- * The connection is closed when nothing references it. Once lost, it is not replaced; {@see PostgresPool} does that.
+ * The connection is closed when nothing references it. A lost connection is not replaced. {@see PostgresPool} replaces
+ * its lost connections.
  */
 final class PostgresConnection implements PostgresLink
 {
@@ -40,12 +41,13 @@ final class PostgresConnection implements PostgresLink
     private function __clone() {}
 
     /**
-     * Suspends until the connection is ready.
+     * Connects to a server. Suspends until the connection is ready.
      *
      * @param string|PostgresOptions $options a DSN for {@see PostgresOptions::of()}, or options
      *
-     * @throws ConnectionFailedException when no server gives a connection
-     * @throws AuthenticationException when the server refuses the login, or does not prove that it knows the password
+     * @throws ConnectionFailedException when no host accepts the connection
+     * @throws AuthenticationException when the server refuses the login, does not prove its identity, or requests an
+     *     authentication method that is not allowed
      * @throws CancelledException
      */
     public static function connect(
@@ -118,17 +120,18 @@ final class PostgresConnection implements PostgresLink
     }
 
     /**
-     * Listens for notifications on these channels, over a separate connection. It is opened when the loop starts.
+     * Listens for notifications on channels, over a separate connection.
      *
-     * When that connection is lost, another is opened as soon as a server is available. Then a {@see NotificationGap}
-     * reports that notifications may be missing.
+     * The connection is opened when the loop over the generator starts. When that connection is lost, another is opened
+     * as soon as a server is available. Then the generator yields a {@see NotificationGap}: notifications may be
+     * missing.
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|NotificationGap> endless; leaving the loop closes the connection
+     * @return \Generator<int, Notification|NotificationGap> endless; ending the loop closes the connection
      *
-     * @throws ConnectionFailedException when no server is available at the beginning
-     * @throws AuthenticationException
+     * @throws ConnectionFailedException when no server accepts the first connection
+     * @throws AuthenticationException when a server refuses the login of the first or a later connection
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
@@ -146,7 +149,7 @@ final class PostgresConnection implements PostgresLink
         return !$this->connectionSession->session->isOpen();
     }
 
-    /** Closes the connection at once: statements in progress fail and are stopped, a transaction is rolled back. */
+    /** Closes the connection at once. Statements in progress fail, and the server rolls back an open transaction. */
     public function close(): void
     {
         $this->connectionSession->session->stop();

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Implementations of the protocol. Both give the same results. */
+/** Implementations of PostgreSQL's protocol. Both return the same results. */
 enum PostgresDriver
 {
     /** The wire protocol in plain PHP. Needs no extension, and pipelines queries. */

@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The address of a server. */
+/** The address of a PostgreSQL server. */
 final readonly class PostgresHost implements \Stringable
 {
     public const DEFAULT_PORT = 5432;
 
     /**
      * @param string $host a name, an IP address without brackets, or the folder of a Unix socket, which begins with "/"
-     * @param int $port port number, also part of a Unix socket's name
-     * @param string|null $address IP address to use instead of a look-up; certificates are checked against the name
+     * @param int $port port number, which is also part of the name of a Unix socket
+     * @param string|null $address IP address, so that `$host` is not looked up; certificates must be valid for `$host`
      *
      * @throws \ValueError when a value is invalid
      */
@@ -22,7 +22,7 @@ final readonly class PostgresHost implements \Stringable
         public int $port = self::DEFAULT_PORT,
         public ?string $address = null,
     ) {
-        // No message repeats the value: it may be part of a password that was not percent-encoded.
+        // No message contains the host, because it may be part of a password that was not percent-encoded.
         if (
             $host === ''
             || str_contains($host, "\0")
@@ -47,6 +47,8 @@ final readonly class PostgresHost implements \Stringable
     }
 
     /**
+     * Parses a host with an optional port.
+     *
      * @param string $text such as "db.example.com", "10.0.0.1:5433", "[::1]:5432", "::1" or "/var/run/postgresql"
      *
      * @throws \ValueError when the text is not a host
@@ -69,7 +71,7 @@ final readonly class PostgresHost implements \Stringable
         return str_starts_with($this->host, '/');
     }
 
-    /** Whether the connection certainly stays on this machine, as far as that is known without a look-up. */
+    /** Whether the host is certainly this machine: a Unix socket, "localhost", or a loopback address. */
     public function isLocal(): bool
     {
         $address = $this->address ?? $this->host;

@@ -8,13 +8,14 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 
 /**
- * A pool, a connection or a transaction, through which statements are sent.
+ * Executes statements: a pool, a connection or a transaction.
  *
- * Parameters are a list, in which $1 is the first value. They are sent separately from the statement. {@see Result}
- * lists the types of values. Each method suspends only the calling fiber, and also works outside of fibers.
+ * Parameters are a list: $1 in the statement is the first value. They are sent separately from the statement.
+ * {@see Result} lists the types of values. Each method suspends only the calling fiber. Outside of fibers, it runs the
+ * event loop until it can return.
  *
- * A cancellation ends the call at once with a CancelledException, and the statement on the server soon after. The
- * statement may have completed nevertheless. Within a transaction, let the exception leave the function to roll back.
+ * A cancellation ends the call at once with a CancelledException. The server stops the statement soon after that,
+ * unless it has completed already. Within a transaction, let the exception leave the function, which rolls back.
  */
 interface PostgresLink
 {
@@ -51,8 +52,10 @@ interface PostgresLink
     /**
      * Executes one statement and yields its rows while they arrive, in constant memory.
      *
-     * Outside of a {@see Transaction}, the statement runs in its own transaction. That ends after the last row or when
-     * the loop is left. The loop may send other statements.
+     * Outside of a {@see Transaction}, the statement runs in its own transaction, which is committed after the last row
+     * or when the loop over the rows ends earlier. During the loop, other statements may be sent through a transaction
+     * or a pool. On a single connection, statements of other fibers wait for the end of the stream, and a statement of
+     * the same fiber throws a \LogicException.
      *
      * @param list<mixed> $parameters
      *
@@ -82,7 +85,8 @@ interface PostgresLink
     ): int;
 
     /**
-     * Runs COPY … TO STDOUT, in constant memory. Nothing else may be sent until the data are read or the loop is left.
+     * Runs COPY … TO STDOUT, in constant memory. Until the loop over the rows ends, its connection is not available for
+     * other statements.
      *
      * @return \Generator<int, string> rows in the statement's format, each with its line end
      */
@@ -91,32 +95,35 @@ interface PostgresLink
     /**
      * Executes any number of statements without parameters, such as a migration.
      *
-     * The statements are one transaction, unless they contain transaction commands or run within a transaction.
+     * The script runs as one transaction, unless it contains transaction commands or is part of a transaction.
      */
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void;
 
     /**
-     * Calls a function in a transaction: commits when it returns, rolls back when it throws. Within a transaction, it
-     * sets a savepoint.
+     * Calls a function in a transaction. Commits when the function returns, and rolls back when it throws.
      *
-     * The COMMIT waits for the server without a limit, and logs a warning after a minute. The option readTimeout limits
-     * the wait. A cancellation does so too: 5 seconds after it, the connection is closed.
+     * A call within a transaction sets a savepoint instead, and rolls back to it when the function throws.
+     *
+     * The wait for the answer to COMMIT has no time limit of its own. After a minute, a warning is logged. The option
+     * readTimeout limits the wait. After a cancellation, the server has 5 seconds to answer. Then the connection is
+     * closed.
      *
      * @template T
      *
      * @param \Closure(Transaction): T $work
      * @param Isolation|null $isolation null for the server's default; must be null within a transaction
-     * @param int $retries how often to call the function again after a deadlock or a serialization failure (SQLSTATE
-     *     40P01, 40001); must be 0 within a transaction
-     * @param Cancellation|null $cancellation ends a wait for a connection, for the next retry or for the BEGIN. Later,
-     *     it makes the transaction roll back instead of committing, or limits the wait for a COMMIT that was sent.
-     *     Calls within the function do not get it
+     * @param int $retries maximum number of further calls of the function after a deadlock or a serialization failure
+     *     (SQLSTATE 40P01, 40001); must be 0 within a transaction
+     * @param Cancellation|null $cancellation ends the wait for a connection, for the BEGIN or for the next attempt. If
+     *     it is requested before the function returns, the transaction is rolled back. After the COMMIT was sent, it
+     *     limits the wait for the answer. It does not cancel calls within the function
      *
      * @return T
      *
      * @throws CommitUnknownException when the connection is lost or closed during the commit, or the server does not
-     *     answer the COMMIT within 5 seconds after a cancellation. All of the transaction is done, or none
-     * @throws \LogicException when a statement had already begun a transaction, or a statement ended this one
+     *     answer the COMMIT within 5 seconds after a cancellation. All of the transaction is committed, or nothing
+     * @throws \LogicException when a statement has already begun a transaction on the connection, or a statement of the
+     *     function ends the transaction
      * @throws \Throwable exception of the function
      */
     public function transaction(

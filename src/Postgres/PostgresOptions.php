@@ -10,13 +10,13 @@ use Spindle\Postgres\Internal\Connect\Keywords;
 use Spindle\Postgres\Internal\SizeLimits;
 
 /**
- * Options for connecting: server, user, and how connections are made and kept.
+ * Options of connections: the server, the user, limits and session settings.
  *
  * Neither var_dump() nor stack traces show the password. The options can't be serialized.
  */
 final readonly class PostgresOptions
 {
-    /** Socket directories of distributions' packages, and of PostgreSQL's own builds. */
+    /** Socket directory of most distributions, and of PostgreSQL's own builds. */
     private const SOCKET_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
     /** @var non-empty-list<PostgresHost> */
@@ -29,38 +29,40 @@ final readonly class PostgresOptions
     private ?\SensitiveParameterValue $password;
 
     /**
-     * Ignores the environment; {@see of()} reads it.
+     * Creates options without environment variables. {@see of()} reads them.
      *
      * @param string|list<PostgresHost|string> $hosts hosts in the order of attempts: a list, or "db1,db2:5433"; empty
      *     for the Unix socket of this machine
      * @param string|null $user null for the operating system's user
-     * @param string|\SensitiveParameterValue|null $password null for the one in the password file, if any
+     * @param string|\SensitiveParameterValue|null $password null for the password in the password file, if any
      * @param string|null $database null for the user's name
-     * @param TlsMode|null $tls null checks certificate and name of a remote server ({@see TlsMode::VerifyFull}). For a
-     *     server on this machine, encryption is then optional
+     * @param TlsMode|null $tls null for {@see TlsMode::VerifyFull}, but {@see TlsMode::Prefer} with a server on this
+     *     machine if `$tlsRootCertificate` is null
      * @param string|null $tlsRootCertificate PEM file of the trusted authorities; null for the system's
      * @param string|null $tlsCertificate PEM file of the client's certificate
-     * @param string|null $tlsKey PEM file of its private key, without a passphrase; null for the same file
-     * @param TargetSession $targetSession kind of session to accept, when there are several hosts
-     * @param float $connectTimeout seconds for look-up, TLS and login, for all hosts together; INF for no limit
+     * @param string|null $tlsKey PEM file of the client's private key, without a passphrase; null for the file of
+     *     `$tlsCertificate`
+     * @param TargetSession $targetSession kind of session to accept; hosts with another kind are skipped
+     * @param float $connectTimeout maximum seconds for look-up, TCP, TLS and login, for all hosts together; INF for no
+     *     limit
      * @param float|null $statementTimeout seconds until the server stops a statement; null for its own setting
-     * @param float|null $readTimeout seconds without a byte from the server, while an answer is due, after which a
-     *     connection counts as lost; null for no limit. A listening connection sends a ping at this interval
+     * @param float|null $readTimeout maximum seconds without a byte from the server while an answer is due. After
+     *     that, the connection is lost. null for no limit. A listening connection sends a ping at this interval
      * @param string $applicationName name shown in pg_stat_activity
-     * @param array<string, string> $settings PostgreSQL settings of the session, by name. Behind a pooler that gives
-     *     one session to several clients, set them for the role (ALTER ROLE ... SET) instead
+     * @param array<string, string> $settings PostgreSQL settings of the session, by name. Behind a pooler that shares
+     *     a session among clients, set them for the role (ALTER ROLE … SET) instead
      * @param list<AuthenticationMethod> $authentication allowed methods; Md5 and Password must be listed explicitly
-     * @param int|null $statementCache prepared statements per connection; null for 256, or none behind a pooler. A
-     *     statement of more than 16 KiB is never kept
-     * @param string|null $passwordFile file like .pgpass; ignored, as by libpq, when other users may read it
+     * @param int|null $statementCache maximum number of prepared statements per connection; null for 256, or 0 behind
+     *     a pooler. A statement of more than 16 KiB is never kept
+     * @param string|null $passwordFile file in the format of .pgpass; ignored if other users may read it, as by libpq
      * @param LoggerInterface|null $logger logs each step and statement at debug level, never parameters or the password
      * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
      *     equal. Needs PostgresDriver::ExtPgsql. Connecting then blocks the process
-     * @param int|null $maxValueBytes bytes of the largest row to read into memory, at least 1 MiB; null for a quarter
-     *     of memory_limit. A larger row throws a {@see ResultTooLargeException}
+     * @param int|null $maxValueBytes maximum bytes of a row that is read into memory, at least 1 MiB; null for a
+     *     quarter of memory_limit. A larger row causes a {@see ResultTooLargeException}
      * @param JsonMode $json PHP types for values of json and jsonb
      *
-     * @throws \ValueError when a value is out of its range
+     * @throws \ValueError when a value is out of its range, or a file does not exist
      */
     public function __construct(
         string|array $hosts = [],
@@ -102,16 +104,15 @@ final readonly class PostgresOptions
     }
 
     /**
-     * Parses a DSN, in one of the two forms of libpq.
-     *
-     * The forms are "postgres://user:password@host:5432/database?sslmode=verify-full" and "host=... dbname=...".
+     * Parses a DSN in one of libpq's two forms: "postgres://user:password@host:5432/database?sslmode=verify-full" or
+     * "host=… dbname=…".
      *
      * Missing values come from libpq's environment variables: PGHOST, PGHOSTADDR, PGPORT, PGUSER, PGPASSWORD,
      * PGPASSFILE (~/.pgpass), PGDATABASE, PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY, PGCONNECT_TIMEOUT,
      * PGTARGETSESSIONATTRS, PGAPPNAME, PGOPTIONS, PGCHANNELBINDING and PGREQUIREAUTH.
      *
-     * Three details differ from libpq: service files and ~/.postgresql are not read, connect_timeout is for all
-     * hosts together, and certificates are checked by default.
+     * Three details differ from libpq: service files and ~/.postgresql are not read. connect_timeout is for all hosts
+     * together. Certificates of remote servers are checked by default.
      *
      * @throws \ValueError when the DSN is invalid; the message names the key, never the password
      */
@@ -141,6 +142,7 @@ final readonly class PostgresOptions
         return (new \ReflectionClass(self::class))->newInstanceArgs($values);
     }
 
+    /** Returns the password; null when none was given. Does not read the password file. */
     public function password(): ?string
     {
         $password = $this->password?->getValue();
@@ -148,12 +150,12 @@ final readonly class PostgresOptions
         return \is_string($password) ? $password : null;
     }
 
-    /** Returns the TLS mode for a host. */
+    /** Returns the TLS mode for a host, which depends on {@see $tls}, {@see $tlsRootCertificate} and the host. */
     public function tlsFor(PostgresHost $host): TlsMode
     {
         return match (true) {
             $host->isSocket() => TlsMode::Disable,
-            // As in libpq: a configured authority is also checked.
+            // As in libpq, a configured authority is checked although the mode does not require it.
             $this->tls === TlsMode::Require && $this->tlsRootCertificate !== null => TlsMode::VerifyCa,
             $this->tls !== null => $this->tls,
             $host->isLocal() && $this->tlsRootCertificate === null => TlsMode::Prefer,
@@ -183,7 +185,7 @@ final readonly class PostgresOptions
         $user = \function_exists('posix_getpwuid') ? posix_getpwuid(posix_geteuid()) : false;
         $name = $user !== false ? $user['name'] : getenv('USER');
         if (!\is_string($name) || $name === '') {
-            throw new \ValueError('The name of this operating system user is unknown. Give the option user');
+            throw new \ValueError('The name of the current operating system user is unknown. Set the option user');
         }
 
         return $name;
@@ -210,9 +212,8 @@ final readonly class PostgresOptions
         foreach (array_keys($this->settings) as $name) {
             if (preg_match('~^[a-z_][a-z0-9_$]*(?:\.[a-z_][a-z0-9_$]*)*$~iD', "{$name}") !== 1) {
                 throw new \ValueError(
-                    'The keys of the option settings must be names of PostgreSQL settings, which '
-                        . json_encode($name, \JSON_INVALID_UTF8_SUBSTITUTE)
-                        . ' is not',
+                    'The keys of the option settings must be names of PostgreSQL settings, not '
+                        . json_encode($name, \JSON_INVALID_UTF8_SUBSTITUTE),
                 );
             }
         }
@@ -229,7 +230,7 @@ final readonly class PostgresOptions
                 throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
             }
         }
-        // PostgreSQL's limit is a number of milliseconds in 31 bits.
+        // PostgreSQL stores statement_timeout as milliseconds in a signed 32-bit integer.
         if ($this->statementTimeout !== null && $this->statementTimeout > 2_147_483) {
             throw new \ValueError(
                 'The option statementTimeout must be at most 2147483 seconds, or null for the setting of the server',

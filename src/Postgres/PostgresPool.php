@@ -16,20 +16,21 @@ use Spindle\Statistics;
 /**
  * A pool of connections to a PostgreSQL server, opened on demand and reused.
  *
- * Concurrent reads share connections and round trips, if the same statements were short in earlier runs. Each other
- * statement, transaction, stream, COPY and script uses a connection exclusively. A fiber that already holds a
- * connection of the pool also gets exclusive ones for its statements. They could otherwise wait for a lock for ever.
+ * Concurrent reads share connections and round trips if the same statements were short in earlier executions. Every
+ * other statement, transaction, stream, COPY and script uses a connection exclusively. So does a statement of a fiber
+ * that already holds a connection of the pool. If it shared a connection, it could wait for ever for a lock.
  *
- * Waiting fibers get connections in the order in which they asked. Statements that share may overtake those that need a
- * connection exclusively. For each waiting exclusive statement, the pool sends no new shared statements to one of its
- * connections, if possible.
+ * Waiting fibers get connections in the order of their calls, with one exception: statements that can share a
+ * connection may overtake calls that need one exclusively. For each waiting exclusive call, the pool reserves a
+ * connection if it can, and sends no further shared statements on that connection.
  *
- * Each statement sent through the pool may run on another connection. To use the same one, use {@see transaction()} or
- * borrow a connection with {@see acquire()}. When the connection is given back, changes of the session are undone.
+ * Each statement that is sent through the pool may run on another connection. To use the same connection for several
+ * statements, call {@see transaction()}, or borrow a connection with {@see acquire()}. When a borrowed connection is
+ * released, changes of its session are undone.
  *
- * When a connection is lost, statements in progress on it fail, and the pool opens another. The pool recovers by itself
- * after a restart of the server. Its first connection is opened on first use. When nothing references the pool any
- * more, its connections are closed.
+ * When a connection is lost, statements in progress on it fail, and the pool opens another connection. So the pool
+ * recovers by itself after a restart of the server. The first connection is opened on first use. When nothing
+ * references the pool, its connections are closed.
  */
 final class PostgresPool implements PostgresLink, Statistics
 {
@@ -48,7 +49,7 @@ final class PostgresPool implements PostgresLink, Statistics
 
     /**
      * @param string|PostgresOptions $options a DSN for {@see PostgresOptions::of()}, or options
-     * @param int $maxConnections largest number of connections, at least 1
+     * @param int $maxConnections maximum number of connections, at least 1
      *
      * @throws \ValueError when the DSN is invalid, or a number is out of its range
      */
@@ -62,7 +63,7 @@ final class PostgresPool implements PostgresLink, Statistics
         $this->poolOptions = $poolOptions ?? new PostgresPoolOptions();
         if ($maxConnections < 1 || $maxConnections < $this->poolOptions->minConnections) {
             throw new \ValueError(
-                "The option maxConnections must be 1 or more, and not below minConnections, not {$maxConnections}",
+                "The option maxConnections must be at least 1 and at least minConnections, not {$maxConnections}",
             );
         }
         $logger = $this->options->logger;
@@ -155,11 +156,12 @@ final class PostgresPool implements PostgresLink, Statistics
     }
 
     /**
-     * Borrows a connection for work that depends on the session: settings, temporary tables, advisory locks.
+     * Borrows a connection for work that depends on session state: settings, temporary tables or advisory locks.
      *
-     * Give it back with release(). A connection that nothing references is given back with a warning.
+     * Call {@see PooledConnection::release()} to give it back. A connection that nothing references is released with a
+     * warning.
      *
-     * @throws PoolTimeoutException when none is free in time
+     * @throws PoolTimeoutException when no connection is free in time
      * @throws ConnectionFailedException when the failure is permanent, or the pool has never reached a server
      * @throws AuthenticationException
      */
@@ -171,17 +173,23 @@ final class PostgresPool implements PostgresLink, Statistics
     }
 
     /**
-     * Listens as {@see PostgresConnection::listen()} does, over a separate connection that does not belong to the pool.
+     * Listens for notifications like {@see PostgresConnection::listen()}, over a separate connection outside the pool.
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|NotificationGap> endless; leaving the loop closes the connection
+     * @return \Generator<int, Notification|NotificationGap> endless; ending the loop closes the connection
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
         return Listening::to(new SessionFactory($this->options), (array) $channels, $cancellation);
     }
 
+    /**
+     * Returns the current state and the counters as an object.
+     *
+     * {@see Statistics()} returns the same values as an array. Both methods exist, because the array has the form that
+     * the interface {@see Statistics} requires, while the object has documented types and the histogram.
+     */
     public function stats(): PostgresPoolStatistics
     {
         $counts = $this->pool->counts;
@@ -197,7 +205,7 @@ final class PostgresPool implements PostgresLink, Statistics
         );
     }
 
-    /** Returns the values of {@see stats()}, in the form that all pools share. */
+    /** Returns the values of {@see stats()} as an array for metrics, without the histogram. */
     public function statistics(): array
     {
         $stats = $this->stats();
@@ -222,14 +230,14 @@ final class PostgresPool implements PostgresLink, Statistics
 
     /**
      * Stops lending, and fails waiting fibers with a {@see ConnectionClosedException}. Closes idle connections at once,
-     * and borrowed ones when they are given back.
+     * and connections in use when they are released.
      */
     public function close(): void
     {
         $this->pool->close();
     }
 
-    /** Closes all connections at once; statements in progress on them fail. */
+    /** Closes the pool and all of its connections at once. Statements in progress on them fail. */
     public function kill(): void
     {
         $this->pool->kill();

@@ -4,21 +4,23 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Options of a pool besides its size. The defaults suit most applications. */
+/** Options of a pool, except for its size. The defaults are suitable for most applications. */
 final readonly class PostgresPoolOptions
 {
     /**
-     * @param int $minConnections number of connections kept open once the pool is in use
-     * @param float $acquireTimeout seconds to wait for a connection; INF for no limit
-     * @param int $maxWaiting waiting fibers for which no connection can be opened; further ones fail at once
+     * @param int $minConnections number of connections that are kept open after the first use of the pool
+     * @param float $acquireTimeout maximum seconds to wait for a connection; INF for no limit
+     * @param int $maxWaiting maximum number of waiting fibers, without those for which a connection can be opened.
+     *     Further calls fail at once
      * @param float $idleTimeout seconds after which an idle connection is closed; INF for never
-     * @param float $maxLifetime seconds after which a connection is replaced, varied at random by a tenth, so that not
-     *     all are replaced at once; INF for never
-     * @param float $validateAfter seconds of idleness after which a connection is tested before use
-     * @param float|null $leakAfter seconds after which a connection from acquire() that was not given back is reported,
+     * @param float $maxLifetime seconds after which a connection is replaced; INF for never. Each connection has a
+     *     random lifetime of 90 to 100 % of this, so that connections are not all replaced at the same time
+     * @param float $validateAfter seconds of idleness after which a connection is pinged before use
+     * @param float|null $leakAfter seconds after which a connection from acquire() that was not released is reported,
      *     with the borrower's stack trace; null for never
-     * @param (\Closure(string): void)|null $onWarning receives reports of misuse: a leaked connection, a transaction
-     *     that was left open; null for the connections' logger, or PHP's error log if there is none
+     * @param (\Closure(string): void)|null $onWarning receives warnings, such as of a connection that was not released,
+     *     a transaction that was left open, or a COMMIT without an answer; null for the logger of the connections, or
+     *     PHP's error log without a logger
      *
      * @throws \ValueError when a number is out of its range
      */

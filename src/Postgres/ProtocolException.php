@@ -4,7 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The peer sent something that PostgreSQL's protocol does not allow there. The connection is unusable. */
+/**
+ * The server violated PostgreSQL's protocol, or sent a value that can't be read.
+ *
+ * After a violation of the protocol, the connection is closed. After a value that can't be read, it is still usable.
+ */
 final class ProtocolException extends \RuntimeException implements PostgresException
 {
     private function __construct(string $message)
@@ -57,7 +61,8 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
     /**
      * Creates an exception for a value of a result that PHP can't represent. The connection stays usable.
      *
-     * @param string $reason reason as a clause, without the value; '' where there is no more to say
+     * @param string $type name of the type
+     * @param string $reason reason as a clause, without the value; '' if there is none
      */
     public static function value(string $type, string $reason = ''): self
     {

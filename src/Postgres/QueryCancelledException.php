@@ -4,5 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A time limit or another client stopped a statement: SQLSTATE 57014. A Cancellation throws CancelledException. */
+/**
+ * A time limit of the server or another client stopped the statement (SQLSTATE 57014).
+ *
+ * A statement that a Cancellation stops throws a CancelledException instead.
+ */
 final class QueryCancelledException extends QueryException {}

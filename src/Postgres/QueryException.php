@@ -7,13 +7,14 @@ namespace Spindle\Postgres;
 use Spindle\Postgres\Internal\ServerError;
 
 /**
- * The server refused a statement, or stopped it. The server has undone what the statement did, as far as it can.
+ * The server refused or stopped a statement. Its changes are undone, unless the statement committed them itself, as a
+ * CALL or a script can.
  *
- * The message is the server's own, without parameter values. {@see $detail} and {@see $context} may contain values.
- * Both are missing in messages, traces and dumps, and are not sent to another process with the exception.
+ * The message is the server's, without parameter values. {@see $detail} and {@see $context} may contain values. So both
+ * are left out of messages, traces and dumps, and are lost when the exception is sent to another process.
  *
- * @property-read string|null $detail more about the error, such as "Key (email)=(a@b.c) already exists."
- * @property-read string|null $context where the error occurred, such as the functions, or the line of a COPY
+ * @property-read string|null $detail details of the error, such as "Key (email)=(a@b.c) already exists."
+ * @property-read string|null $context call stack of functions, or the line of a COPY, where the error occurred
  *
  * @see https://www.postgresql.org/docs/current/protocol-error-fields.html
  */
@@ -23,9 +24,10 @@ class QueryException extends \RuntimeException implements PostgresException
     private static ?\WeakMap $confidential = null;
 
     /**
-     * @param string $sqlState five characters
+     * @param string $sqlState code of five characters
      * @param string $severity ERROR, FATAL or PANIC
-     * @param int|null $position position in the statement, in characters from 1
+     * @param string|null $hint suggestion of the server
+     * @param int|null $position position of the error in the statement, in characters from 1
      * @param string|null $constraint name of the violated constraint
      * @param string|null $routine function in the server's source code that reported the error
      *

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * A range of PostgreSQL, such as int4range or tstzrange: the values between two bounds.
+ * The values between two bounds: a value of a range type such as int4range or tstzrange.
  *
  * For whole numbers and dates, the server turns [1,5] into the equal range [1,6).
  *
@@ -13,23 +13,25 @@ namespace Spindle\Postgres;
  */
 final readonly class Range
 {
-    /** The lower bound, of the PHP type for the range's subtype; null for no bound. */
+    /** The lower bound, in the PHP type for the type of the bounds; null for no bound. */
     public mixed $lower;
 
+    /** The upper bound; null for no bound. */
     public mixed $upper;
 
-    /** Whether the lower bound belongs to the range; false when there is none. */
+    /** Whether the lower bound is part of the range; false without a lower bound. */
     public bool $lowerInclusive;
 
+    /** Whether the upper bound is part of the range; false without an upper bound. */
     public bool $upperInclusive;
 
-    /** Whether the range is empty. An empty range has null bounds, but is not unbounded. */
+    /** Whether the range contains no value. If true, both bounds are null, although the range is not unbounded. */
     public bool $empty;
 
     /**
      * @param mixed $lower null for no bound
      * @param mixed $upper null for no bound
-     * @param bool $empty whether the range is empty, whatever the bounds are; {@see self::empty()}
+     * @param bool $empty whether the range contains no value; if true, the bounds are ignored
      */
     public function __construct(
         #[\SensitiveParameter]
@@ -47,6 +49,7 @@ final readonly class Range
         $this->empty = $empty;
     }
 
+    /** Returns a range that contains no value. */
     public static function empty(): self
     {
         return new self(empty: true);

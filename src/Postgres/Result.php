@@ -16,7 +16,7 @@ use Spindle\Postgres\Internal\Rows;
  * | bool; int2, int4, int8, oid; float4, float8 | bool; int; float |
  * | numeric | string with all digits |
  * | bytea | string of bytes |
- * | json, jsonb | what json_decode() returns, with objects as arrays; see {@see JsonMode} |
+ * | json, jsonb | value as from json_decode(), with objects as arrays; see {@see JsonMode} |
  * | date, timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF and -INF for infinity
  * |
  * | interval | DateInterval |
@@ -53,6 +53,8 @@ final class Result implements \IteratorAggregate, \Countable
     }
 
     /**
+     * Yields the rows, each with the names of the columns as keys.
+     *
      * @return \Generator<int, array<string, mixed>>
      *
      * @throws UnexpectedResultException when two columns have the same name
@@ -67,13 +69,23 @@ final class Result implements \IteratorAggregate, \Countable
         }
     }
 
-    /** @return list<array<string, mixed>> */
+    /**
+     * Returns all rows, each with the names of the columns as keys.
+     *
+     * @return list<array<string, mixed>>
+     *
+     * @throws UnexpectedResultException when two columns have the same name
+     */
     public function all(): array
     {
         return array_merge(...$this->batches());
     }
 
-    /** @return list<list<mixed>> values without names */
+    /**
+     * Returns all rows as lists, in the order of the columns.
+     *
+     * @return list<list<mixed>>
+     */
     public function lists(): array
     {
         /** @var list<list<mixed>> $rows lists, because each key is the column's position */
@@ -85,9 +97,11 @@ final class Result implements \IteratorAggregate, \Countable
     }
 
     /**
-     * @return array<string, mixed>|null the only row; null when there is none
+     * Returns the only row, with the names of the columns as keys; null when the result has no row.
      *
-     * @throws UnexpectedResultException when there are several
+     * @return array<string, mixed>|null
+     *
+     * @throws UnexpectedResultException when there are several rows, or two columns have the same name
      */
     public function one(): ?array
     {
@@ -98,14 +112,14 @@ final class Result implements \IteratorAggregate, \Countable
             return null;
         }
         if ($this->columns->duplicateName !== null) {
-            throw UnexpectedResultException::sameName($this->columns->duplicateName);
+            throw UnexpectedResultException::duplicateColumn($this->columns->duplicateName);
         }
 
         return $this->rows->first($this->columns, $this->columns->names);
     }
 
     /**
-     * @return mixed first value of the only row; null when there is no row
+     * Returns the first value of the only row; null when the result has no row.
      *
      * @throws UnexpectedResultException when there are several rows, or no columns
      */
@@ -123,7 +137,9 @@ final class Result implements \IteratorAggregate, \Countable
     }
 
     /**
-     * @return list<mixed> first value of each row
+     * Returns the first value of each row.
+     *
+     * @return list<mixed>
      *
      * @throws UnexpectedResultException when there are no columns
      */
@@ -137,9 +153,11 @@ final class Result implements \IteratorAggregate, \Countable
     }
 
     /**
-     * @return array<array-key, mixed> values of the second column, by those of the first
+     * Returns the values of the second column, with the values of the first column as keys.
      *
-     * @throws UnexpectedResultException unless there are two columns, and the first has unique values that can be keys
+     * @return array<array-key, mixed>
+     *
+     * @throws UnexpectedResultException unless there are two columns, and the first has unique integers or strings
      */
     public function pairs(): array
     {
@@ -155,9 +173,12 @@ final class Result implements \IteratorAggregate, \Countable
     }
 
     /**
-     * @return array<array-key, array<string, mixed>> rows by a column's values
+     * Returns all rows, with the values of a column as keys.
      *
-     * @throws UnexpectedResultException when there is no such column, or a value of it can't be a key or occurs twice
+     * @return array<array-key, array<string, mixed>>
+     *
+     * @throws UnexpectedResultException when there is no such column, two columns have the same name, or a value of the
+     *     column occurs twice or is neither an integer nor a string
      */
     public function keyed(string $column): array
     {
@@ -172,20 +193,25 @@ final class Result implements \IteratorAggregate, \Countable
         return $rows;
     }
 
-    /** @param array<array-key, mixed> $taken */
-    private static function key(string $column, #[\SensitiveParameter] mixed $value, array $taken): int|string
+    /**
+     * Returns a value as an array key.
+     *
+     * @param array<array-key, mixed> $usedKeys array whose keys are not available
+     */
+    private static function key(string $column, #[\SensitiveParameter] mixed $value, array $usedKeys): int|string
     {
         if (!\is_int($value) && !\is_string($value)) {
             throw UnexpectedResultException::key($column, get_debug_type($value));
         }
 
-        return \array_key_exists($value, $taken) ? throw UnexpectedResultException::twice($column) : $value;
+        return \array_key_exists($value, $usedKeys) ? throw UnexpectedResultException::duplicateKey($column) : $value;
     }
 
     /**
-     * Creates an object for each row with its constructor.
+     * Creates an object for each row through the constructor of a class.
      *
-     * A parameter gets the column with its name, which may be in snake_case. For an enum, the value selects the case.
+     * A parameter gets the value of the column with the same name. The name of the column may be in snake_case. If the
+     * parameter's type is a backed enum, it gets the case with that value.
      *
      * @template T of object
      *
@@ -204,7 +230,7 @@ final class Result implements \IteratorAggregate, \Countable
     private function batches(): iterable
     {
         if ($this->columns?->duplicateName !== null) {
-            throw UnexpectedResultException::sameName($this->columns->duplicateName);
+            throw UnexpectedResultException::duplicateColumn($this->columns->duplicateName);
         }
 
         return $this->columns === null ? [] : $this->rows->batches($this->columns, $this->columns->names);

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Concurrent transactions could not have run one after the other: SQLSTATE 40001. The transaction may be retried. */
+/** The transaction conflicts with a concurrent transaction (SQLSTATE 40001). It may be retried. */
 final class SerializationFailureException extends QueryException {}

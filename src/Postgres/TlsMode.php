@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * Whether a connection is encrypted, and how far the server's certificate is checked. A Unix socket is never encrypted.
+ * Whether a connection is encrypted, and how the server's certificate is checked. A Unix socket is never encrypted.
  *
  * @see https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION
  */
@@ -17,11 +17,12 @@ enum TlsMode: string
     /**
      * Encrypted when the server offers it. The certificate is not checked.
      *
-     * An attacker can switch encryption off by changing the traffic. libpq's "allow" is treated as this mode.
+     * Changed traffic can disable the encryption, so this does not protect from an active attack. libpq's mode "allow"
+     * is treated as this mode.
      */
     case Prefer = 'prefer';
 
-    /** Encrypted, but the certificate is not checked. Protects from eavesdroppers, not from impostors. */
+    /** Encrypted, but the certificate is not checked. Protects from eavesdropping, not from a false server. */
     case Require = 'require';
 
     /** Encrypted, and a trusted authority has signed the server's certificate. */
@@ -30,6 +31,7 @@ enum TlsMode: string
     /** Encrypted, and the certificate is also valid for the requested host name. */
     case VerifyFull = 'verify-full';
 
+    /** Whether the server's certificate is checked. */
     public function verifies(): bool
     {
         return $this === self::VerifyCa || $this === self::VerifyFull;

@@ -10,10 +10,10 @@ use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /**
- * An open transaction on its own connection. It is usable until the function that got it returns.
+ * An open transaction on its own connection. It can be used until the function that received it returns.
  *
- * Several fibers may send statements through it, which run in the order in which they were sent. While a nested
- * transaction is open, statements outside of it wait for its end.
+ * Several fibers may send statements through a transaction. The statements run in the order in which they were sent.
+ * While a nested transaction is open, statements of the outer transaction wait for its end.
  */
 final class Transaction implements PostgresLink
 {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A statement had failed and its exception was caught, so the transaction was rolled back instead of committed. */
+/** The transaction was rolled back instead of committed, because the function caught the error of a statement. */
 final class TransactionAbortedException extends \RuntimeException implements PostgresException
 {
     private function __construct()

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A result has another shape than the called method expects. The statement itself has completed. */
+/** The columns or rows of a result are not those that the called method expects. The statement has completed. */
 final class UnexpectedResultException extends \RuntimeException implements PostgresException
 {
     private function __construct(string $message)
@@ -43,13 +43,13 @@ final class UnexpectedResultException extends \RuntimeException implements Postg
     }
 
     /** @internal */
-    public static function twice(string $column): self
+    public static function duplicateKey(string $column): self
     {
         return new self("Two rows have the same value in the column \"{$column}\", so it can not be the key");
     }
 
     /** @internal */
-    public static function sameName(string $column): self
+    public static function duplicateColumn(string $column): self
     {
         return new self(
             "Two columns are named \"{$column}\". Rename one with AS, or read the rows with lists()",

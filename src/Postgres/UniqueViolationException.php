@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The key of a row exists already: SQLSTATE 23505. See {@see $constraint}, and {@see $column} for its columns. */
+/** A row with the same unique key exists (SQLSTATE 23505). {@see $column} has the columns of {@see $constraint}. */
 final class UniqueViolationException extends QueryException {}

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The driver does not support an option; the message names one that does. Nothing was sent. */
+/** The driver does not support an option or a method. The message names a driver that does. Nothing was sent. */
 final class UnsupportedException extends \LogicException implements PostgresException
 {
     private function __construct(string $message)

@@ -10,7 +10,7 @@ use Spindle\SpindleException;
 /** A temporary cluster could not be created, or its server did not start. */
 final class ClusterException extends \RuntimeException implements SpindleException
 {
-    /** @param string $output output of the program that failed; '' when none ran */
+    /** @param string $output output of the program that failed; '' if no program ran */
     private function __construct(string $message, public readonly string $output = '', ?\Throwable $previous = null)
     {
         parent::__construct($output === '' ? $message : "{$message}:\n{$output}", previous: $previous);
@@ -25,13 +25,14 @@ final class ClusterException extends \RuntimeException implements SpindleExcepti
         return new self("No {$wanted} server is installed: initdb and postgres are in none of "
             . implode(', ', $directories)
             . ". On Debian, install the package {$package}. "
-            . 'Or give their directory: TemporaryClusterOptions(binaries: ...)');
+            . 'Or set their directory: TemporaryClusterOptions(binaries: ...)');
     }
 
     public static function noUser(string $reasons): self
     {
         return new self(
-            'PostgreSQL does not run as root, and this process can not switch to another user. Run it as another user',
+            'PostgreSQL does not run as root, and this process can not start it as another user. '
+                . 'Run this process as another user',
             $reasons,
         );
     }

@@ -17,19 +17,21 @@ use Spindle\Postgres\Testing\Internal\Server;
 use Spindle\Postgres\Testing\Internal\ServerUser;
 
 /**
- * A private PostgreSQL server for tests, created within a second from the installed PostgreSQL.
+ * A private PostgreSQL server for tests, created within about a second from the installed PostgreSQL.
  *
- * All its files are in a private directory. Everything is removed when the cluster is stopped, when nothing references
- * it, or when the PHP process has ended, even by SIGKILL.
+ * All files of the cluster are in a private directory. The server and its files are removed when the cluster is
+ * stopped, when nothing references this object, or when the PHP process has ended, even by SIGKILL.
  *
- * The server listens on a Unix socket, which trusts every user with access to its directory. It also listens on
- * 127.0.0.1, where it asks for the password. If PHP runs as root, the server runs as user "postgres" or "nobody".
+ * The server listens on a Unix socket, where it trusts every user with access to the socket's directory. It also
+ * listens on 127.0.0.1, where it requires the password. If PHP runs as root, the server runs as user "postgres" or
+ * "nobody".
  *
- * A fork of the process may use the cluster, but not stop or restart it. All methods block, also within an event loop.
+ * A fork of the process may connect to the server, but can not stop or restart it. All methods block the process, also
+ * within an event loop.
  */
 final class TemporaryCluster
 {
-    /** Settings that the cluster sets itself. */
+    /** Settings that the caller can not change, because the cluster sets them itself. */
     private const RESERVED_SETTINGS = [
         'cluster_name',
         'data_directory',
@@ -67,13 +69,13 @@ final class TemporaryCluster
     private function __clone() {}
 
     /**
-     * Starts a cluster. Returns when it accepts connections.
+     * Creates and starts a cluster. Returns when the server accepts connections.
      *
      * @param array<string, string|int|float|bool> $settings settings of postgresql.conf: ['max_connections' => 200]
      *
-     * @throws ClusterException
-     * @throws LauncherException when there is no command-line PHP
-     * @throws \ValueError when the cluster sets a setting itself, such as the port, or its value has several lines
+     * @throws ClusterException when PostgreSQL is not installed, or the server does not start
+     * @throws LauncherException when no command-line PHP is installed
+     * @throws \ValueError when the cluster sets a setting itself, such as the port, or a value has several lines
      */
     public static function start(array $settings = [], ?TemporaryClusterOptions $options = null): self
     {
@@ -85,7 +87,7 @@ final class TemporaryCluster
     }
 
     /**
-     * Returns a connection string for the Unix socket, in the form of PostgreSQL's clients: "host=... port=... ...".
+     * Returns a DSN for the Unix socket: "host=… port=… user=… dbname=…".
      *
      * @param string ...$parameters parameters to add or replace by name, such as dbname: 'test'
      */
@@ -103,7 +105,7 @@ final class TemporaryCluster
     }
 
     /**
-     * Returns a connection string for TCP.
+     * Returns a DSN for TCP on 127.0.0.1, with the password.
      *
      * @param string ...$parameters parameters to add or replace by name, such as sslmode: 'require'
      */
@@ -112,7 +114,7 @@ final class TemporaryCluster
         return $this->dsn(...['host' => '127.0.0.1', 'password' => $this->password, ...$parameters]);
     }
 
-    /** Returns the id of the server's first process; null when it is not running. */
+    /** Returns the id of the server's main process; null when it is not running. */
     public function postmasterPid(): ?int
     {
         return $this->server->pid();
@@ -121,7 +123,7 @@ final class TemporaryCluster
     /**
      * Returns everything that the server has logged so far.
      *
-     * @throws ClusterException when the log can't be read, such as after {@see stop()}, which removes it
+     * @throws ClusterException when the log can't be read, for example because {@see stop()} has removed it
      */
     public function log(): string
     {
@@ -133,9 +135,10 @@ final class TemporaryCluster
     }
 
     /**
-     * Kills the server's first process with SIGKILL. Its children notice soon, unless they are busy.
+     * Kills the server's main process with SIGKILL, and returns when that process has ended.
      *
-     * Returns when the process is gone. The data stay, for {@see restart()}.
+     * The other processes of the server end soon after it; a busy one ends after its statement. The data remain for
+     * {@see restart()}.
      *
      * @throws \LogicException in a fork of the process that started the cluster, or after stop()
      */
@@ -146,7 +149,9 @@ final class TemporaryCluster
     }
 
     /**
-     * Stops a running server normally, and starts it on the same data and addresses. Returns when it is ready.
+     * Restarts the server with the same data and addresses. Returns when the server accepts connections.
+     *
+     * A running server is shut down first.
      *
      * @throws ClusterException when the server does not start
      * @throws \LogicException in a fork of the process that started the cluster, or after stop()

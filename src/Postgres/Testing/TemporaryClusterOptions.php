@@ -4,20 +4,21 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Testing;
 
-/** Options of a temporary cluster besides its settings. The defaults suit most tests. */
+/** Options of a temporary cluster, except for its settings. The defaults are suitable for most tests. */
 final class TemporaryClusterOptions
 {
     /**
-     * @param list<string> $hba lines of pg_hba.conf to put before the cluster's own, which trust everyone on the Unix
-     *     socket and ask for the password (scram-sha-256) on 127.0.0.1
-     * @param string|null $certificate PEM file of the server's certificate, which turns TLS on; it is copied
-     * @param string|null $key PEM file of its private key, without a passphrase; it is copied
-     * @param string|null $authority PEM file of the authorities for client certificates; it is copied
-     * @param string $user superuser's name: up to 63 bytes without quote, backslash, dollar sign and control characters
+     * @param list<string> $hba first lines of pg_hba.conf. The cluster's own lines follow: they trust all users on the
+     *     Unix socket, and require the password (scram-sha-256) on 127.0.0.1
+     * @param string|null $certificate PEM file of the server's certificate, which enables TLS; the file is copied
+     * @param string|null $key PEM file of the server's private key, without a passphrase; the file is copied
+     * @param string|null $authority PEM file of the authorities for client certificates; the file is copied
+     * @param string $user name of the superuser: 1 to 63 bytes without quotes, backslash, dollar sign and control
+     *     characters
      * @param int|null $version required major version, such as 17; null for the newest
      * @param string|null $binaries directory that holds initdb and postgres; null to search for one
      * @param list<string> $initdb further arguments for initdb, such as '--data-checksums'
-     * @param float $timeout seconds to wait for each start of the server
+     * @param float $timeout maximum seconds to wait for each start of the server
      *
      * @throws \ValueError when only one of certificate and key is given, or the user or timeout is not allowed
      */
@@ -33,10 +34,10 @@ final class TemporaryClusterOptions
         public readonly float $timeout = 60.0,
     ) {
         if (($certificate === null) !== ($key === null)) {
-            throw new \ValueError('The options certificate and key need each other');
+            throw new \ValueError('The options certificate and key must be set together');
         }
         if (preg_match('~^(?!pg_|(?:public|none)$)[^\'"\\\\$\x00-\x1F\x7F]{1,63}$~D', $user) !== 1) {
-            // PostgreSQL itself reserves some of these names, others confuse initdb.
+            // PostgreSQL reserves some of these names. The others are not supported by initdb.
             throw new \ValueError("The superuser of a temporary cluster can not be named \"{$user}\"");
         }
         if (!($timeout > 0)) {

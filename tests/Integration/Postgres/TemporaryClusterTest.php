@@ -235,7 +235,7 @@ final class TemporaryClusterTest extends TestCase
         $this->expectException(ClusterException::class);
         $this->expectExceptionMessage('No PostgreSQL 8 server is installed');
         $this->expectExceptionMessage(
-            'On Debian, install the package postgresql-8. Or give their directory: '
+            'On Debian, install the package postgresql-8. Or set their directory: '
                 . 'TemporaryClusterOptions(binaries: ...)',
         );
         TemporaryCluster::start([], new TemporaryClusterOptions(version: 8));

@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Testing\Internal;
 use Spindle\Internal\Testing\Program;
 use Spindle\Postgres\Testing\ClusterException;
 
-/** Finds the directory of the server's programs, which distributions keep out of PATH. */
+/** Finds the directory of the server's programs. Many distributions do not include that directory in PATH. */
 final class Binaries
 {
     private const DIRECTORY_GLOBS = [
@@ -20,10 +20,12 @@ final class Binaries
     ];
 
     /**
-     * @param int|null $version required major version; null for any
-     * @param string|null $directory the only directory to search; null for all usual ones
+     * Returns the directory that holds initdb and postgres.
      *
-     * @throws ClusterException
+     * @param int|null $version required major version; null for any
+     * @param string|null $directory the only directory to search; null for PATH and the usual directories
+     *
+     * @throws ClusterException when no directory has a server of this version
      */
     public static function find(?int $version, ?string $directory): string
     {
@@ -40,7 +42,7 @@ final class Binaries
         );
     }
 
-    /** @return list<string> directories of PATH first, then the newest version first */
+    /** @return list<string> the directories of PATH, and then the usual directories from the newest version on */
     private static function directories(): array
     {
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');

@@ -9,27 +9,29 @@ use Spindle\Internal\Testing\Removal;
 use Spindle\Internal\Testing\TestServerState;
 use Spindle\Internal\Testing\Wait;
 
-/** Finds what a cluster has left outside of its files and processes, from the server's own records. */
+/** Removes the processes, shared memory and files of a cluster. */
 final class ClusterLeftovers implements Removal
 {
-    /** Seconds to wait for a server after an immediate shutdown. */
+    /** Maximum seconds to wait for the processes of a server after an immediate shutdown was requested. */
     private const GRACE_SECONDS = 0.7;
 
     private const SIGQUIT = 3;
     private const SIGKILL = 9;
     private const SIGCONT = 18;
 
-    /** Finds remains by the directory's name, which is also the cluster's name and so part of all command lines. */
+    /** Finds the processes by the directory's name, which is also the cluster's name and part of all command lines. */
     public static function of(string $directory): TestServerState
     {
         return new TestServerState($directory, 'postgres|initdb');
     }
 
     /**
-     * Returns the lines of postmaster.pid: pid, data directory, start time, port, socket directory, listen address, key
-     * and id of its shared memory, and state. The format is that of src/include/utils/pidfile.h of PostgreSQL.
+     * Returns the lines of postmaster.pid: process id, data directory, start time, port, socket directory, listen
+     * address, shared memory (key and id), and state. A killed server does not remove the file.
      *
-     * @return array<int, string> empty when there is no such file; a killed server leaves it
+     * @see https://github.com/postgres/postgres/blob/master/src/include/utils/pidfile.h
+     *
+     * @return array<int, string> empty when the file does not exist
      */
     public static function postmaster(string $directory): array
     {
@@ -40,22 +42,22 @@ final class ClusterLeftovers implements Removal
 
     public static function remove(string $directory): void
     {
-        $remains = self::of($directory);
-        $remains->signal(self::SIGCONT);
-        $processes = $remains->processes();
+        $state = self::of($directory);
+        $state->signal(self::SIGCONT);
+        $processes = $state->processes();
         $postmaster = (int) (self::postmaster($directory)[0] ?? 0);
         if (isset($processes[$postmaster])) {
             Signals::send($postmaster, self::SIGQUIT);
         }
         foreach (array_keys($processes, 'initdb', true) as $initdb) {
-            // the server that reads its output ends with its input, and cleans up
+            // The server that initdb has started ends when its input ends, and cleans up.
             Signals::send($initdb, self::SIGKILL);
         }
-        Wait::until(static fn(): bool => $remains->processes() === [], self::GRACE_SECONDS);
-        $remains->remove(static fn() => self::removeSharedMemory($directory));
+        Wait::until(static fn(): bool => $state->processes() === [], self::GRACE_SECONDS);
+        $state->remove(static fn() => self::removeSharedMemory($directory));
     }
 
-    /** Removes the shared memory. A server that shuts down normally removes it, and the record of its id too. */
+    /** Removes the shared memory of a killed server. After a normal shutdown, postmaster.pid no longer exists. */
     private static function removeSharedMemory(string $directory): void
     {
         if (preg_match('/^ *\d+ +(\d+)$/', self::postmaster($directory)[6] ?? '', $match) === 1) {

@@ -13,8 +13,9 @@ use Spindle\Postgres\Testing\TemporaryClusterOptions;
 final class DataDirectory
 {
     /**
-     * Settings for data that need not survive a crash of the machine, so nothing is synced to disk. After a kill of the
-     * server, the committed data are still complete. Shared memory is in files, so it is removed with the directory.
+     * Default settings. Nothing is synced to the disk, because the data need not survive a crash of the machine. After
+     * a kill of the server, the committed data are complete. Shared memory is in files, so that it is removed with
+     * them.
      */
     private const SETTINGS = [
         'fsync' => false,
@@ -55,6 +56,8 @@ final class DataDirectory
     }
 
     /**
+     * Creates the data, the configuration and the TLS files.
+     *
      * @param array<string, string|int|float|bool> $settings
      *
      * @return string password of the superuser
@@ -75,7 +78,11 @@ final class DataDirectory
         return $password;
     }
 
-    /** @return array<string, string|bool> */
+    /**
+     * Copies the TLS files, and returns the settings for them.
+     *
+     * @return array<string, string|bool>
+     */
     private function tls(TemporaryClusterOptions $options): array
     {
         $settings = ['ssl' => $options->certificate !== null];
@@ -85,7 +92,7 @@ final class DataDirectory
             'ssl_ca_file' => $options->authority,
         ];
         foreach (array_filter($files, \is_string(...)) as $setting => $file) {
-            $settings[$setting] = $this->owned($this->directory->copy($file, "{$setting}.pem"));
+            $settings[$setting] = $this->ownedByServer($this->directory->copy($file, "{$setting}.pem"));
         }
 
         return $settings;
@@ -105,10 +112,10 @@ final class DataDirectory
 
     private function write(string $name, string $content, int $flags = 0): string
     {
-        return $this->owned($this->directory->write($name, $content, $flags));
+        return $this->ownedByServer($this->directory->write($name, $content, $flags));
     }
 
-    private function owned(string $path): string
+    private function ownedByServer(string $path): string
     {
         $this->user->makeOwnerOf($path);
 

@@ -13,12 +13,12 @@ use Spindle\Postgres\Testing\TemporaryClusterOptions;
 interface DataSource
 {
     /**
-     * Makes the folder "data" in the directory of a server.
+     * Creates the folder "data" in the directory of a server.
      *
-     * @param ServerUser $user     owns the directory, and must own the data
-     * @param string     $binaries the directory that holds initdb and postgres
+     * @param ServerUser $user owner of the directory; must also own the data
+     * @param string $binaries directory that holds initdb and postgres
      *
-     * @return string the password of the superuser
+     * @return string password of the superuser
      *
      * @throws ClusterException
      * @throws ServerException

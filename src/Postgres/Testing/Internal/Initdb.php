@@ -9,7 +9,7 @@ use Spindle\Internal\Testing\Program;
 use Spindle\Postgres\Testing\ClusterException;
 use Spindle\Postgres\Testing\TemporaryClusterOptions;
 
-/** Makes new data with PostgreSQL's initdb, and a random password. */
+/** Creates new data with PostgreSQL's initdb, and a random password. */
 final class Initdb implements DataSource
 {
     public function create(

@@ -15,10 +15,10 @@ final class Server
     private const SIGINT = 2;
     private const SIGQUIT = 3;
 
-    /** Seconds to wait after each signal: for a fast shutdown, which writes data, then for an immediate one. */
+    /** Maximum seconds to wait after each signal: for a fast shutdown, which writes data, and an immediate one. */
     private const SIGNAL_TIMEOUTS = [self::SIGINT => 5.0, self::SIGQUIT => 2.0];
 
-    /** Seconds to wait for the children of a killed server; a busy child notices after its statement. */
+    /** Maximum seconds to wait for the children of a killed server. A busy child ends after its statement. */
     private const ORPHAN_TIMEOUT = 1.0;
 
     private readonly TestServerState $state;
@@ -40,7 +40,7 @@ final class Server
     /**
      * Starts the server. Returns when it accepts connections.
      *
-     * @throws ServerException when the server does not start; no process is left then
+     * @throws ServerException when the server does not start; none of its processes is running then
      */
     public function start(float $timeout): void
     {
@@ -51,19 +51,19 @@ final class Server
         $this->daemon->start(fn(): bool => $this->isReady($earlier), $timeout);
     }
 
-    /** Returns the postmaster's id; null when it is not running. */
+    /** Returns the process id of the postmaster; null when it is not running. */
     public function pid(): ?int
     {
         return $this->daemon->pid();
     }
 
-    /** Stops the server, normally if possible, and waits for its end. Disconnects clients, and loses no data. */
+    /** Stops the server, and returns when it has ended. Disconnects clients. Committed data are kept. */
     public function end(): void
     {
         $this->daemon->end(self::SIGNAL_TIMEOUTS);
     }
 
-    /** Kills the postmaster. Its children end by themselves. */
+    /** Kills the postmaster by SIGKILL. Its children end by themselves. */
     public function kill(): void
     {
         $this->daemon->kill();
@@ -75,7 +75,7 @@ final class Server
         return $this->daemon->log();
     }
 
-    /** @param array<int, string> $earlier lines that an earlier server has left in postmaster.pid */
+    /** @param array<int, string> $earlier lines of postmaster.pid before the start, from a server that was killed */
     private function isReady(array $earlier): bool
     {
         $postmaster = ClusterLeftovers::postmaster($this->directory);

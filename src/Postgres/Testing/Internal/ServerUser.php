@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Testing\Internal;
 use Spindle\Internal\Testing\Program;
 use Spindle\Postgres\Testing\ClusterException;
 
-/** The user that runs the server: that of this process, or an unprivileged one if that is root. */
+/** The user that runs the server: the user of this process, or an unprivileged user if this process runs as root. */
 final class ServerUser
 {
     private const UNPRIVILEGED_USERS = ['postgres', 'nobody'];
@@ -20,13 +20,15 @@ final class ServerUser
      */
     private function __construct(private readonly array $prefix, private readonly ?array $ids) {}
 
-    /** @throws ClusterException */
+    /** @throws ClusterException when this process runs as root and can not start programs as another user */
     public static function find(): self
     {
         return self::$found ??= self::isRoot() ? self::unprivileged() : new self([], null);
     }
 
     /**
+     * Returns a command that runs a command as this user.
+     *
      * @param list<string> $command
      *
      * @return list<string>
@@ -36,7 +38,7 @@ final class ServerUser
         return [...$this->prefix, ...$command];
     }
 
-    /** Hands a file or directory over to this user. */
+    /** Makes this user the owner of a file or directory. */
     public function makeOwnerOf(string $path): void
     {
         if ($this->ids !== null) {
@@ -74,7 +76,7 @@ final class ServerUser
         throw ClusterException::noUser(trim($reasons));
     }
 
-    /** @return list<list<string>> the best first: setpriv becomes the program, the others may stay its parent */
+    /** @return list<list<string>> best first: the program replaces setpriv, but the others may remain as its parent */
     private static function switchCommands(string $name, string $user, string $group): array
     {
         return [

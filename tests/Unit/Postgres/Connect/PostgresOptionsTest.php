@@ -380,7 +380,7 @@ final class PostgresOptionsTest extends TestCase
         ];
         yield 'a name that is no setting' => [
             static fn() => new PostgresOptions(user: 'u', settings: ["a'b" => '']),
-            "\"a'b\" is not",
+            "must be names of PostgreSQL settings, not \"a'b\"",
         ];
         yield 'no authentication at all' => [
             static fn() => new PostgresOptions(user: 'u', authentication: []),
