@@ -49,8 +49,8 @@ final class ConnectionSession implements SessionLender
         private readonly ?\Closure $warn = null,
     ) {
         $this->mutex = new FairMutex(
-            'The connection is busy with a transaction, a stream or a COPY. '
-                . 'Use that transaction, read to the end first, or use a pool',
+            'The connection is busy with a transaction, a stream or a COPY',
+            'Use that transaction, read the stream or the COPY to the end first, or use a pool',
         );
         $this->waitingBorrower = new WaitingCallers();
         $this->process = (int) getmypid();

@@ -20,8 +20,11 @@ final class FairMutex
 
     private readonly WaitingCallers $waiting;
 
-    /** @param string $busy message for a fiber that already holds the mutex, without the end of the sentence */
-    public function __construct(private readonly string $busy)
+    /**
+     * @param string $busy clause that says why the mutex is locked, for the message to a fiber that already holds it
+     * @param string $advice sentence that says what to do, for the end of the message; '' for none
+     */
+    public function __construct(private readonly string $busy, private readonly string $advice = '')
     {
         $this->waiting = new WaitingCallers();
     }
@@ -36,7 +39,9 @@ final class FairMutex
         $cancellation?->throwIfRequested();
         if ($this->isLocked) {
             if ($this->isMine()) {
-                throw new \LogicException("{$this->busy}: this fiber would wait for itself");
+                throw new \LogicException(
+                    "{$this->busy}, so this fiber would wait for itself" . rtrim(". {$this->advice}", '. '),
+                );
             }
             $this->waiting->wait($cancellation, $this->release(...));
         }

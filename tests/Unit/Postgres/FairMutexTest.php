@@ -61,7 +61,7 @@ final class FairMutexTest extends TestCase
 
     public function testAFiberThatWaitsForItselfFails(): void
     {
-        $mutex = new FairMutex('The connection is busy');
+        $mutex = new FairMutex('The connection is busy', 'Use a pool');
         $places = [
             static fn(\Closure $work): mixed => $work(),
             self::inAFiber(...),
@@ -73,7 +73,10 @@ final class FairMutexTest extends TestCase
                     $mutex->acquire();
                     self::fail('It waits');
                 } catch (\LogicException $thrown) {
-                    self::assertSame('The connection is busy: this fiber would wait for itself', $thrown->getMessage());
+                    self::assertSame(
+                        'The connection is busy, so this fiber would wait for itself. Use a pool',
+                        $thrown->getMessage(),
+                    );
                 }
                 $mutex->release();
             });
