@@ -64,7 +64,7 @@ final class ConnectTest extends TestCase
         self::end($session);
     }
 
-    public function testWhatTheRoleHasSetStays(): void
+    public function testSettingsOfTheRoleAreKept(): void
     {
         $role = self::role("password 'x'");
         Cluster::ask("alter role {$role} set client_connection_check_interval = '7s'");
@@ -139,7 +139,7 @@ final class ConnectTest extends TestCase
         $this->addToAssertionCount(1);
     }
 
-    public function testManyIterationsAreNoMatter(): void
+    public function testALoginWithManyIterationsSucceeds(): void
     {
         $salt = random_bytes(16);
         $salted = hash_pbkdf2('sha256', 'secret', $salt, 20_000, 32, true);
@@ -170,7 +170,7 @@ final class ConnectTest extends TestCase
         }
     }
 
-    public function testTheNextHostIsTakenWhereTheFirstIsNotThere(): void
+    public function testTheNextHostIsUsedIfTheFirstIsUnreachable(): void
     {
         $cluster = Cluster::shared();
         $steps = new class extends AbstractLogger {
@@ -196,7 +196,7 @@ final class ConnectTest extends TestCase
         self::end($session);
     }
 
-    public function testAQueryIsCancelledOverAConnectionOfItsOwn(): void
+    public function testACancelRequestUsesASeparateConnection(): void
     {
         $connector = new Connector(PostgresOptions::of(Cluster::shared()->tcpDsn()));
         $session = $connector->connect();
@@ -209,7 +209,7 @@ final class ConnectTest extends TestCase
         self::end($session);
     }
 
-    public function testWhatIsSentAfterACancellationWasDeliveredIsNotCancelled(): void
+    public function testAQueryAfterADeliveredCancelRequestIsNotCancelled(): void
     {
         $connector = new Connector(PostgresOptions::of(Cluster::shared()->dsn()));
         $session = $connector->connect();
@@ -272,7 +272,7 @@ final class ConnectTest extends TestCase
     }
 
     #[RequiresPhpExtension('openssl')]
-    public function testConnectionsAreEncryptedAsFarAsWasAskedFor(): void
+    public function testConnectionsAreEncryptedAsTheModeRequires(): void
     {
         $certificates = new Certificates($this->path());
         [$certificate, $key] = $certificates->forServer('localhost');

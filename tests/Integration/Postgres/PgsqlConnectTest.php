@@ -79,7 +79,7 @@ final class PgsqlConnectTest extends TestCase
         );
     }
 
-    public function testTheEnvironmentIsNotAsked(): void
+    public function testTheEnvironmentHasNoEffect(): void
     {
         $environment = [
             'PGHOST' => 'nowhere.invalid',
@@ -184,7 +184,7 @@ final class PgsqlConnectTest extends TestCase
         self::open($cluster->dsn(), targetSession: TargetSession::Standby);
     }
 
-    public function testASilentServerNeitherBlocksNorIsWaitedForLonger(): void
+    public function testASilentServerDoesNotBlockAndTimesOut(): void
     {
         $server = FakeServer::start(static fn(FakeConnection $connection) => $connection->readToEnd());
         $failure = null;
@@ -207,7 +207,7 @@ final class PgsqlConnectTest extends TestCase
         $server->stop();
     }
 
-    public function testAServerThatFallsSilentAfterTheLoginIsLeftAtOnce(): void
+    public function testAServerThatIsSilentAfterTheLoginTimesOut(): void
     {
         $server = FakeServer::start(static function (FakeConnection $connection): void {
             $connection->welcome();
@@ -277,7 +277,7 @@ final class PgsqlConnectTest extends TestCase
         $proxy->stop();
     }
 
-    public function testTlsIsCheckedAsFarAsWasAskedFor(): void
+    public function testTlsIsVerifiedAsTheModeRequires(): void
     {
         $authority = new Certificates($this->path());
         [$certificate, $key] = $authority->forServer('localhost');
@@ -334,14 +334,14 @@ final class PgsqlConnectTest extends TestCase
         $cluster->stop();
     }
 
-    public function testAServerWithoutTlsIsNotTakenWhereItWasAskedFor(): void
+    public function testAServerWithoutTlsIsRefusedIfTlsIsRequired(): void
     {
         $this->expectException(ConnectionFailedException::class);
         $this->expectExceptionMessageMatches('/does not support SSL, but SSL was required|does not offer TLS/');
         self::open(Cluster::shared()->tcpDsn(), tls: TlsMode::Require);
     }
 
-    public function testChannelBindingCanBeDemanded(): void
+    public function testChannelBindingCanBeRequired(): void
     {
         $this->expectException(AuthenticationException::class);
         $this->expectExceptionMessage('channel binding');
@@ -401,7 +401,7 @@ final class PgsqlConnectTest extends TestCase
         }
     }
 
-    public function testAPersistentConnectionIsFoundAgainAsItWasAtFirst(): void
+    public function testAPersistentConnectionIsReusedInItsInitialState(): void
     {
         $script = new Process([\PHP_BINARY, __DIR__ . '/persistent.php', Cluster::shared()->dsn()]);
         $script->mustRun();
@@ -415,7 +415,7 @@ final class PgsqlConnectTest extends TestCase
         ], json_decode($script->getOutput(), true), $script->getOutput() . $script->getErrorOutput());
     }
 
-    public function testAPageOfFpmFindsItsConnectionAgain(): void
+    public function testFpmReusesAPersistentConnection(): void
     {
         $page = $this->file(
             'page.php',

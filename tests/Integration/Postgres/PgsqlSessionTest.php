@@ -104,7 +104,7 @@ final class PgsqlSessionTest extends TestCase
         }
     }
 
-    public function testBothDriversTellTheSameOfErrors(): void
+    public function testBothDriversReportTheSameErrors(): void
     {
         $sessions = [self::open(), self::open(driver: PostgresDriver::Native)];
         $table = self::table('id int PRIMARY KEY, name text NOT NULL CHECK (name <> \'\')');
@@ -218,7 +218,7 @@ final class PgsqlSessionTest extends TestCase
         self::assertSame([['count' => '0']], Cluster::ask("SELECT count(*) FROM {$table}"));
     }
 
-    public function testAScriptEndsWhileSomethingIsUnderWay(): void
+    public function testThePhpScriptCanEndDuringACall(): void
     {
         $dsn = Cluster::shared()->dsn();
         $autoload = \dirname(__DIR__, 3) . '/vendor/autoload.php';
@@ -281,7 +281,7 @@ final class PgsqlSessionTest extends TestCase
         }
     }
 
-    public function testAServerThatIsSilentIsTakenToBeGone(): void
+    public function testTheReadTimeoutEndsTheConnection(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
         $session = self::open(
@@ -303,7 +303,7 @@ final class PgsqlSessionTest extends TestCase
         $proxy->stop();
     }
 
-    public function testNoticesAreNotGathered(): void
+    public function testNoticesDoNotAccumulate(): void
     {
         $session = self::open();
         $notice = "DO 'BEGIN RAISE NOTICE ''%'', repeat(''x'', 10000); END'";
@@ -340,7 +340,7 @@ final class PgsqlSessionTest extends TestCase
         $session->onNotification(null);
     }
 
-    public function testStatementsThatGaveWayAreForgottenByTheServer(): void
+    public function testStatementsThatWereDroppedFromTheCacheAreDeallocated(): void
     {
         $session = self::open(statementCache: 5);
         for ($i = 0; $i < 100; ++$i) {
@@ -413,7 +413,7 @@ final class PgsqlSessionTest extends TestCase
         $session->query('ROLLBACK');
     }
 
-    public function testAStreamThatIsLeftHoldsUpNothingInItsTransaction(): void
+    public function testAnAbandonedStreamDoesNotBlockItsTransaction(): void
     {
         $session = self::open();
         $table = self::table('id int');
@@ -433,7 +433,7 @@ final class PgsqlSessionTest extends TestCase
         self::assertSame(0, $session->query("SELECT count(*) FROM {$table}")->value());
     }
 
-    public function testWhatHasNoCursorIsStreamedAllTheSame(): void
+    public function testAStatementWithoutACursorIsStreamed(): void
     {
         $session = self::open();
         $table = self::table('id int');
@@ -459,7 +459,7 @@ final class PgsqlSessionTest extends TestCase
         $session->query('ROLLBACK');
     }
 
-    public function testACursorIsForWhatOnlyReads(): void
+    public function testOnlyReadingStatementsHaveACursor(): void
     {
         foreach ([
             'SELECT 1',
@@ -519,7 +519,7 @@ final class PgsqlSessionTest extends TestCase
         self::assertSame(0, $session->query("SELECT count(*) FROM {$table}")->value());
     }
 
-    public function testNoticesDuringACopyAreNoFailure(): void
+    public function testNoticesDuringACopyDoNotFailIt(): void
     {
         $session = self::open();
         $table = self::table('id int');
@@ -547,7 +547,7 @@ final class PgsqlSessionTest extends TestCase
         self::assertSame(60_000, $session->query("SELECT count(*) FROM {$table}")->value());
     }
 
-    public function testACopyThatIsGivenUpStoresNothingInAnyFormat(): void
+    public function testAnAbandonedCopyStoresNothingInAnyFormat(): void
     {
         $session = self::open();
         foreach (['int', 'text'] as $type) {
@@ -616,7 +616,7 @@ final class PgsqlSessionTest extends TestCase
         self::assertSame([3], $session->query("SELECT * FROM {$table}")->column());
     }
 
-    public function testWhatPoolersAnswerCanNotBeStoppedSoTheConnectionIsGivenUp(): void
+    public function testCancellingBehindAPoolerClosesTheConnection(): void
     {
         // The backend that answers is not the one that the login named.
         $proxy = FakeServer::start(static function (FakeConnection $connection): void {
@@ -643,7 +643,7 @@ final class PgsqlSessionTest extends TestCase
         $proxy->stop();
     }
 
-    public function testNothingIsOverlookedThatCameWithTls(): void
+    public function testAllBytesThatTlsHasDecryptedAreRead(): void
     {
         [$certificate, $key] = (new Certificates($this->path()))->forServer('127.0.0.1');
         $size = 0;
@@ -692,7 +692,7 @@ final class PgsqlSessionTest extends TestCase
         $server->stop();
     }
 
-    public function testOneAfterTheOtherFromManyFibers(): void
+    public function testQueriesOfManyFibersRunOneAfterTheOther(): void
     {
         $session = self::open();
         $futures = [];

@@ -75,7 +75,7 @@ final class ConversationTest extends TestCase
         }
     }
 
-    public function testARowThatIsTooLargeIsPassedOverHoweverItComes(): void
+    public function testARowThatIsTooLargeIsSkippedForAnySplitOfItsBytes(): void
     {
         $bytes = Message::bindComplete()
             . Message::dataRow('before')
@@ -110,7 +110,7 @@ final class ConversationTest extends TestCase
         }
     }
 
-    public function testATextThatIsNoIntegerIsNone(): void
+    public function testAnInvalidIntegerIsReported(): void
     {
         foreach (['', 'abc', '12abc', '0x1', ' 1'] as $text) {
             $exchange = new Exchange();
@@ -158,7 +158,7 @@ final class ConversationTest extends TestCase
         self::assertSame([2, true, null], [$exchange->rowCount, $exchange->done, $exchange->serverError]);
     }
 
-    public function testTheReasonWithWhichAServerEndsIsKept(): void
+    public function testTheErrorWithWhichAServerEndsTheConnectionIsRecorded(): void
     {
         foreach ([true, false] as $unasked) {
             $conversation = new Conversation();
@@ -172,7 +172,7 @@ final class ConversationTest extends TestCase
         }
     }
 
-    public function testACopyOfAnExtendedQueryIsRefusedOnTheWire(): void
+    public function testACopyInAnExtendedQueryIsAborted(): void
     {
         $conversation = new Conversation();
         [$exchange] = self::exchanges($conversation, 1);
@@ -183,7 +183,7 @@ final class ConversationTest extends TestCase
         self::assertSame(['G', false], [$exchange->copyResponse, $exchange->done]);
     }
 
-    public function testDataOfACopyAreGivenOneByOne(): void
+    public function testEachRowOfACopyIsReported(): void
     {
         $conversation = new Conversation();
         $exchange = $conversation->exchanges[$conversation->tail++] = new Exchange(extended: false);
@@ -218,7 +218,7 @@ final class ConversationTest extends TestCase
         }
     }
 
-    public function testWhatTheProtocolDoesNotAllowIsRefused(): void
+    public function testViolationsOfTheProtocolAreReported(): void
     {
         foreach ([
             'a login' => Message::authenticationOk(),
@@ -276,7 +276,7 @@ final class ConversationTest extends TestCase
         self::assertSame([false, true, false], [$first->isBound, $second->isBound, $third->isBound]);
     }
 
-    public function testOnlyWhatARequestMayHaveStoppedIsStruck(): void
+    public function testOnlySuspectsCountAsStoppedByMistake(): void
     {
         $stopped = Message::errorResponse('57014', 'canceling statement due to user request')
             . Message::readyForQuery();
@@ -301,7 +301,7 @@ final class ConversationTest extends TestCase
         );
     }
 
-    public function testALateStopCountsAsAMistakeAsLongAsARequestHasStoppedNothing(): void
+    public function testALateCancellationCountsAsAMistakeUntilTheRequestHasStoppedAnExchange(): void
     {
         $stopped = Message::errorResponse('57014', 'canceling statement due to user request')
             . Message::readyForQuery();

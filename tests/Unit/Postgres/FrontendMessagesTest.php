@@ -34,7 +34,7 @@ final class FrontendMessagesTest extends TestCase
         }
     }
 
-    public function testABindHasItsValuesByTheirLengths(): void
+    public function testBindContainsTheLengthOfEachValue(): void
     {
         $parts = FrontendMessages::bind("p\0s\0\0\0", ['ab', null, ''], "\0\0");
 
@@ -73,7 +73,7 @@ final class FrontendMessagesTest extends TestCase
         );
     }
 
-    public function testAsManyValuesAsTravelAreCounted(): void
+    public function testTheLargestNumberOfValuesIsEncoded(): void
     {
         self::assertStringContainsString(
             "\0\0\0\0\xFF\xFF\0\0\0\1x",

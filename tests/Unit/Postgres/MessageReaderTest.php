@@ -31,7 +31,7 @@ final class MessageReaderTest extends TestCase
         self::assertSame(0, $reader->unreadBytes());
     }
 
-    public function testRowsThatFollowEachOtherAreOneEvent(): void
+    public function testConsecutiveRowsAreReturnedTogether(): void
     {
         $rows = Message::dataRow('1', null) . Message::dataRow('22', '') . Message::dataRow();
         $reader = new MessageReader();
@@ -48,7 +48,7 @@ final class MessageReaderTest extends TestCase
         self::assertSame(Message::dataRow('4') . str_repeat("\0", MessageReader::PADDING), $reader->rowMessages());
     }
 
-    public function testAWholeAnswerIsOneEvent(): void
+    public function testACompleteAnswerIsReadAtOnce(): void
     {
         $reader = new MessageReader();
         $rows = Message::dataRow('1') . Message::dataRow('2');
@@ -71,7 +71,7 @@ final class MessageReaderTest extends TestCase
         self::assertSame('1', $reader->next());
     }
 
-    public function testWhatIsNoWholeAnswerIsLeft(): void
+    public function testAnIncompleteOrUnusualAnswerIsNotRead(): void
     {
         $answer = Message::bindComplete()
             . Message::dataRow('1')
@@ -102,7 +102,7 @@ final class MessageReaderTest extends TestCase
         }
     }
 
-    public function testLengthsThatCanNotBeAreRefusedHoweverTheyAreSplit(): void
+    public function testInvalidLengthsAreReportedForAnySplitOfTheBytes(): void
     {
         $random = new Randomizer(new Mt19937(Scale::seed()));
         foreach ([
@@ -129,7 +129,7 @@ final class MessageReaderTest extends TestCase
         }
     }
 
-    public function testABrokenLengthWithinAnAnswerIsFound(): void
+    public function testAnInvalidLengthWithinAnAnswerIsReported(): void
     {
         foreach ([0, 3, 0x7FFF_FFFF, 0xFFFF_FFFF] as $length) {
             foreach (['D', 'C'] as $type) {

@@ -72,7 +72,7 @@ final class PreparedStatementsTest extends TestCase
         self::assertSame('', $statements->newName('a'));
     }
 
-    public function testAGenerationEndsWithTheNamesOfItsStatements(): void
+    public function testANewGenerationDropsAllStatements(): void
     {
         $statements = new PreparedStatements(5);
         $statements->add('a', self::prepared('1'));
@@ -85,7 +85,7 @@ final class PreparedStatementsTest extends TestCase
         self::assertSame([], $statements->startGeneration());
     }
 
-    public function testARollbackForgetsWhatWasPreparedInItsTransaction(): void
+    public function testARollbackDropsTheStatementsOfItsTransaction(): void
     {
         $statements = new PreparedStatements(5);
         $statements->add('before', self::prepared('1'));

@@ -13,7 +13,7 @@ use Spindle\Tests\Streams;
 
 final class WriteBufferTest extends TestCase
 {
-    public function testBytesAreWrittenInTheirOrderHoweverLittleIsTaken(): void
+    public function testBytesAreWrittenInOrderHoweverFewTheStreamAccepts(): void
     {
         $random = new Randomizer(new Mt19937(Scale::seed()));
         [$here, $there] = Streams::pair();
@@ -39,7 +39,7 @@ final class WriteBufferTest extends TestCase
         self::assertTrue($added === $read);
     }
 
-    public function testItReportsThatTheOtherSideReadsNoMore(): void
+    public function testAFailedWriteIsReported(): void
     {
         [$here, $there] = Streams::pair();
         stream_set_blocking($here, false);

@@ -97,7 +97,7 @@ final class Conversation
                 $this->onAsynchronousMessage($type);
             } elseif ($type === 'D') {
                 if ($exchange->hasOutcome && $exchange->extended) {
-                    throw ProtocolException::unexpected('D', 'behind the end of its rows');
+                    throw ProtocolException::unexpected('D', 'after the end of the rows');
                 }
                 if (!$exchange->discarded) {
                     $this->addRows($exchange);
@@ -248,7 +248,7 @@ final class Conversation
     {
         $exchange->copyResponse = $type;
         if ($type === BackendMessages::COPY_IN_RESPONSE && ($exchange->cancelled || $exchange->extended)) {
-            // No caller is going to send data. During the COPY, the server has ignored the Sync behind the statement.
+            // No caller is going to send data. During the COPY, the server ignores the Sync that was sent before.
             $this->reply .= FrontendMessages::copyFail('no data') . ($exchange->extended ? FrontendMessages::SYNC : '');
         }
         if (!$exchange->extended) {

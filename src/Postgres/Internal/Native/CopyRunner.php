@@ -44,7 +44,7 @@ final class CopyRunner
                 // Also runs when the fiber is destroyed. In this case there is no exception.
                 if (!$isSent && !$exchange->done && $this->pipeline->isOpen()) {
                     $exchange->isCopyDataEnded = true;
-                    $this->pipeline->write(FrontendMessages::copyFail('the client gave up'));
+                    $this->pipeline->write(FrontendMessages::copyFail('the client aborted the COPY'));
                 }
             }
 

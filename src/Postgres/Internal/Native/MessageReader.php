@@ -46,7 +46,7 @@ final class MessageReader
     /** Offset in the buffer: of the last message's payload or, for rows, of the first row's message. */
     private int $start = 0;
 
-    /** Offset behind the last message or the last row. */
+    /** Offset after the last message or the last row. */
     private int $end = 0;
 
     /** @var int<0, max> number of rows that the last call of {@see next()} or {@see nextAnswer()} has read */

@@ -464,7 +464,7 @@ final class NativeSession implements Session
         if ($exchange->isPortalSuspended || $exchange->rowCount > 0 && $columns === null) {
             throw ProtocolException::malformed(
                 $exchange->isPortalSuspended
-                    ? 'the server held back rows that the client had requested'
+                    ? 'the server sent only a part of the rows that the client had requested'
                     : 'the server sent rows for a statement without columns',
             );
         }

@@ -286,7 +286,7 @@ final class PgsqlHandle
             return;
         }
         $this->setNonBlocking();
-        Libpq::endData($this->connection, 'the client gave up');
+        Libpq::endData($this->connection, 'the client aborted the COPY');
         $call->acceptsData = false;
         $this->write();
     }

@@ -70,7 +70,7 @@ final class PgsqlPreparation
         ?Cancellation $cancellation,
     ): PgsqlStatement {
         if (!str_contains($sql, '$') && $this->statements->canCache($sql) && $this->statements->find($sql) === null) {
-            $this->evict();
+            $this->dropLeastRecentlyUsed();
 
             return $this->add($sql, new PgsqlStatement('', self::mayChangeSession($sql), []));
         }
@@ -258,7 +258,7 @@ final class PgsqlPreparation
     {
         $changes = self::mayChangeSession($sql);
         $parameters = str_contains($sql, '$') ? null : [];
-        $this->evict();
+        $this->dropLeastRecentlyUsed();
         for ($attempt = 1; $this->statements->canCache($sql); ++$attempt) {
             $name = $this->statements->newName();
             $call = $this->sendPrepare($name, $sql, $cancellation);
@@ -271,10 +271,10 @@ final class PgsqlPreparation
         return new PgsqlStatement('', $changes, $parameters);
     }
 
-    /** Makes room for another statement in the cache. */
-    private function evict(): void
+    /** Drops statements if the cache is full, and deallocates them. Call this before a statement is added. */
+    private function dropLeastRecentlyUsed(): void
     {
-        $this->statements->evict();
+        $this->statements->dropLeastRecentlyUsed();
         $this->deallocate();
     }
 

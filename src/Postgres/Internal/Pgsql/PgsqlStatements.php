@@ -13,7 +13,7 @@ final class PgsqlStatements
     public const MAX_STATEMENTS = 256;
 
     /** A full cache drops one sixteenth of its statements at once, because deallocation needs a round trip. */
-    private const EVICTION_DIVISOR = 16;
+    private const DROP_DIVISOR = 16;
 
     /** @var array<string, PgsqlStatement> statements by SQL, the last used at the end; some are not prepared yet */
     private array $prepared = [];
@@ -66,10 +66,10 @@ final class PgsqlStatements
     }
 
     /** Drops the least recently used statements if the cache is full. Call this before a statement is added. */
-    public function evict(): void
+    public function dropLeastRecentlyUsed(): void
     {
         if (\count($this->prepared) >= $this->maxStatements) {
-            $part = max(1, intdiv($this->maxStatements, self::EVICTION_DIVISOR));
+            $part = max(1, intdiv($this->maxStatements, self::DROP_DIVISOR));
             array_map($this->forget(...), array_map(strval(...), \array_slice(array_keys($this->prepared), 0, $part)));
         }
     }

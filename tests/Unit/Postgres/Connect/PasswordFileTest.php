@@ -50,7 +50,7 @@ final class PasswordFileTest extends TestCase
         self::assertNull($find('anything', 'literal'));
     }
 
-    public function testAFileThatOthersMayReadIsNotTaken(): void
+    public function testAFileThatOthersMayReadIsIgnored(): void
     {
         $file = $this->file('pgpass', self::CONTENT, 0o640);
 
@@ -58,12 +58,12 @@ final class PasswordFileTest extends TestCase
         self::assertNull(PasswordFile::find($file, PostgresHost::of('db'), 'shop', 'app'));
     }
 
-    public function testAFileThatIsNotThereHasNone(): void
+    public function testAMissingFileContainsNoPassword(): void
     {
         self::assertNull(PasswordFile::find($this->path('none'), PostgresHost::of('db'), 'shop', 'app'));
     }
 
-    public function testTheFileInTheHomeDirectoryIsTakenWhenItIsThere(): void
+    public function testAnExistingFileInTheHomeDirectoryIsUsed(): void
     {
         putenv("HOME={$this->path()}");
         self::assertNull(PostgresOptions::of('host=db user=u')->passwordFile);

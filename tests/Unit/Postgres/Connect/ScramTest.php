@@ -72,7 +72,7 @@ final class ScramTest extends TestCase
         self::assertStringNotContainsString('pencil', var_export($salted, true) . print_r($salted, true));
     }
 
-    public function testTheWorkOfALoginThatIsGivenUpIsDoneByAnother(): void
+    public function testAnotherLoginContinuesTheComputationOfAnAbandonedOne(): void
     {
         $credentials = self::credentials();
         [$first, $second] = [
@@ -111,7 +111,7 @@ final class ScramTest extends TestCase
     }
 
     #[DataProvider('hostileChallenges')]
-    public function testAChallengeThatIsNoneIsRefused(string $challenge, string $reason): void
+    public function testAMalformedChallengeIsRefused(string $challenge, string $reason): void
     {
         $scram = Scram::begin([Scram::PLAIN], self::credentials(), self::NONCE);
 
@@ -215,7 +215,7 @@ final class ScramTest extends TestCase
         self::assertSame("{$expected}n=,r=" . self::NONCE, "{$scram->mechanism} {$scram->first()}");
     }
 
-    public function testTheChannelsDataIsPartOfTheProof(): void
+    public function testTheChannelBindingDataArePartOfTheProof(): void
     {
         $credentials = new LoginCredentials(
             'u',

@@ -38,7 +38,7 @@ final class SessionSetupTest extends TestCase
         );
     }
 
-    public function testAnOldServerIsAskedForNothingByItself(): void
+    public function testAnOldServerNeedsNoStatementByDefault(): void
     {
         self::assertSame(
             [],
@@ -66,7 +66,7 @@ final class SessionSetupTest extends TestCase
         );
     }
 
-    public function testAServerBeforeTwelveGivesFloatsInFull(): void
+    public function testAServerBeforeVersion12IsConfiguredForExactFloats(): void
     {
         $statements = (new SessionSetup(
             new PostgresOptions(user: 'u'),
@@ -179,7 +179,7 @@ final class SessionSetupTest extends TestCase
         (new SimpleQueries(['select 1'], ''))->receive($bytes);
     }
 
-    public function testAServerThatSendsMuchIsLeft(): void
+    public function testTheBytesOfTheAnswersAreLimited(): void
     {
         $queries = new SimpleQueries(['select 1'], '');
         $this->expectException(ProtocolException::class);
@@ -189,7 +189,7 @@ final class SessionSetupTest extends TestCase
         }
     }
 
-    public function testAServerThatEndsTheSessionIsHeard(): void
+    public function testTheErrorOfAServerThatEndsTheSessionIsReported(): void
     {
         $this->expectExceptionObject(AttemptFailedException::because('terminating connection (57P01)'));
         (new SimpleQueries(['select 1'], ''))->receive(Message::errorResponse(

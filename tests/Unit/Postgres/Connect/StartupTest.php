@@ -26,7 +26,7 @@ final class StartupTest extends TestCase
         AuthenticationMethod::Password,
     ];
 
-    public function testItBeginsWithWhatEveryServerAndPoolerTakes(): void
+    public function testTheStartupMessageHasOnlyParametersThatPoolersAccept(): void
     {
         $startup = new Startup(self::credentials(), 'me');
 
@@ -46,7 +46,7 @@ final class StartupTest extends TestCase
     }
 
     #[DataProvider('sizes')]
-    public function testATrustingServerIsEntered(int $size): void
+    public function testAServerMayRequestNoProof(int $size): void
     {
         $startup = new Startup(self::credentials());
 
@@ -97,7 +97,7 @@ final class StartupTest extends TestCase
         self::assertSame(str_repeat('k', 32), $startup->secretKey());
     }
 
-    public function testAnOlderMinorVersionIsTaken(): void
+    public function testAnOlderMinorVersionIsAccepted(): void
     {
         $startup = new Startup(self::credentials());
         $startup->receive(
@@ -107,7 +107,7 @@ final class StartupTest extends TestCase
         self::assertTrue($startup->isReady());
     }
 
-    public function testWeakerProofsAreGivenWhereTheyAreAllowed(): void
+    public function testWeakerProofsAreSentIfTheyAreAllowed(): void
     {
         $md5 = new Startup(self::credentials(self::ANY));
         $password = new Startup(self::credentials(self::ANY));
@@ -153,7 +153,7 @@ final class StartupTest extends TestCase
 
     /** @param list<AuthenticationMethod> $allowed */
     #[DataProvider('demands')]
-    public function testNothingIsGivenThatWasNotAllowed(array $allowed, string $demand, string $reason): void
+    public function testAMethodThatIsNotAllowedIsRefused(array $allowed, string $demand, string $reason): void
     {
         $startup = new Startup(self::credentials($allowed));
 
@@ -161,7 +161,7 @@ final class StartupTest extends TestCase
         $startup->receive($demand . Message::welcome());
     }
 
-    public function testWhereTheChannelHasToBeBoundNothingElseWillDo(): void
+    public function testRequiredChannelBindingRefusesAllOtherLogins(): void
     {
         foreach ([
             Message::authenticationOk(),
@@ -370,7 +370,7 @@ final class StartupTest extends TestCase
         }
     }
 
-    public function testARefusalAfterTheLoginIsOneToo(): void
+    public function testAnErrorAfterTheAuthenticationIsReported(): void
     {
         $this->expectExceptionMessage('too many (53300)');
         (new Startup(self::credentials()))->receive(
@@ -378,7 +378,7 @@ final class StartupTest extends TestCase
         );
     }
 
-    public function testNothingButItsOwnExceptionsComeOfRandomBytes(): void
+    public function testRandomBytesCauseOnlyDocumentedExceptions(): void
     {
         mt_srand(\Spindle\Tests\Scale::seed());
         $valid = Message::authenticationSasl(Scram::PLAIN)

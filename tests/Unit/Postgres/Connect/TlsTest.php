@@ -41,14 +41,14 @@ final class TlsTest extends TestCase
         self::assertNull(Tls::channelBindingHash(null));
     }
 
-    public function testTheServersNameIsSentAndCheckedOnlyWhereItShouldBe(): void
+    public function testTheServersNameIsSentAndCheckedDependingOnTheMode(): void
     {
         self::assertSame([true, true, false, 'db', true], self::options(TlsMode::VerifyFull, 'db'));
         self::assertSame([true, false, false, '10.0.0.1', false], self::options(TlsMode::VerifyCa, '10.0.0.1'));
         self::assertSame([false, false, true, 'db', true], self::options(TlsMode::Require, 'db'));
     }
 
-    public function testTheSystemsFolderIsTakenOnlyWhereItHasAllThatTheFileHas(): void
+    public function testTheSystemsFolderIsUsedOnlyIfItIsComplete(): void
     {
         $certificates = [(new Certificates($this->path()))->authority, (new Certificates($this->path()))->authority];
         $file = $this->file('all.crt', file_get_contents($certificates[0]) . file_get_contents($certificates[1]));
