@@ -137,6 +137,6 @@ final class RemoteItemsTest extends RemoteExecutorTestCase
      */
     protected function needsNewAgent(): bool
     {
-        return $this->name() === 'testAGeneratorThatALoopDropsHoldsUpNothing';
+        return $this->name() === 'testAGeneratorThatALoopDropsDelaysNothing';
     }
 }

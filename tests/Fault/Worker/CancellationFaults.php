@@ -18,7 +18,7 @@ use function Amp\delay;
 /** Tests tasks that are cancelled, or exceed the time limit, at any moment. */
 trait CancellationFaults
 {
-    public function testOfManyTasksThatAreCancelledAtAnyMomentEachHasOneOutcome(): void
+    public function testTasksThatAreCancelledAtAnyMomentHaveOneOutcomeEach(): void
     {
         mt_srand(Scale::seed());
         $pool = $this->pool(2);
@@ -112,7 +112,7 @@ trait CancellationFaults
         self::assertUsable($pool);
     }
 
-    public function testManyThatRunAreCancelledTogether(): void
+    public function testManyRunningTasksAreCancelledTogether(): void
     {
         $pool = $this->pool(4);
         $cancellation = new DeferredCancellation();

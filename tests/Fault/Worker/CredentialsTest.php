@@ -59,7 +59,7 @@ final class CredentialsTest extends TestCase
     }
 
     #[DataProvider('contexts')]
-    public function testATaskThatRunsFinishesAsItWasAndThoseThatWaitHaveTheNewCredentials(string $context): void
+    public function testRunningTasksKeepTheirCredentialsAndWaitingTasksGetTheNewOnes(string $context): void
     {
         self::assertSame(
             [0, [0, 0], array_fill(0, 6, self::NOBODY), []],
@@ -74,7 +74,7 @@ final class CredentialsTest extends TestCase
     }
 
     #[DataProvider('contexts')]
-    public function testATaskIsNotRunByAUserWithMorePrivilegesThanTheOneWhoGaveIt(string $context): void
+    public function testATaskNeverRunsWithMorePrivilegesThanItsSubmitter(string $context): void
     {
         self::assertSame(
             [self::NOBODY, 'have changed', 'have changed', 0, 1],
@@ -83,7 +83,7 @@ final class CredentialsTest extends TestCase
     }
 
     #[DataProvider('contexts')]
-    public function testATaskHasTheCredentialsOfTheMomentInWhichItWasGiven(string $context): void
+    public function testATaskHasTheCredentialsOfItsSubmission(string $context): void
     {
         self::assertSame([0, self::NOBODY, 0], self::outcome('giveAsNobody', [$context]));
     }

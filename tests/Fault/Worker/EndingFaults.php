@@ -14,7 +14,7 @@ use Spindle\Worker\WorkerPoolOptions;
 /** Tests workers that resist being ended. */
 trait EndingFaults
 {
-    public function testAStoppedWorkerIsEndedByItsTimeout(): void
+    public function testASuspendedWorkerIsEndedByItsTimeout(): void
     {
         $this->needsAProcessForEachWorker('one that can not be ended takes those with it that are being started');
         $pool = $this->pool(1, timeout: 0.3, grace: 0.2);
@@ -29,7 +29,7 @@ trait EndingFaults
         self::assertUsable($pool);
     }
 
-    public function testAWorkerThatIsStoppedBeforeItBeginsIsReplaced(): void
+    public function testAWorkerThatIsSuspendedBeforeItBeginsIsReplaced(): void
     {
         $this->needsAProcessForEachWorker('all of them are stopped with their process');
         $pool = $this->pool(1, grace: 0.2);
@@ -41,7 +41,7 @@ trait EndingFaults
         self::assertUsable($pool);
     }
 
-    public function testAStoppedWorkerDoesNotKeepAClosingPoolWaiting(): void
+    public function testASuspendedWorkerDoesNotKeepAClosingPoolWaiting(): void
     {
         $this->needsAProcessForEachWorker('all of them are stopped with their process');
         $pool = $this->pool(1, grace: 0.2);
@@ -67,7 +67,7 @@ trait EndingFaults
         self::assertUsable($pool);
     }
 
-    public function testWhatATaskHasStartedIsGoneWithItsTimeout(): void
+    public function testATimeoutAlsoEndsProcessesThatTheTaskStarted(): void
     {
         $this->needsAProcessForEachWorker('what one of them has started lives for as long as all of them');
         $pool = $this->pool(1, timeout: 0.5, grace: 0.2);

@@ -26,7 +26,7 @@ trait ExhaustionFaults
         self::assertSame(['done', 'done', 'done', 'done'], $outcomes);
     }
 
-    public function testWithTooFewDescriptorsForAnyWorkerTheTaskIsToldSo(): void
+    public function testATaskFailsWithTooFewDescriptorsForAnyWorker(): void
     {
         $outcomes = Host::call(
             HostPrograms::class . '::useFewDescriptors',
@@ -97,7 +97,7 @@ trait ExhaustionFaults
     #[TestWith(['/not/there'])]
     #[TestWith(['/proc'])]
     #[TestWith([null])]
-    public function testItDoesNotMatterWhatTheTemporaryDirectoryIs(?string $directory): void
+    public function testTheTemporaryDirectoryDoesNotMatter(?string $directory): void
     {
         if ($directory === null) {
             $directory = $this->path(str_repeat('x', 200)); // longer than the path of a socket may be
@@ -112,7 +112,7 @@ trait ExhaustionFaults
         self::assertSame(['done', 'done', 'done'], $outcomes);
     }
 
-    public function testWhereNoProcessIsAllowedTheTaskIsToldSoAndThePoolIsUsableOnceSomeAre(): void
+    public function testATaskFailsWhileNoProcessCanBeCreatedAndThePoolWorksLater(): void
     {
         $cgroup = self::newCgroup(20);
         try {

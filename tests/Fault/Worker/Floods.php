@@ -57,7 +57,7 @@ trait Floods
         self::assertUsable($pool);
     }
 
-    public function testAFloodToAReaderThatTakesItsTimeDoesNotFillTheMemory(): void
+    public function testAFloodToASlowReaderDoesNotFillTheMemory(): void
     {
         $pool = $this->pool(1, onOutput: static function (): void {
             usleep(100);

@@ -18,7 +18,7 @@ final class ForkWorkerFaultsTest extends WorkerPoolFaults
     use UnrulyTasks;
     use WorkerDeaths;
 
-    public function testAHostThatIsStoppedDoesNotKeepTasksFromBeingEnded(): void
+    public function testASuspendedHostDoesNotKeepTasksFromBeingEnded(): void
     {
         $pool = $this->pool(1, timeout: 0.5, grace: 0.2);
         $host = self::outcome($pool->submit('posix_getppid'));

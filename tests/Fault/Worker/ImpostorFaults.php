@@ -33,7 +33,7 @@ trait ImpostorFaults
 
     /** Workers connect to any process that binds the name of a pool that is gone. */
     #[DataProvider('impostures')]
-    public function testAnImpostorWhoHasTheNameOfTheSocketIsToldNoTokenAndObeyedInNothing(string $words): void
+    public function testAnImpostorWithTheSocketNameGetsNoTokenAndIsNotObeyed(string $words): void
     {
         $token = random_bytes(WorkerProtocol::TOKEN_BYTES);
         [$ended, $printed, $told] = $this->impostor($token, static fn(): string => $words)->deceive();
@@ -46,7 +46,7 @@ trait ImpostorFaults
     }
 
     /** Shows that a worker would obey the orders of the test above with the right token. */
-    public function testWhoProvesToKnowTheTokenIsObeyedAndNotToldItEither(): void
+    public function testAProcessThatProvesTheTokenIsObeyedWithoutReceivingIt(): void
     {
         $token = random_bytes(WorkerProtocol::TOKEN_BYTES);
         [$ended, , $told] = $this->impostor($token, static function (string $greeting) use ($token): string {
@@ -65,7 +65,7 @@ trait ImpostorFaults
         self::assertStringNotContainsString($token, $told);
     }
 
-    public function testTheExceptionOfAStartThatFailsHasNoSecretsForStrangersInItsTrace(): void
+    public function testTheTraceOfAFailedStartContainsNoSecrets(): void
     {
         $pool = $this->pool(1);
         $directory = (string) getcwd();

@@ -44,7 +44,7 @@ trait InputFaults
         self::assertUsable($pool);
     }
 
-    public function testAValueThatCanNotTravelEndsTheMapAfterTheResultsOfThoseBeforeIt(): void
+    public function testAnUnserializableValueEndsTheMapAfterEarlierResults(): void
     {
         $pool = $this->pool(2);
         $input = array_fill(0, 100, 2);
@@ -144,7 +144,7 @@ trait InputFaults
         }
     }
 
-    public function testOfAHundredTasksAmongAHundredThatCanNotBeSentEachHasItsOutcome(): void
+    public function testAHundredTasksAmongAHundredUnserializableOnesHaveTheirOutcomes(): void
     {
         $pool = $this->pool(2);
         $futures = [];
@@ -164,7 +164,7 @@ trait InputFaults
         self::assertUsable($pool);
     }
 
-    public function testOfAHundredResultsAmongAHundredThatCanNotBeSentEachHasItsOutcome(): void
+    public function testAHundredResultsAmongAHundredUnserializableOnesArrive(): void
     {
         $pool = $this->pool(2);
         $futures = array_map(

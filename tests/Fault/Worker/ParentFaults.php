@@ -13,17 +13,17 @@ use Spindle\Tests\Text;
 /** Tests a process with a pool that is killed, or forked. */
 trait ParentFaults
 {
-    public function testAfterASigkillOfItsProcessAtAnyMomentNothingOfThePoolLivesOnForASecond(): void
+    public function testAllProcessesOfAPoolEndWithinASecondOfASigkill(): void
     {
         $this->killAtRandomMoments(0, 400_000);
     }
 
-    public function testAfterASigkillWhileWorkersStartNothingOfThePoolLivesOnForASecond(): void
+    public function testAllProcessesOfAStartingPoolEndWithinASecondOfASigkill(): void
     {
         $this->killAtRandomMoments(60_000, 110_000);
     }
 
-    public function testAForkOfItsProcessIsToldThatThePoolIsNotItsOwnAndLeavesItAlone(): void
+    public function testAForkCannotUseThePoolAndDoesNotAffectIt(): void
     {
         $answer = Host::call(HostPrograms::class . '::fork', [$this->context()->name, $this->path('said')]);
         self::assertIsArray($answer);
@@ -37,7 +37,7 @@ trait ParentFaults
         self::assertSame(['slept', 'done', 'done', 'done', 'done'], $left);
     }
 
-    public function testAForkOfItsProcessThatWaitsForAnOutcomeIsToldThatThePoolIsNotItsOwn(): void
+    public function testAForkThatWaitsForAnOutcomeFails(): void
     {
         $message = 'This pool belongs to the parent process of this fork. Create another pool after the fork';
 
@@ -47,7 +47,7 @@ trait ParentFaults
         );
     }
 
-    public function testAForkInTheMiddleOfALoopLeavesAloneWhatItsProcessHasBegun(): void
+    public function testAForkDuringALoopDoesNotAffectTheLoopOfItsParent(): void
     {
         $answer = Host::call(HostPrograms::class . '::forkInALoop', [$this->context()->name, $this->path('gate')]);
         self::assertIsArray($answer);
@@ -60,7 +60,7 @@ trait ParentFaults
         ], $answer);
     }
 
-    public function testAForkOfItsProcessThatTurnsTheLoopTakesNothingOfWhatComesToThePool(): void
+    public function testAForkThatRunsTheLoopReadsNothingThatIsSentToThePool(): void
     {
         self::assertSame(
             ['done', 'done'],

@@ -38,7 +38,7 @@ trait StartFaults
     }
 
     #[DataProvider('bootstraps')]
-    public function testABootstrapThatFailsIsToldAndThePoolIsUsableOnceItIsMended(string $code, string $told): void
+    public function testABootstrapFailureIsReportedAndThePoolWorksAfterTheRepair(string $code, string $told): void
     {
         $pool = $this->pool(2, bootstrap: $this->file('bootstrap.php', "<?php\n{$code}\n"));
         $futures = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, 5));
@@ -51,7 +51,7 @@ trait StartFaults
         self::assertUsable($pool);
     }
 
-    public function testABootstrapThatIsGoneIsMissedAndThePoolIsUsableOnceItIsBack(): void
+    public function testAMissingBootstrapFileIsReportedAndThePoolWorksAfterItsReturn(): void
     {
         $pool = $this->pool(1, bootstrap: $this->file('bootstrap.php', '<?php'));
         unlink($this->path('bootstrap.php'));
@@ -63,7 +63,7 @@ trait StartFaults
         self::assertUsable($pool);
     }
 
-    public function testABootstrapThatHangsIsEndedAndThePoolIsUsableOnceItIsMended(): void
+    public function testAHangingBootstrapIsEndedAndThePoolWorksAfterTheRepair(): void
     {
         $pools = $futures = [];
         foreach ([
@@ -106,7 +106,7 @@ trait StartFaults
     }
 
     #[DataProvider('endingsOfInitialisers')]
-    public function testAnInitialiserThatFailsIsToldAndThePoolIsUsableOnceItDoesNot(ProcessEnding $ending): void
+    public function testAnInitialiserFailureIsReportedAndThePoolWorksAfterTheRepair(ProcessEnding $ending): void
     {
         $mended = $this->path('mended');
         $pool = $this->pool(2, initialize: static fn() => is_file($mended) || $ending->happens());
@@ -138,7 +138,7 @@ trait StartFaults
         self::assertUsable($pool);
     }
 
-    public function testWhileAnotherWorkerWorksOneThatCanNotBeStartedFailsNothing(): void
+    public function testAFailedStartFailsNoTaskWhileAnotherWorkerIsRunning(): void
     {
         $first = $this->path('first');
         $pool = $this->pool(2, initialize: static fn() => @mkdir($first) || exit(3));
@@ -172,7 +172,7 @@ trait StartFaults
         );
     }
 
-    public function testAPhpThatIsNoneIsToldAndThePoolStaysUsableOnceItIsMended(): void
+    public function testAWrongPhpBinaryIsReportedAndThePoolWorksAfterTheRepair(): void
     {
         $php = $this->script('php', 'exit 7');
         $pool = new WorkerPool(2, 0, new WorkerPoolOptions(context: $this->context(), php: $php));

@@ -17,7 +17,7 @@ use Spindle\Worker\WorkerPool;
 /** Tests other processes that have found the socket to which a pool's workers connect. */
 trait StrangerFaults
 {
-    public function testAStrangerIsSentAwayAndThePoolIsNotDisturbed(): void
+    public function testAStrangerIsDisconnectedWithoutEffectOnThePool(): void
     {
         $gate = new Gate($this->path('gate'));
         $pool = $this->pool(2);
@@ -47,7 +47,7 @@ trait StrangerFaults
         self::assertSame('running', self::outcome($running));
     }
 
-    public function testStrangersThatSayNothingOrComeAndGoDoNotDisturbThePool(): void
+    public function testSilentAndRepeatedStrangersDoNotAffectThePool(): void
     {
         $pool = $this->pool(2, maxTasks: 1);
         self::assertUsable($pool, 1);
@@ -80,7 +80,7 @@ trait StrangerFaults
 
     /** Shows a timeout of ten seconds in real time. ReceptionTest shows it in virtual time. */
     #[Group('full')]
-    public function testAStrangerThatSaysNothingIsSentAwayInTime(): void
+    public function testASilentStrangerIsDisconnectedInTime(): void
     {
         $pool = $this->pool(1);
         self::assertUsable($pool);
@@ -95,7 +95,7 @@ trait StrangerFaults
     }
 
     /** Limits the strangers: each would hold a descriptor of this process for ten seconds. */
-    public function testOfManyStrangersThatSayNothingOnlySomeAreLetInAndWorkersStillAre(): void
+    public function testSilentStrangersAreLimitedInNumberAndDoNotKeepWorkersOut(): void
     {
         $pool = $this->pool(2, maxTasks: 1);
         self::assertUsable($pool, 1);
@@ -134,7 +134,7 @@ trait StrangerFaults
         proc_close($siege);
     }
 
-    public function testStrangersThatTakeTheLastDescriptorsHaveToGiveWay(): void
+    public function testStrangersWithTheLastDescriptorsAreDisconnected(): void
     {
         $outcomes = Host::call(
             HostPrograms::class . '::resistStrangers',

@@ -21,7 +21,7 @@ trait TaskFaults
     }
 
     #[DataProvider('moments')]
-    public function testASubmittedTaskFailsAloneAndIsToldHow(TaskPhase $moment): void
+    public function testASubmittedTaskFailsAloneWithItsReason(TaskPhase $moment): void
     {
         $pool = $this->pool(2);
         $file = $this->path('starts');
@@ -67,7 +67,7 @@ trait TaskFaults
     }
 
     #[DataProvider('moments')]
-    public function testAMapEndsWithThatOfItsInput(TaskPhase $moment): void
+    public function testAMapFailsWithTheFailureOfItsInput(TaskPhase $moment): void
     {
         $pool = $this->pool(2);
         foreach (ProcessEnding::cases() as $ending) {
@@ -83,7 +83,7 @@ trait TaskFaults
         }
     }
 
-    public function testTasksThatEndTheOnlyWorkerOneAfterTheOtherAreToldSoEach(): void
+    public function testEachTaskThatEndsTheOnlyWorkerFailsWithItsReason(): void
     {
         $pool = $this->pool(1);
         $futures = [];
@@ -104,7 +104,7 @@ trait TaskFaults
         self::assertUsable($pool);
     }
 
-    public function testAnExhaustedMemoryLimitIsToldInTheWordsOfPhp(): void
+    public function testAnExhaustedMemoryLimitIsReportedWithTheMessageOfPhp(): void
     {
         $pool = $this->pool(2, memoryLimit: '32M');
         $outcomes = self::outcomes([$pool->submit(new Call('exhaustMemory')), $pool->submit(new Call('square', 3))]);

@@ -115,7 +115,7 @@ trait TransferFaults
         }
     }
 
-    public function testSignalsThatEndSystemCallsEarlyDoAResultNoHarm(): void
+    public function testInterruptedSystemCallsDoNotDamageAResult(): void
     {
         $pool = $this->pool(1);
         $worker = $this->onlyWorkerOf($pool);
@@ -135,7 +135,7 @@ trait TransferFaults
         self::assertSame($worker, $this->onlyWorkerOf($pool));
     }
 
-    public function testSignalsThatEndSystemCallsEarlyDoAWorkerThatWaitsNoHarm(): void
+    public function testInterruptedSystemCallsDoNotAffectAWaitingWorker(): void
     {
         $pool = $this->pool(1);
         $worker = $this->onlyWorkerOf($pool);

@@ -17,7 +17,7 @@ trait UnrulyTasks
     #[TestWith(['forkAndReturn'])]
     #[TestWith(['forkAndThrow'])]
     #[TestWith(['forkAndExit'])]
-    public function testOfATaskThatForksOnlyTheWorkerIsHeard(string $deed): void
+    public function testAForkByATaskSendsNothingToThePool(string $deed): void
     {
         $this->needsAProcessForEachWorker('a fork is of that one only, and not a thread of any host');
         $pool = $this->pool(1);
@@ -37,7 +37,7 @@ trait UnrulyTasks
         self::assertUsable($pool);
     }
 
-    public function testOfAGeneratorThatForksOnlyTheWorkerIsHeard(): void
+    public function testAForkByAGeneratorSendsNothingToThePool(): void
     {
         $this->needsAProcessForEachWorker('a fork is of that one only, and not a thread of any host');
         $pool = $this->pool(1);
@@ -48,7 +48,7 @@ trait UnrulyTasks
         self::assertUsable($pool);
     }
 
-    public function testAForkThatLivesOnHoldsUpNeitherItsWorkerNorThePool(): void
+    public function testALivingForkDelaysNeitherItsWorkerNorThePool(): void
     {
         $this->needsAProcessForEachWorker('a fork is of that one only, and not a thread of any host');
         $pool = $this->pool(1);
@@ -143,7 +143,7 @@ trait UnrulyTasks
         self::assertUsable($pool);
     }
 
-    public function testTheLastWordsOfAWorkerAreItsLastEightKibibytes(): void
+    public function testTheLastEightKibibytesOfStandardErrorAreKept(): void
     {
         $this->needsAProcessForEachWorker('they have one standard error');
         $outcome = self::outcome($this->pool(1)->submit(new Call('complainAndDie', 1 << 20)));

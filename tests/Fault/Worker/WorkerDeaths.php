@@ -77,7 +77,7 @@ trait WorkerDeaths
         self::assertUsable($pool);
     }
 
-    public function testWorkersThatKillEachOtherAreToldAsCrashed(): void
+    public function testWorkersThatKillEachOtherAreReportedAsCrashed(): void
     {
         mkdir($this->path('killers'));
         $pool = $this->pool(2);
@@ -95,7 +95,7 @@ trait WorkerDeaths
         self::assertUsable($pool);
     }
 
-    public function testTheDeathOfTheLauncherFailsWhatRanAndTheRestIsRunByOthers(): void
+    public function testTheDeathOfTheLauncherFailsOnlyRunningTasks(): void
     {
         $pool = $this->pool(2);
         $running = [
@@ -121,7 +121,7 @@ trait WorkerDeaths
         self::assertUsable($pool);
     }
 
-    public function testALauncherThatIsStoppedHoldsUpNoWorkerThatThereIs(): void
+    public function testASuspendedLauncherDelaysNoExistingWorker(): void
     {
         $pool = $this->pool(2);
         self::assertUsable($pool);
@@ -136,7 +136,7 @@ trait WorkerDeaths
     }
 
     /** Shows that the pool waits for the exit status after the socket of a worker closed. */
-    public function testAWorkerThatIsKilledWhileItsLauncherIsStoppedIsToldOnceThatGoesOn(): void
+    public function testAWorkerDeathIsReportedWhenASuspendedLauncherContinues(): void
     {
         $pool = $this->pool(1);
         $future = $pool->submit(new Call('sleep', $this->path('begun')));
@@ -153,7 +153,7 @@ trait WorkerDeaths
         self::assertUsable($pool);
     }
 
-    public function testOfAMillionTasksWhileWorkersAreKilledEachHasOneOutcomeAndNoneRunsTwice(): void
+    public function testAMillionTasksRunOnceEachAndHaveOneOutcomeEachWhileWorkersAreKilled(): void
     {
         $count = Scale::isFull() ? 1_000_000 : 20_000;
         $pool = $this->pool(2);
@@ -169,7 +169,7 @@ trait WorkerDeaths
         self::assertUsable($pool);
     }
 
-    public function testOfAMillionTasksThatAreTriedAgainEachHasItsResultHoweverManyWorkersAreKilled(): void
+    public function testAMillionRetriedTasksHaveTheirResultsWhileWorkersAreKilled(): void
     {
         $count = Scale::isFull() ? 1_000_000 : 20_000;
         $pool = $this->pool(2, new TaskRetryPolicy(3, onTimeout: false, onThrow: false, delay: 0.0));

@@ -75,7 +75,7 @@ final class InheritedStateTest extends TestCase
     }
 
     #[DataProvider('contexts')]
-    public function testItHasWhatTheCallerHadWhenItWasStarted(WorkerContext $context): void
+    public function testAWorkerInheritsTheStateOfTheCallerAtItsStart(WorkerContext $context): void
     {
         $pool = new WorkerPool(1, options: new WorkerPoolOptions($context));
         $future = $pool->submit(self::look(...));
@@ -128,7 +128,7 @@ final class InheritedStateTest extends TestCase
     }
 
     #[DataProvider('contexts')]
-    public function testWhatTheBootstrapChangedStays(WorkerContext $context): void
+    public function testChangesByTheBootstrapFileStay(WorkerContext $context): void
     {
         $pool = new WorkerPool(1, options: new WorkerPoolOptions($context, maxTasks: 1, bootstrap: self::BOOTSTRAP));
         $expected = ['/', 0o007, 'bootstrap'];

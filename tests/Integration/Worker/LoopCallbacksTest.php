@@ -35,7 +35,7 @@ final class LoopCallbacksTest extends TestCase
     }
 
     #[DataProvider('contexts')]
-    public function testWhatATaskLeavesFailsNoOtherTask(WorkerContext $context, bool $restores): void
+    public function testCallbacksThatATaskLeavesFailNoOtherTask(WorkerContext $context, bool $restores): void
     {
         $printed = '';
         $pool = new WorkerPool(1, options: new WorkerPoolOptions(
@@ -72,7 +72,7 @@ final class LoopCallbacksTest extends TestCase
     }
 
     #[DataProvider('contexts')]
-    public function testNorDoTasksOfOneBatch(WorkerContext $context, bool $restores): void
+    public function testCallbacksThatATaskLeavesFailNoOtherTaskOfItsBatch(WorkerContext $context, bool $restores): void
     {
         $pool = new WorkerPool(1, options: new WorkerPoolOptions($context, restoreState: $restores));
         $results = iterator_to_array($pool->map(range(1, 60), self::leaveOrRun(...)), false);
@@ -81,7 +81,7 @@ final class LoopCallbacksTest extends TestCase
     }
 
     #[DataProvider('contexts')]
-    public function testWhatInitializeStartedGoesOn(WorkerContext $context, bool $restores): void
+    public function testCallbacksOfInitializeContinue(WorkerContext $context, bool $restores): void
     {
         $options = new WorkerPoolOptions($context, initialize: self::startCounting(...), restoreState: $restores);
         $pool = new WorkerPool(1, options: $options);

@@ -96,7 +96,7 @@ final class MapMemoryTest extends TestCase
         self::assertLessThan(self::MAX_BYTES, memory_get_peak_usage() - $this->before, 'bytes at most');
     }
 
-    public function testOtherTasksRunWhileTheResultsOfAMapHaveNoRoom(): void
+    public function testOtherTasksRunWhileTheBufferOfAMapIsFull(): void
     {
         $pool = new WorkerPool(2);
         $other = [];
@@ -116,7 +116,7 @@ final class MapMemoryTest extends TestCase
         self::assertSame([[1, 2, 3], self::TINY + 100], [$other, $count]);
     }
 
-    public function testAPoolThatIsClosedWhileResultsHaveNoRoomYieldsThoseOfWhatWasRead(): void
+    public function testAPoolThatIsClosedWhileTheBufferIsFullYieldsAllResults(): void
     {
         $pool = new WorkerPool(2);
         $closing = null;

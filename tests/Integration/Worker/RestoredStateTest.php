@@ -23,7 +23,7 @@ final class RestoredStateTest extends TestCase
     }
 
     #[DataProvider('contexts')]
-    public function testItStaysAsATaskLeftIt(WorkerContext $context): void
+    public function testChangesByATaskStayByDefault(WorkerContext $context): void
     {
         $pool = new WorkerPool(1, options: new WorkerPoolOptions($context));
         $before = $pool->submit(self::look(...))->await();
@@ -36,7 +36,7 @@ final class RestoredStateTest extends TestCase
     }
 
     #[DataProvider('contexts')]
-    public function testItIsRestoredIfThePoolIsToldSo(WorkerContext $context): void
+    public function testTheOptionRestoresTheStateAfterEachTask(WorkerContext $context): void
     {
         $options = new WorkerPoolOptions($context, initialize: self::prepare(...), restoreState: true);
         $pool = new WorkerPool(1, options: $options);

@@ -24,7 +24,7 @@ final class SharedFlagsTest extends TestCase
         }
         PHP;
 
-    public function testWhatTheLimitLetsAWorkerStartIsCountedAsStarted(): void
+    public function testTasksBelowTheLimitCountAsStarted(): void
     {
         $key = SharedFlags::newKey();
         $memory = SharedFlags::create($key);

@@ -46,7 +46,7 @@ final class ThrowingErrorHandlerTest extends TestCase
     }
 
     #[DataProvider('contexts')]
-    public function testTasksOfACallerWithOneHaveTheirOutcomes(WorkerContext $context): void
+    public function testTasksOfACallerWithAThrowingErrorHandlerHaveTheirOutcomes(WorkerContext $context): void
     {
         $pool = new WorkerPool(1, options: new WorkerPoolOptions($context, grace: 0.2));
         $cancellation = new DeferredCancellation();
@@ -90,7 +90,7 @@ final class ThrowingErrorHandlerTest extends TestCase
         $pool->close();
     }
 
-    public function testCommandsOfACallerWithOneRun(): void
+    public function testCommandsOfACallerWithAThrowingErrorHandlerRun(): void
     {
         $pool = new CommandPool(1);
 
@@ -98,7 +98,7 @@ final class ThrowingErrorHandlerTest extends TestCase
     }
 
     #[DataProvider('contexts')]
-    public function testTheEndOfAWorkerWithOneIsReported(WorkerContext $context): void
+    public function testTheEndOfAWorkerWithAThrowingErrorHandlerIsReported(WorkerContext $context): void
     {
         $handler = 'static fn(int $level, string $message): never => throw new ErrorException($message)';
         $errors = '';
@@ -119,7 +119,7 @@ final class ThrowingErrorHandlerTest extends TestCase
         self::assertSame('', $errors);
     }
 
-    public function testAWorkerWithOneRestoresItsState(): void
+    public function testAWorkerWithAThrowingErrorHandlerRestoresItsState(): void
     {
         $directory = $this->path('directory');
         mkdir($directory);
@@ -141,7 +141,7 @@ final class ThrowingErrorHandlerTest extends TestCase
         $pool->close();
     }
 
-    public function testAnOutputBufferThatCannotBeRemovedEndsNoWorkerWithOne(): void
+    public function testAnUnremovableOutputBufferEndsNoWorkerWithAThrowingErrorHandler(): void
     {
         $pool = new WorkerPool(1);
         $worker = $pool->submit(static function (): int {

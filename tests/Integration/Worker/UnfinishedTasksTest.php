@@ -72,7 +72,7 @@ final class UnfinishedTasksTest extends TestCase
     }
 
     #[DataProvider('silentScripts')]
-    public function testNothingIsReportedWhereNothingIsLost(string $script): void
+    public function testNothingIsReportedIfNoTaskIsLost(string $script): void
     {
         $ended = $this->ended($script);
 

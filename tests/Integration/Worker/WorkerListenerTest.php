@@ -17,7 +17,7 @@ final class WorkerListenerTest extends TestCase
     use VirtualTime;
 
     /** Shows that a stranger does not hold a descriptor any longer. */
-    public function testAStrangerThatSaysNothingIsSentAwayAfterTenSeconds(): void
+    public function testASilentStrangerIsDisconnectedAfterTenSeconds(): void
     {
         $listener = new WorkerListener(
             static fn() => self::fail('It has not greeted'),

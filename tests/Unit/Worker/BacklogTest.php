@@ -46,7 +46,7 @@ final class BacklogTest extends TestCase
         self::assertNull($this->backlog->shift(1));
     }
 
-    public function testWhatIsLeftOfABatchGoesBeforeTheNextOne(): void
+    public function testTheRestOfABatchPrecedesTheNextBatch(): void
     {
         $source = $this->source();
         $this->backlog->add($this->batch($source, range(1, 5), 10));
@@ -61,7 +61,7 @@ final class BacklogTest extends TestCase
         self::assertSame([[5], [6]], $this->all());
     }
 
-    public function testABatchWithoutTasksIsNone(): void
+    public function testABatchWithoutTasksIsNotAdded(): void
     {
         $this->backlog->add($this->batch($this->source(), []));
 
@@ -95,7 +95,7 @@ final class BacklogTest extends TestCase
         self::assertFalse($this->backlog->withdraw($submissions[1], new \DomainException('late')), 'it is not here');
     }
 
-    public function testABatchOfWhichAllWereWithdrawnIsNone(): void
+    public function testABatchWhoseTasksWereAllWithdrawnIsNotReturned(): void
     {
         $source = $this->source();
         $submissions = $this->submissions(5);
@@ -113,7 +113,7 @@ final class BacklogTest extends TestCase
         self::assertSame([0, null], [$this->backlog->batchCount(), $this->backlog->shift(9)]);
     }
 
-    public function testWhatNobodyWantsAnyMoreHasItsOutcomeWhenItIsAdded(): void
+    public function testACancelledTaskFailsWhenItIsAdded(): void
     {
         $submissions = $this->submissions(5);
         foreach ([0, 2, 3] as $i) {
@@ -137,7 +137,7 @@ final class BacklogTest extends TestCase
         self::assertSame([[$other]], $this->all());
     }
 
-    public function testAnotherAttemptWaitsForItsTime(): void
+    public function testARetryWaitsForItsDelay(): void
     {
         $this->backlog->addDelayed($this->batch($this->source(), [1]), 0.02);
         self::assertSame([0, null], [$this->backlog->batchCount(), $this->backlog->shift(1)]);
@@ -148,7 +148,7 @@ final class BacklogTest extends TestCase
         self::assertSame([1, [[1]]], [$this->ready, $this->all()]);
     }
 
-    public function testAnotherAttemptIsWithdrawnWithItsTimer(): void
+    public function testARetryIsWithdrawnWithItsTimer(): void
     {
         $timers = EventLoop::getIdentifiers();
         $submissions = $this->submissions(2);
@@ -163,7 +163,7 @@ final class BacklogTest extends TestCase
         self::assertSame([], array_diff(EventLoop::getIdentifiers(), $timers));
     }
 
-    public function testWhatASourceHasIsDroppedAndTheRestStays(): void
+    public function testDroppingASourceKeepsTheTasksOfOthers(): void
     {
         $timers = EventLoop::getIdentifiers();
         [$left, $other] = [$this->source(), $this->source()];
@@ -178,7 +178,7 @@ final class BacklogTest extends TestCase
         self::assertSame([[3, 4], [6]], $this->all());
     }
 
-    public function testWhatIsDroppedLeavesAloneWhatWasGivenAwayOfAnother(): void
+    public function testDroppingASourceKeepsTheOffsetInTheFirstBatch(): void
     {
         [$left, $other] = [$this->source(), $this->source()];
         $this->backlog->add($this->batch($other, [1, 2, 3]));
@@ -189,7 +189,7 @@ final class BacklogTest extends TestCase
         self::assertSame([[2, 3]], $this->all());
     }
 
-    public function testAllThatWaitsFailsOnce(): void
+    public function testAllWaitingTasksFailOnce(): void
     {
         $source = $this->source();
         $submissions = $this->submissions(4);
@@ -213,7 +213,7 @@ final class BacklogTest extends TestCase
     }
 
     /** Fails when each operation copies or searches the list of all tasks: that takes much longer. */
-    public function testEachOfManyTakesNoLongerThanEachOfFew(): void
+    public function testTheTimeForEachValueDoesNotGrowWithTheirNumber(): void
     {
         $source = $this->source();
         $batch = $this->batch($source, [1]);

@@ -45,7 +45,7 @@ final class BatchSizingTest extends TestCase
         self::assertEqualsWithDelta(10, $sizing->size(), 1);
     }
 
-    public function testSlowTasksGoOneByOne(): void
+    public function testSlowTasksAreSentOneByOne(): void
     {
         $sizing = new BatchSizing();
         $sizing->learn(1, 20 * self::MILLISECOND, 20 * self::MILLISECOND);
@@ -67,7 +67,7 @@ final class BatchSizingTest extends TestCase
         self::assertGreaterThan($before / 2, $sizing->size());
     }
 
-    public function testResultsOfTasksThatAreKnownToBeTinyMayWait(): void
+    public function testResultsOfTinyTasksMayWait(): void
     {
         $sizing = new BatchSizing();
         self::assertTrue($sizing->isEager());
@@ -79,7 +79,7 @@ final class BatchSizingTest extends TestCase
         self::assertFalse($sizing->isEager());
     }
 
-    public function testResultsOfLongTasksDoNot(): void
+    public function testResultsOfLongTasksDoNotWait(): void
     {
         $sizing = new BatchSizing();
         for ($i = 0; $i < 20; ++$i) {
@@ -89,7 +89,7 @@ final class BatchSizingTest extends TestCase
         self::assertTrue($sizing->isEager());
     }
 
-    public function testNothingIsLearntOfNothing(): void
+    public function testABatchWithoutTasksDoesNotChangeTheSize(): void
     {
         $sizing = new BatchSizing();
         $sizing->learn(0, 0, 0);

@@ -48,7 +48,7 @@ final class BatchTest extends TestCase
         );
     }
 
-    public function testAnotherAttemptCountsItselfAndCrashesOnly(): void
+    public function testARetryCountsAttemptsAndCrashes(): void
     {
         $again = $this->batch(5, [1, 2])->retry(1, false)->retry(0, true)->retry(0, true);
 
@@ -60,7 +60,7 @@ final class BatchTest extends TestCase
         self::assertNull($this->batch(0, ['a' => 1], null)->key(0));
     }
 
-    public function testPlainTasksTravelAsOneList(): void
+    public function testPlainTasksAreEncodedAsOneList(): void
     {
         [$head, $body] = $this->batch(0, [1, 'two', null])->payload();
 
@@ -68,7 +68,7 @@ final class BatchTest extends TestCase
         self::assertSame([1, 'two', null], unserialize($body));
     }
 
-    public function testOthersTravelOneBesideTheOther(): void
+    public function testTasksThatAreNotPlainAreEncodedSeparately(): void
     {
         $tasks = [
             1,

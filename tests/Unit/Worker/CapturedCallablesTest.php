@@ -38,7 +38,7 @@ final class CapturedCallablesTest extends TestCase
 
     /** @param \Closure(): mixed $closure */
     #[DataProvider('closures')]
-    public function testTheyDoTheSameAfterTheJourney(\Closure $closure, mixed $result): void
+    public function testCapturedCallablesBehaveTheSameAfterDecoding(\Closure $closure, mixed $result): void
     {
         self::assertSame($result, self::sent($closure)());
     }

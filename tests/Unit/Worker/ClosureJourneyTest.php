@@ -149,7 +149,7 @@ final class ClosureJourneyTest extends TestCase
     }
 
     #[DataProvider('closures')]
-    public function testItDoesTheSameThereAndNothingIsChangedHere(string $code, mixed $result): void
+    public function testAClosureBehavesTheSameInAWorkerAndChangesNothingHere(string $code, mixed $result): void
     {
         $name = 'J' . bin2hex(random_bytes(4));
         $closure = $this->closure(\sprintf($code, $name));
@@ -233,7 +233,7 @@ final class ClosureJourneyTest extends TestCase
         TaskCode::encode($closure, self::KEY);
     }
 
-    public function testWhatIsDeepTravelsFromAFiber(): void
+    public function testADeepValueIsSerializedInAFiber(): void
     {
         $deep = [];
         for ($level = 0; $level < 1000; ++$level) {

@@ -92,7 +92,7 @@ final class ClosureSourceTest extends TestCase
 
     /** @param list<mixed> $results */
     #[DataProvider('lines')]
-    public function testAClosureIsToldFromOthersOnItsLine(string $line, array $results): void
+    public function testAClosureIsDistinguishedFromOthersOnItsLine(string $line, array $results): void
     {
         $taken = $this->taken($line);
         self::assertCount(\count($results), $taken);
@@ -112,7 +112,7 @@ final class ClosureSourceTest extends TestCase
     }
 
     #[DataProvider('ambiguous')]
-    public function testWhatCanNotBeToldApartIsRefused(string $line): void
+    public function testAmbiguousClosuresAreRefused(string $line): void
     {
         $this->expectException(UnserializableException::class);
         $this->expectExceptionMessageMatches(
@@ -135,7 +135,7 @@ final class ClosureSourceTest extends TestCase
         }
     }
 
-    public function testAClosureMindsTypesAsItsFileDoes(): void
+    public function testAClosureKeepsTheStrictTypesOfItsFile(): void
     {
         $this->expectException(\TypeError::class);
         $closure = static fn(): string => str_repeat(...self::arguments());
@@ -220,7 +220,7 @@ final class ClosureSourceTest extends TestCase
         self::assertSame(42, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
     }
 
-    public function testCodeOfTheCommandLineIsFound(): void
+    public function testAClosureInCodeOfTheCommandLineIsFound(): void
     {
         if (!is_readable('/proc/self/cmdline')) {
             self::markTestSkipped('The system does not show command lines');

@@ -71,7 +71,7 @@ final class PortableTaskTest extends TestCase
         self::assertSame($this->outer, TaskContext::current());
     }
 
-    public function testWhatATaskTellsNamesIt(): void
+    public function testReportsCarryTheKeyOfTheTask(): void
     {
         $tell = static function (): void {
             TaskContext::current()->report(['half']);
@@ -90,7 +90,7 @@ final class PortableTaskTest extends TestCase
         self::assertSame([['a']], $this->reports);
     }
 
-    public function testWhatIsThrownIsAnOutcome(): void
+    public function testAnExceptionIsAnOutcome(): void
     {
         $outcome = self::task(static fn() => throw new \DomainException('bad', 7), 1, 'a')();
         self::assertIsString($outcome);
@@ -105,7 +105,7 @@ final class PortableTaskTest extends TestCase
         }
     }
 
-    public function testAResultThatCanNotTravelIsRefused(): void
+    public function testAnUnserializableResultIsRefused(): void
     {
         $outcome = self::task([self::class, 'closure'](...), 1, 'a')();
         self::assertIsString($outcome);
@@ -116,7 +116,7 @@ final class PortableTaskTest extends TestCase
         PortableOutcome::read($outcome, 1, null);
     }
 
-    public function testADeathIsToldAsItWas(): void
+    public function testAWorkerDeathIsReportedWithItsCause(): void
     {
         $died = WorkerCrashedException::died(null, 9, null, false, 'last words', 5 << 20, 1, null);
         try {

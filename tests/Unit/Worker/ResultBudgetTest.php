@@ -17,7 +17,7 @@ final class ResultBudgetTest extends TestCase
     /** @var list<string> */
     private array $admitted = [];
 
-    public function testWhatHasNoRoomIsAdmittedInOrderWhenOthersAreReleased(): void
+    public function testReservationsAreGrantedInOrderWhenBytesAreReleased(): void
     {
         $budget = new ResultBudget(10);
         self::assertTrue($budget->reserve(6, $this->admitted('first')));
@@ -31,7 +31,7 @@ final class ResultBudgetTest extends TestCase
         self::assertTrue($budget->isFull());
     }
 
-    public function testWhatIsLargerThanAllIsAdmittedAlone(): void
+    public function testAReservationAboveTheBudgetIsGrantedAlone(): void
     {
         $budget = new ResultBudget(10);
         self::assertTrue($budget->reserve(100, $this->admitted('large')));
@@ -41,7 +41,7 @@ final class ResultBudgetTest extends TestCase
         self::assertSame(['small'], $this->admitted);
     }
 
-    public function testWhatIsNotNeededAnyMoreTakesNoRoom(): void
+    public function testAReservationThatIsNoLongerNeededOccupiesNoBytes(): void
     {
         $budget = new ResultBudget(10);
         $budget->occupy(10);
@@ -52,7 +52,7 @@ final class ResultBudgetTest extends TestCase
         self::assertSame(['next'], $this->admitted);
     }
 
-    public function testAWorkerThatHoldsTheRoomForeverDoesNotStopTheOthers(): void
+    public function testAWorkerThatNeverReleasesItsReservationDoesNotStopOthers(): void
     {
         $budget = new ResultBudget(10);
         $budget->occupy(10);

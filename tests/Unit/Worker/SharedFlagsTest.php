@@ -13,7 +13,7 @@ use Spindle\Worker\Internal\SharedFlags;
 #[RequiresPhpExtension('pcntl')]
 final class SharedFlagsTest extends TestCase
 {
-    public function testWhatAWorkerHasMadeIsTakenOnce(): void
+    public function testTheMemoryOfAWorkerIsOpenedOnce(): void
     {
         $key = SharedFlags::newKey();
         $memory = SharedFlags::create($key);
@@ -36,7 +36,7 @@ final class SharedFlagsTest extends TestCase
         self::assertNull($second);
     }
 
-    public function testWhatIsLeftOfAWorkerThatWasKilledIsSweptAwayAndNothingElse(): void
+    public function testOnlyMemoryOfKilledWorkersIsRemoved(): void
     {
         $key = SharedFlags::newKey();
         $left = SharedFlags::newKey();
@@ -68,7 +68,7 @@ final class SharedFlagsTest extends TestCase
     }
 
     #[DataProvider('sizes')]
-    public function testMemoryOfSomebodyElseUnderTheSameNameStays(int $size): void
+    public function testMemoryOfAnotherProgramUnderTheSameNameStays(int $size): void
     {
         $key = SharedFlags::newKey();
         $theirs = shmop_open($key & 0x7FFF_FFFF, 'n', 0o600, $size);

@@ -46,7 +46,7 @@ final class TaskCodeTest extends TestCase
 
     /** @param callable(int): mixed $task */
     #[DataProvider('tasks')]
-    public function testItDoesTheSameAfterTheJourney(callable $task): void
+    public function testACallableBehavesTheSameAfterDecoding(callable $task): void
     {
         self::assertSame($task(4), TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY)(4));
     }
@@ -60,12 +60,12 @@ final class TaskCodeTest extends TestCase
     }
 
     #[DataProvider('calledClasses')]
-    public function testItIsTheClassThatWasCalled(callable $task): void
+    public function testACallableKeepsItsCalledClass(callable $task): void
     {
         self::assertSame(ChildClass::class, TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY)());
     }
 
-    public function testItsKeyIsInNoTrace(): void
+    public function testNoTraceContainsTheKey(): void
     {
         $key = bin2hex(random_bytes(8));
         $before = ini_set('zend.exception_ignore_args', '0');
@@ -140,7 +140,7 @@ final class TaskCodeTest extends TestCase
         }
     }
 
-    public function testAClosureWithAnotherKeyIsNotMade(): void
+    public function testAClosureWithAnotherKeyIsRefused(): void
     {
         $code = TaskCode::encode(static fn(): int => 1, self::KEY);
 
@@ -149,13 +149,13 @@ final class TaskCodeTest extends TestCase
         TaskCode::decode($code, 'another key');
     }
 
-    public function testWhatAWorkerDoesNotKnowIsNamed(): void
+    public function testAMissingClassOrFunctionIsNamed(): void
     {
         $this->expectExceptionMessage('A worker has no function no_such_function()');
         TaskCode::decode(serialize(['f', 'no_such_function']), self::KEY);
     }
 
-    public function testAClosureOfAClassThatAWorkerDoesNotKnowIsNotMade(): void
+    public function testAClosureOfAMissingClassIsRefused(): void
     {
         $code = TaskCode::encode(static fn(): string => self::class, self::KEY);
         /** @var array{string, string} $parts */
@@ -209,7 +209,7 @@ final class TaskCodeTest extends TestCase
     }
 
     #[DataProvider('changesThatDoNotMatter')]
-    public function testAClosureIsTakenAsItWasLoaded(string $before, string $after): void
+    public function testAClosureIsSentAsItWasLoaded(string $before, string $after): void
     {
         $name = 'f' . bin2hex(random_bytes(4));
         $source = static fn(int $number): string => '<?php '
@@ -224,7 +224,7 @@ final class TaskCodeTest extends TestCase
         self::assertSame(1, TaskCode::decode(TaskCode::encode($make(), self::KEY), self::KEY)());
     }
 
-    public function testAClosureThatIsKeptIsWhatItWasThoughItsFileChanges(): void
+    public function testAKeptClosureDoesNotChangeWithItsFile(): void
     {
         /** @var \Closure $closure */
         $closure = $this->loaded('changing.php', '<?php return static fn(): int => 1;');
@@ -237,7 +237,7 @@ final class TaskCodeTest extends TestCase
         self::assertSame(1, TaskCode::decode(TaskCode::encode($closure, 'another key'), 'another key')());
     }
 
-    public function testAClosureOfAnHeirThatDoesNotSayStaticIsTaken(): void
+    public function testAClosureOfASubclassWithoutStaticIsAccepted(): void
     {
         self::assertSame(
             ParentClass::class,
@@ -245,7 +245,7 @@ final class TaskCodeTest extends TestCase
         );
     }
 
-    public function testAClosureOfAnHeirMayCallMethodsForWhichStaticDoesNotMatter(): void
+    public function testAClosureOfASubclassMayCallMethodsThatDoNotDependOnStatic(): void
     {
         $task = TaskCode::decode(TaskCode::encode(ChildClass::notForwarding(), self::KEY), self::KEY);
 
@@ -253,7 +253,7 @@ final class TaskCodeTest extends TestCase
         self::assertSame($task(), ChildClass::notForwarding()());
     }
 
-    public function testWhatStaticMeansIsNotTakenFromAnotherClass(): void
+    public function testStaticKeepsItsClass(): void
     {
         TaskCode::encode(ParentClass::late(), self::KEY);
 
@@ -261,7 +261,7 @@ final class TaskCodeTest extends TestCase
         TaskCode::encode(ChildClass::late(), self::KEY);
     }
 
-    public function testWhatIsKnownOfFilesIsNotKeptForGood(): void
+    public function testCachesOfFilesAreLimited(): void
     {
         $lines = array_map(
             static fn(int $i): string => "static fn(int \$a): \\Closure => static fn(): int => {$i},\n",

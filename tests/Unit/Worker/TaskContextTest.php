@@ -17,14 +17,14 @@ final class TaskContextTest extends TestCase
         TaskContext::enter(null);
     }
 
-    public function testThereIsNoneOutsideOfATask(): void
+    public function testNoContextExistsOutsideOfATask(): void
     {
         self::assertFalse(TaskContext::exists());
         $this->expectException(\LogicException::class);
         TaskContext::current();
     }
 
-    public function testThatOfTheProcessIsEverywhere(): void
+    public function testTheContextOfTheProcessIsVisibleInAllFibers(): void
     {
         TaskContext::enter($context = self::context());
 
@@ -35,7 +35,7 @@ final class TaskContextTest extends TestCase
         self::assertFalse(self::inFiber(TaskContext::exists(...)));
     }
 
-    public function testThatOfAFiberIsThereOnly(): void
+    public function testTheContextOfAFiberIsVisibleOnlyInTheFiber(): void
     {
         $context = self::context();
         $found = self::inFiber(static function () use ($context): array {
@@ -48,7 +48,7 @@ final class TaskContextTest extends TestCase
         self::assertFalse(TaskContext::exists());
     }
 
-    public function testThatOfAFiberComesBeforeThatOfTheProcess(): void
+    public function testTheContextOfAFiberPrecedesThatOfTheProcess(): void
     {
         TaskContext::enter($process = self::context());
         $context = self::context();
@@ -62,7 +62,7 @@ final class TaskContextTest extends TestCase
         self::assertSame($process, TaskContext::current());
     }
 
-    public function testItAsksAndTellsThoseWhoMadeIt(): void
+    public function testAContextPassesOnReportsAndCancellations(): void
     {
         $cancellation = new NullCancellation();
         $reports = [];

@@ -54,7 +54,7 @@ final class TaskRetryPolicyTest extends TestCase
     }
 
     #[DataProvider('decisions')]
-    public function testItDecidesByCauseAndNumber(
+    public function testAPolicyDecidesByCauseAndNumberOfAttempts(
         TaskRetryPolicy $policy,
         TaskException $failure,
         int $attempts,

@@ -12,7 +12,7 @@ use Spindle\Worker\WorkerContext;
 
 final class ThrownTest extends TestCase
 {
-    public function testItHasAllOfAnExceptionButItsArguments(): void
+    public function testAnExceptionAsDataHasEverythingExceptArguments(): void
     {
         $exception = self::made('hush hush');
         $thrown = Thrown::of($exception);
@@ -29,7 +29,7 @@ final class ThrownTest extends TestCase
         self::assertStringNotContainsString('hush hush', serialize($thrown));
     }
 
-    public function testItIsOfAllItsTypesWhateverTheirCase(): void
+    public function testIsAComparesAllTypesWithoutCase(): void
     {
         $thrown = Thrown::of(new \DomainException());
         foreach ([
@@ -105,7 +105,7 @@ final class ThrownTest extends TestCase
         self::assertStringContainsString('/a.php(7): f()', Thrown::of($exception)->traceAsString());
     }
 
-    public function testItsTraceReadsAsPhpWritesOne(): void
+    public function testTheTraceHasTheFormatOfPhp(): void
     {
         $exception = self::made('x');
         $lines = explode("\n", Thrown::of($exception)->traceAsString());
@@ -118,7 +118,7 @@ final class ThrownTest extends TestCase
         self::assertCount(\count($exception->getTrace()) + 1, $lines);
     }
 
-    public function testOfVeryManyPreviousExceptionsTheLastOnesAreKept(): void
+    public function testTheLastOfManyPreviousExceptionsAreKept(): void
     {
         $exception = new \DomainException('0');
         for ($i = 1; $i <= 5000; ++$i) {

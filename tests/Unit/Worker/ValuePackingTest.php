@@ -12,7 +12,7 @@ use Spindle\Worker\Internal\WorkerProtocol;
 
 final class ValuePackingTest extends TestCase
 {
-    public function testWhatGoesInComesOut(): void
+    public function testPackedValuesAreRestored(): void
     {
         $random = new \Random\Randomizer(new \Random\Engine\Mt19937(Scale::seed()));
         for ($round = 0; $round < 200; ++$round) {
@@ -34,7 +34,7 @@ final class ValuePackingTest extends TestCase
         }
     }
 
-    public function testAnEmptyOneIsEmpty(): void
+    public function testAnEmptyPackingIsEmpty(): void
     {
         $packing = new ValuePacking();
 

@@ -35,7 +35,7 @@ final class ValueSerializerTest extends TestCase
     }
 
     #[DataProvider('values')]
-    public function testWhatIsWholeComesBackEqual(mixed $value): void
+    public function testSerializableValuesComeBackEqual(mixed $value): void
     {
         self::assertEquals($value, unserialize(ValueSerializer::serialize($value, '$value')));
     }
@@ -81,7 +81,7 @@ final class ValueSerializerTest extends TestCase
     }
 
     #[DataProvider('refused')]
-    public function testWhatIsNotIsRefusedWithItsPath(mixed $value, string $message): void
+    public function testUnserializableValuesAreRefusedWithTheirPath(mixed $value, string $message): void
     {
         try {
             ValueSerializer::serialize($value, '$value');
@@ -112,17 +112,20 @@ final class ValueSerializerTest extends TestCase
     }
 
     #[DataProvider('refusedCircles')]
-    public function testWhatIsRefusedIsFoundInACircle(mixed $value, string $message): void
+    public function testARefusedPartIsFoundInACycle(mixed $value, string $message): void
     {
-        $this->testWhatIsNotIsRefusedWithItsPath($value, $message);
+        $this->testUnserializableValuesAreRefusedWithTheirPath($value, $message);
     }
 
-    public function testOfACircleThatIsRefusedAsAWholeAPartIsNamed(): void
+    public function testACycleOfRefusedPartsNamesOneOfThem(): void
     {
         $refusing = new UnserializableFile(__FILE__);
         $refusing->held = [$refusing];
 
-        $this->testWhatIsNotIsRefusedWithItsPath(['x' => $refusing], "\$value['x']->held is of type array");
+        $this->testUnserializableValuesAreRefusedWithTheirPath(
+            ['x' => $refusing],
+            "\$value['x']->held is of type array",
+        );
     }
 
     public function testAClassThatRefusesIsNamedWithItsReason(): void
@@ -130,7 +133,7 @@ final class ValueSerializerTest extends TestCase
         $refusing = new UnserializableObject();
         $refusing->held = [$refusing];
 
-        $this->testWhatIsNotIsRefusedWithItsPath(
+        $this->testUnserializableValuesAreRefusedWithTheirPath(
             ['x' => $refusing],
             "\$value['x'] is of type Spindle\Tests\Unit\Worker\UnserializableObject and can't be serialized (I stay)",
         );
@@ -244,7 +247,7 @@ final class ValueSerializerTest extends TestCase
     }
 
     #[DataProvider('missing')]
-    public function testWhatIsMissingIsTold(string $bytes, string $name): void
+    public function testMissingClassesAreReported(string $bytes, string $name): void
     {
         try {
             ValueSerializer::unserialize($bytes, self::class . '::refuse');
@@ -262,7 +265,7 @@ final class ValueSerializerTest extends TestCase
         self::assertSame($value, ValueSerializer::unserialize(serialize($value), self::class . '::refuse'));
     }
 
-    public function testAnApplicationsOwnWayToFindClassesIsLeftAlone(): void
+    public function testTheUnserializeCallbackOfTheApplicationIsKept(): void
     {
         ini_set('unserialize_callback_func', self::class . '::make');
         try {

@@ -104,7 +104,7 @@ final class WorkerLifetimeTest extends TestCase
         self::assertSame(0, $lifetime->tasksLeft($worker));
     }
 
-    public function testTheTimeThatAWorkerHadNothingToDoIsCounted(): void
+    public function testTheIdleTimeOfAWorkerIsCounted(): void
     {
         $worker = $this->worker();
         $worker->idleSince = hrtime(true) - 20_000_000_000;

@@ -86,14 +86,14 @@ final class WorkerPoolOptionsTest extends TestCase
 
     /** @param \Closure(): mixed $make */
     #[DataProvider('outOfRange')]
-    public function testWhatIsOutOfItsRangeIsRefusedByName(\Closure $make, string $message): void
+    public function testAValueOutOfRangeIsRefusedByItsName(\Closure $make, string $message): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($message);
         $make();
     }
 
-    public function testMemoryLimitsOfPhpAreTaken(): void
+    public function testMemoryLimitsInPhpSyntaxAreAccepted(): void
     {
         foreach (['-1', '8M', '8m', '8192K', '8388608', '77M', '1G', '999999999G', '999999999999999999'] as $limit) {
             self::assertSame($limit, (new WorkerPoolOptions(memoryLimit: $limit))->memoryLimit);
@@ -121,7 +121,7 @@ final class WorkerPoolOptionsTest extends TestCase
         new ProcessContext(self::createStub(ContextEvents::class), null, ['-d', "memory_limit=64M\0-d"], 1.0);
     }
 
-    public function testTheEndsOfTheRangesAreTaken(): void
+    public function testTheEndsOfTheRangesAreAccepted(): void
     {
         $options = new WorkerPoolOptions(
             timeout: 1e-9,

@@ -22,7 +22,7 @@ use function Amp\async;
 trait CarriesDepth
 {
     /** Needs a larger stack than that of a fiber, which is enough for about 1,300 levels in serialize(). */
-    public function testWhatIsNestedDeeplyArrivesWholeThoughItIsMadeBytesInAFiber(): void
+    public function testADeeplyNestedValueThatIsSerializedInAFiberArrives(): void
     {
         $executor = $this->executor();
         foreach ([

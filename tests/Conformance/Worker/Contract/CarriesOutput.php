@@ -68,7 +68,7 @@ trait CarriesOutput
         $pool = null; // also held by the callback
     }
 
-    public function testWhatATaskPrintsArrivesInItsOrderBeforeTheResult(): void
+    public function testOutputArrivesInOrderBeforeTheResult(): void
     {
         $output = '';
         $pool = $this->pool(onOutput: static function (string $bytes, bool $isError) use (&$output): void {
@@ -158,7 +158,7 @@ trait CarriesOutput
         self::assertSame(['kept', ''], [$result, $output]);
     }
 
-    public function testWhatIsWrittenToTheStandardStreamsArrivesAsWhatItIs(): void
+    public function testStandardOutputAndStandardErrorArriveSeparately(): void
     {
         $outputs = ['', ''];
         $pool = $this->pool(1, onOutput: static function (string $bytes, bool $isError) use (&$outputs): void {
@@ -194,7 +194,7 @@ trait CarriesOutput
         }, 'the warning arrives');
     }
 
-    public function testWithoutACallbackItIsPrintedHere(): void
+    public function testWithoutACallbackOutputIsPrinted(): void
     {
         ob_start();
         try {
@@ -208,7 +208,7 @@ trait CarriesOutput
         self::assertSame("printed\0there", $printed);
     }
 
-    public function testWhatTasksOfALoopPrintIsWhole(): void
+    public function testOutputOfTheTasksOfALoopIsComplete(): void
     {
         $lines = '';
         $pool = $this->pool(onOutput: static function (string $bytes) use (&$lines): void {

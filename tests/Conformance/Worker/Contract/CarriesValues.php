@@ -75,7 +75,7 @@ trait CarriesValues
         self::assertSame([[get_debug_type($value), md5(serialize($value))]], $results);
     }
 
-    public function testValuesOfAllKindsTravelSideBySide(): void
+    public function testValuesOfAllKindsAreEncodedTogether(): void
     {
         foreach (['map', 'mapUnordered'] as $verb) {
             $sent = [];
@@ -147,7 +147,7 @@ trait CarriesValues
         self::assertSame(1, $number->value());
     }
 
-    public function testWhatIsOneObjectStaysOne(): void
+    public function testTheIdentityOfObjectsIsKept(): void
     {
         $number = new Number(1);
         [$one, $other] = $this->executor()->submit(static fn(): array => [$number, $number])->await();

@@ -65,7 +65,7 @@ trait Closes
         }
     }
 
-    public function testWorkersThatAreStillComingDoNotKeepAKilledPoolWaiting(): void
+    public function testStartingWorkersDoNotKeepAKilledPoolWaiting(): void
     {
         $took = \INF;
         for ($i = 0; $i < 5 && $took >= 0.45; ++$i) {
@@ -80,7 +80,7 @@ trait Closes
         self::assertLessThan(0.45, $took);
     }
 
-    public function testAClosedPoolTakesNoMoreTasks(): void
+    public function testAClosedPoolAcceptsNoTasks(): void
     {
         foreach (['close', 'kill'] as $end) {
             $pool = $this->pool();
@@ -129,7 +129,7 @@ trait Closes
         self::assertSame(range(0, 2 * \count($values) - 2, 2), $values);
     }
 
-    public function testKillFailsWhatHasNoOutcome(): void
+    public function testKillFailsTasksWithoutOutcomes(): void
     {
         $gate = $this->gate();
         $pool = $this->pool(1);
@@ -169,7 +169,7 @@ trait Closes
         EventLoop::run(); // lets its workers stop
     }
 
-    public function testAPoolThatIsDroppedIsGoneWithTheOutcomeOfItsLastTask(): void
+    public function testADroppedPoolEndsWithTheOutcomeOfItsLastTask(): void
     {
         $future = $this->pool(1)->submit(WorkerTasks::worker(...));
         $this->dropExecutors();

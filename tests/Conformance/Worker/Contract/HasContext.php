@@ -44,7 +44,7 @@ trait HasContext
         self::assertSame(['not wanted'], $thrown);
     }
 
-    public function testATaskHasAContextAndNobodyElse(): void
+    public function testOnlyTasksHaveAContext(): void
     {
         $executor = $this->executor();
         $task = static function (): array {
@@ -124,7 +124,7 @@ trait HasContext
         self::assertSame(range(0, 99), $reports);
     }
 
-    public function testAReportThatNobodyWantsIsNoError(): void
+    public function testAReportWithoutAReceiverIsNoError(): void
     {
         $task = static function (): int {
             TaskContext::current()->report('hm');
@@ -135,7 +135,7 @@ trait HasContext
         self::assertSame(5, $this->executor()->submit($task)->await());
     }
 
-    public function testAReportThatCanNotTravelIsTheTasksOwnException(): void
+    public function testAnUnserializableReportThrowsInTheTask(): void
     {
         $executor = $this->executor();
         $failed = self::failure(TaskFailedException::class, $executor->submit(static function (): void {

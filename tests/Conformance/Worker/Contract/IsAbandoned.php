@@ -14,7 +14,7 @@ use Spindle\Tests\Conformance\Worker\Task\Number;
  */
 trait IsAbandoned
 {
-    public function testWhatHasNotStartedWhenALoopIsLeftNeverDoes(): void
+    public function testTasksThatHaveNotStartedWhenALoopIsLeftNeverStart(): void
     {
         $executor = $this->executor();
         foreach (['map', 'mapUnordered'] as $verb) {
@@ -76,7 +76,7 @@ trait IsAbandoned
         self::assertSame(10_100, $sum);
     }
 
-    public function testLoopsThatAreLeftAgainAndAgainLeaveTheExecutorUsable(): void
+    public function testManyAbandonedLoopsLeaveTheExecutorUsable(): void
     {
         $executor = $this->executor();
         for ($i = 0; $i < 50; ++$i) {

@@ -165,7 +165,7 @@ trait IsCancelled
         self::assertSame(0, $pulled);
     }
 
-    public function testACancelledLoopEndsWhatRunsAndStartsNothingMore(): void
+    public function testACancelledLoopEndsRunningTasksAndStartsNoOthers(): void
     {
         $executor = $this->executor();
         foreach (['map', 'mapUnordered'] as $verb) {

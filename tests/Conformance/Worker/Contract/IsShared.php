@@ -18,7 +18,7 @@ use function Amp\delay;
  */
 trait IsShared
 {
-    public function testSeveralFibersUseItAtOnce(): void
+    public function testSeveralFibersUseAnExecutorAtOnce(): void
     {
         $executor = $this->executor();
         $loops = [];
@@ -71,7 +71,7 @@ trait IsShared
         }));
     }
 
-    public function testItIsTheSameInAFiber(): void
+    public function testAnExecutorWorksInAFiber(): void
     {
         $executor = $this->executor();
         Async::run(static function () use ($executor): void {
@@ -95,7 +95,7 @@ trait IsShared
         self::assertSame([22, 24, 26, 42, 44, 46], $pairs);
     }
 
-    public function testTwoLoopsAreTakenInTurns(): void
+    public function testTwoLoopsAreServedInRotation(): void
     {
         $executor = $this->executor();
         $one = $executor->map(range(1, 500), Number::double(...));
@@ -131,7 +131,7 @@ trait IsShared
         self::assertSame(84, $answers);
     }
 
-    public function testTwoExecutorsDoNotMeet(): void
+    public function testTwoExecutorsAreIndependent(): void
     {
         $one = $this->ownExecutor();
         $other = $this->ownExecutor();

@@ -63,7 +63,7 @@ trait IsolatesTasks
         await($tiny);
     }
 
-    public function testWhatThrowsWhenItIsLetGoEndsNoWorker(): void
+    public function testAThrowingDestructorEndsNoWorker(): void
     {
         $pool = $this->pool(1, onOutput: static function (): void {});
         $task = static fn(): array => [WorkerTasks::worker(), new ThrowingDestructor()];
@@ -75,7 +75,7 @@ trait IsolatesTasks
         self::assertCount(1, array_unique($workers));
     }
 
-    public function testAForkThatATaskMakesBeforeItYieldsSaysNothingToThePool(): void
+    public function testAForkBeforeTheFirstItemSendsNothingToThePool(): void
     {
         $this->needsAProcessForEachWorker('a fork is of one thread only');
         if (!\function_exists('pcntl_fork')) {

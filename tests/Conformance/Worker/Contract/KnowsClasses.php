@@ -137,7 +137,7 @@ trait KnowsClasses
         self::assertNull($failure->getPrevious());
     }
 
-    public function testWhatTasksAndThisProcessUnserializeThemselvesIsAsBefore(): void
+    public function testOtherCallsOfUnserializeAreNotAffected(): void
     {
         $seen = static fn(): string
             => \ini_get('unserialize_callback_func') . get_debug_type(unserialize('O:10:"NobodyEver":0:{}'));

@@ -112,7 +112,7 @@ trait LimitsTime
     /** A large result is still being written when the time limit passes. A small one has arrived and was not read. */
     #[TestWith([10])]
     #[TestWith([8 << 20])]
-    public function testAResultThatIsReadLateIsNoneThatCameTooLate(int $bytes): void
+    public function testALateReadOfAResultIsNoTimeout(int $bytes): void
     {
         $returns = $this->path('returns');
         $pool = $this->pool(1, timeout: 0.5);
@@ -152,7 +152,7 @@ trait LimitsTime
         }
     }
 
-    public function testATaskThatLooksForItsCancellationMayEndByItself(): void
+    public function testATaskThatObtainsItsCancellationMayEndByItself(): void
     {
         $this->needsCancellationInTasks();
         $ended = $this->path('ended');
@@ -172,7 +172,7 @@ trait LimitsTime
         self::assertLessThan(5.0, (hrtime(true) - $start) / 1e9, 'seconds, of a grace of 10 that is not needed');
     }
 
-    public function testATaskThatLooksAtNothingIsEndedByItsCancellation(): void
+    public function testATaskThatIgnoresItsCancellationIsEnded(): void
     {
         $pid = $this->path('pid');
         $cancellation = new DeferredCancellation();
@@ -204,7 +204,7 @@ trait LimitsTime
         self::assertSame(['first'], $gate->names());
     }
 
-    public function testATaskThatItsWorkerHasBehindOneOfALoopIsCancelledAtOnce(): void
+    public function testATaskThatWaitsBehindOneOfALoopIsCancelledAtOnce(): void
     {
         $gate = $this->gate();
         $cancellation = new DeferredCancellation();
@@ -259,7 +259,7 @@ trait LimitsTime
         self::assertUsable($pool);
     }
 
-    public function testACancelledLoopEndsWhatLooksAtNothing(): void
+    public function testACancelledLoopEndsTasksThatIgnoreTheCancellation(): void
     {
         $pid = $this->path('pid');
         $cancellation = new DeferredCancellation();
@@ -279,7 +279,7 @@ trait LimitsTime
         self::assertUsable($pool);
     }
 
-    public function testALoopThatIsLeftEndsWhatRunsOn(): void
+    public function testALoopThatIsLeftEndsRunningTasks(): void
     {
         $pid = $this->path('pid');
         $pool = $this->pool(1);

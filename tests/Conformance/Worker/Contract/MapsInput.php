@@ -164,7 +164,7 @@ trait MapsInput
         self::assertSame([['a', 'b'], [null, null]], [$results->keys, $results->values]);
     }
 
-    public function testTheInputIsLetGoWithItsLoop(): void
+    public function testTheInputIsReleasedWithItsLoop(): void
     {
         $executor = $this->executor();
         foreach (['map', 'mapUnordered'] as $verb) {

@@ -44,7 +44,7 @@ trait PreparesWorkers
         self::assertSame(111, $pool->submit(WorkerTasks::count(...))->await());
     }
 
-    public function testAnInitialiserThatCanNotTravelIsRefusedAtOnce(): void
+    public function testAnUnserializableInitialiserIsRefusedAtOnce(): void
     {
         $stream = Streams::open('php://memory', 'r');
 
@@ -140,7 +140,7 @@ trait PreparesWorkers
         self::assertSame(['one', 'other'], array_map(static fn(Future $future): string => $future->await(), $futures));
     }
 
-    public function testTheMemoryLimitIsThatOfTheOptionsOrOfThisProcess(): void
+    public function testTheMemoryLimitComesFromTheOptionsOrThisProcess(): void
     {
         self::assertSame(
             '77M',
@@ -152,7 +152,7 @@ trait PreparesWorkers
         );
     }
 
-    public function testAWorkerHasNoDescriptorOfThisProcess(): void
+    public function testAWorkerInheritsNoDescriptor(): void
     {
         $server = Streams::server();
         $file = Streams::open($this->file('secret', 'x'), 'r');
@@ -183,7 +183,7 @@ trait PreparesWorkers
         self::assertStringNotContainsString($secret, print_r($pool, true));
     }
 
-    public function testAWorkerIsWhereThisProcessIs(): void
+    public function testAWorkerHasTheWorkingDirectoryOfThisProcess(): void
     {
         self::assertSame(getcwd(), $this->pool(1)->submit(static fn(): string => (string) getcwd())->await());
     }

@@ -22,7 +22,7 @@ trait PullsLazily
     private const FAR_AHEAD = 40_000;
     private const LARGE_AHEAD = 24;
 
-    public function testNothingIsPulledBeforeTheFirstResultIsAskedFor(): void
+    public function testNoInputIsReadBeforeTheFirstResultIsRequested(): void
     {
         $pulled = 0;
         $input = static function () use (&$pulled): \Generator {
@@ -102,7 +102,7 @@ trait PullsLazily
         self::assertLessThan(120 << 20, memory_get_peak_usage() - $before, 'bytes for 200 MiB of results');
     }
 
-    public function testAnInputThatSuspendsHoldsUpNoResult(): void
+    public function testAnInputThatSuspendsDelaysNoResult(): void
     {
         $executor = $this->executor();
         foreach (['map', 'mapUnordered'] as $verb) {
@@ -158,7 +158,7 @@ trait PullsLazily
         self::assertUsable($executor);
     }
 
-    public function testAnInputThatThrowsAtOnceIsHeard(): void
+    public function testAnInputThatThrowsAtOnceFailsTheMap(): void
     {
         $executor = $this->executor();
         $input = static function (): \Generator {

@@ -81,7 +81,7 @@ trait RefusesUnserializable
 
     /** @param \Closure(): callable $task */
     #[DataProvider('tasksThatStay')]
-    public function testATaskThatCanNotTravelIsRefusedAtOnce(\Closure $task, string $path, string $what): void
+    public function testAnUnserializableTaskIsRefusedAtOnce(\Closure $task, string $path, string $what): void
     {
         $executor = $this->executor();
         foreach ([
@@ -176,7 +176,7 @@ trait RefusesUnserializable
 
     /** @param \Closure(): mixed $value */
     #[DataProvider('valuesThatStay')]
-    public function testAnArgumentThatCanNotTravelIsRefusedAfterTheResultsBeforeIt(
+    public function testAnUnserializableArgumentIsRefusedAfterEarlierResults(
         \Closure $value,
         string $path,
         string $what,
@@ -201,7 +201,7 @@ trait RefusesUnserializable
 
     /** @param \Closure(): mixed $value */
     #[DataProvider('valuesThatStay')]
-    public function testAResultThatCanNotTravelIsRefused(\Closure $value, string $path, string $what): void
+    public function testAnUnserializableResultIsRefused(\Closure $value, string $path, string $what): void
     {
         $executor = $this->executor();
         $refused = self::failure(UnserializableException::class, $executor->submit(static fn(): mixed => $value()));
@@ -211,7 +211,7 @@ trait RefusesUnserializable
         self::assertUsable($executor);
     }
 
-    public function testAResultThatCanNotTravelInALoopSaysForWhichInput(): void
+    public function testAnUnserializableResultOfALoopNamesItsInput(): void
     {
         $executor = $this->executor();
         $results = new Collected($executor->map(
@@ -225,7 +225,7 @@ trait RefusesUnserializable
         self::assertUsable($executor);
     }
 
-    public function testEachOfManyIsRefusedByItself(): void
+    public function testEachUnserializableValueOfManyIsRefused(): void
     {
         $executor = $this->executor();
         $futures = [];
@@ -241,7 +241,7 @@ trait RefusesUnserializable
         }
     }
 
-    public function testTasksThatStayHoldUpNoOthers(): void
+    public function testTasksThatStayInTheBacklogDelayNoOthers(): void
     {
         $executor = $this->executor();
         $stream = Streams::open('php://memory', 'r');

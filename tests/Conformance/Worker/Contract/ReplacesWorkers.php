@@ -30,7 +30,7 @@ trait ReplacesWorkers
         self::assertNotSame(getmypid(), $workers[0]);
     }
 
-    public function testThereAreAsManyAsWereAskedFor(): void
+    public function testThePoolHasTheRequestedNumberOfWorkers(): void
     {
         $gate = $this->gate();
         $pool = $this->pool(3);
@@ -58,7 +58,7 @@ trait ReplacesWorkers
         self::assertLessThanOrEqual($before + 3, \count(self::workers()));
     }
 
-    public function testAWorkerIsReplacedAfterSoManyTasks(): void
+    public function testAWorkerIsReplacedAfterNTasks(): void
     {
         $pool = $this->pool(1, maxTasks: 2);
         $workers = [];
@@ -187,7 +187,7 @@ trait ReplacesWorkers
         self::assertGreaterThan(2, \count(array_unique($workers)));
     }
 
-    public function testAWorkerWithNothingToDoEnds(): void
+    public function testAnIdleWorkerEnds(): void
     {
         $pool = $this->pool(1, idleTimeout: 0.1);
         $worker = $pool->submit(WorkerTasks::worker(...))->await();
@@ -294,7 +294,7 @@ trait ReplacesWorkers
         self::assertUsable($pool);
     }
 
-    public function testALongTaskHoldsUpNoneBehindIt(): void
+    public function testALongTaskDelaysNoLaterTask(): void
     {
         $gate = $this->gate();
         $pool = $this->pool();

@@ -117,7 +117,7 @@ trait ReportsFailures
         self::assertSame($failed->thrown->line, $failed->getPrevious()->getLine());
     }
 
-    public function testAnExceptionThatCanNotTravelComesAsData(): void
+    public function testAnUnserializableExceptionComesAsData(): void
     {
         $failed = self::failure(
             TaskFailedException::class,
@@ -249,7 +249,7 @@ trait ReportsFailures
         self::assertUsable($executor);
     }
 
-    public function testAFailureEndsWhatHasNotStarted(): void
+    public function testAFailurePreventsTheStartOfOtherTasks(): void
     {
         $gate = $this->gate();
         $task = static fn(int $i): string => $i === 1 ? throw new \DomainException('bad') : $gate->say((string) $i);
@@ -283,7 +283,7 @@ trait ReportsFailures
         self::assertSame($key, $results->thrown->key);
     }
 
-    public function testAFailureThatNobodyAwaitsReachesTheErrorHandlerOfTheLoop(): void
+    public function testAFailureThatIsNotAwaitedReachesTheErrorHandlerOfTheLoop(): void
     {
         $heard = [];
         $before = EventLoop::getErrorHandler();
@@ -304,7 +304,7 @@ trait ReportsFailures
         self::assertInstanceOf(TaskFailedException::class, $heard[0]);
     }
 
-    public function testTasksWhoseFuturesNobodyHoldsRunAsWell(): void
+    public function testTasksWithoutReferencedFuturesRun(): void
     {
         $gate = $this->gate();
         $executor = $this->executor();
@@ -316,7 +316,7 @@ trait ReportsFailures
         self::assertCount(5, $gate->names());
     }
 
-    public function testATaskThatIsNotThereIsAFailureThatNamesIt(): void
+    public function testAMissingTaskIsAFailureThatNamesIt(): void
     {
         $name = 'made_here_' . bin2hex(random_bytes(4));
         eval("function {$name}(): int { return 1; }");

@@ -26,7 +26,7 @@ use Spindle\Worker\WorkerCrashedException;
  */
 trait RetriesTasks
 {
-    public function testATaskThatThrowsIsTriedAgain(): void
+    public function testATaskThatThrowsIsRetried(): void
     {
         $task = static fn(): int => TaskContext::current()->attempt < 3
             ? throw new \DomainException('not yet')
@@ -35,7 +35,7 @@ trait RetriesTasks
         self::assertSame(3, $this->pool(1, self::atOnce(2))->submit($task)->await());
     }
 
-    public function testWithoutRetriesItIsTriedOnce(): void
+    public function testWithoutRetriesATaskHasOneAttempt(): void
     {
         $runs = $this->path('runs');
         $failed = self::failure(TaskFailedException::class, $this->pool(1)->submit(self::failing($runs)));
@@ -57,7 +57,7 @@ trait RetriesTasks
         self::assertSame(['1', '2', '3'], Text::lines($runs));
     }
 
-    public function testANumberIsAPolicyToo(): void
+    public function testANumberOfRetriesIsAPolicy(): void
     {
         $runs = $this->path('runs');
         $failed = self::failure(TaskFailedException::class, $this->pool(1, 1)->submit(self::failing($runs)));
@@ -66,7 +66,7 @@ trait RetriesTasks
         self::assertSame(['1', '2'], Text::lines($runs));
     }
 
-    public function testOnlyExceptionsOfTheListAreTriedAgain(): void
+    public function testOnlyExceptionsOfTheListAreRetried(): void
     {
         $pool = $this->pool(1, self::atOnce(2, onThrow: [\LengthException::class, \RuntimeException::class]));
 
@@ -86,7 +86,7 @@ trait RetriesTasks
         );
     }
 
-    public function testNothingThatThrowsIsTriedAgainIfItIsSaidSo(): void
+    public function testAPolicyCanExcludeExceptionsFromRetries(): void
     {
         $pool = $this->pool(1, self::atOnce(2, onThrow: false));
 
@@ -99,14 +99,14 @@ trait RetriesTasks
         );
     }
 
-    public function testACrashIsTriedAgainInAnotherWorker(): void
+    public function testACrashIsRetriedInAnotherWorker(): void
     {
         $task = static fn(): int => TaskContext::current()->attempt === 1 ? exit(5) : TaskContext::current()->attempt;
 
         self::assertSame(2, $this->pool(1, self::atOnce(1))->submit($task)->await());
     }
 
-    public function testACrashIsNotTriedAgainIfItIsSaidSo(): void
+    public function testAPolicyCanExcludeCrashesFromRetries(): void
     {
         $pool = $this->pool(1, self::atOnce(3, onCrash: false));
 
@@ -116,7 +116,7 @@ trait RetriesTasks
         );
     }
 
-    public function testATaskThatHasEndedTwoWorkersIsGivenUp(): void
+    public function testATaskThatHasEndedTwoWorkersIsNotRetried(): void
     {
         $runs = $this->path('runs');
         $pool = $this->pool(1, self::atOnce(10));
@@ -130,7 +130,7 @@ trait RetriesTasks
         self::assertUsable($pool);
     }
 
-    public function testATimeoutIsTriedAgain(): void
+    public function testATimeoutIsRetried(): void
     {
         $task = static fn(): int
             => TaskContext::current()->attempt === 1 ? WorkerTasks::hang() : TaskContext::current()->attempt;
@@ -138,7 +138,7 @@ trait RetriesTasks
         self::assertSame(2, $this->pool(1, self::atOnce(1), timeout: 0.2)->submit($task)->await());
     }
 
-    public function testATimeoutIsNotTriedAgainIfItIsSaidSo(): void
+    public function testAPolicyCanExcludeTimeoutsFromRetries(): void
     {
         $pool = $this->pool(1, self::atOnce(3, onTimeout: false), timeout: 0.2);
 
@@ -148,7 +148,7 @@ trait RetriesTasks
         );
     }
 
-    public function testAnotherAttemptComesAfterItsDelay(): void
+    public function testARetryStartsAfterItsDelay(): void
     {
         $pool = $this->pool(1, new TaskRetryPolicy(2, delay: 0.1, factor: 2.0, jitter: 0.0));
         $times = $pool->submit(static fn(): float => microtime(true));
@@ -161,7 +161,7 @@ trait RetriesTasks
         self::assertGreaterThanOrEqual(0.29, $end - $start);
     }
 
-    public function testADelayHoldsUpNothingElse(): void
+    public function testADelayedRetryDelaysNoOtherTask(): void
     {
         $pool = $this->pool(1, new TaskRetryPolicy(1, delay: 1e6, jitter: 0.0));
         $cancellation = new DeferredCancellation();
@@ -176,7 +176,7 @@ trait RetriesTasks
         self::assertSame(['1'], Text::lines($this->path('runs')));
     }
 
-    public function testALoopKeepsItsOrderAndKeysWhenTasksAreTriedAgain(): void
+    public function testALoopKeepsItsOrderAndKeysWhenTasksAreRetried(): void
     {
         $task = static fn(int $i): array => $i % 3 === 0 && TaskContext::current()->attempt === 1
             ? throw new \DomainException('not yet')
@@ -191,7 +191,7 @@ trait RetriesTasks
         );
     }
 
-    public function testAResultThatCanNotTravelIsNotTriedAgain(): void
+    public function testAnUnserializableResultIsNotRetried(): void
     {
         $runs = $this->path('runs');
         self::failure(
@@ -206,7 +206,7 @@ trait RetriesTasks
         self::assertSame(['1'], Text::lines($runs));
     }
 
-    public function testAGeneratorOfWhichItemsWereYieldedIsNotTriedAgain(): void
+    public function testAGeneratorThatHasYieldedItemsIsNotRetried(): void
     {
         $runs = $this->path('runs');
         $pool = $this->pool(1, self::atOnce(3));

@@ -59,14 +59,14 @@ trait RunsCallables
 
     /** @param callable(): mixed $task */
     #[DataProvider('callables')]
-    public function testItRunsWhatCanBeCalled(callable $task, mixed $expected): void
+    public function testItRunsCallables(callable $task, mixed $expected): void
     {
         self::assertSame($expected, $this->executor()->submit($task)->await());
     }
 
     /** @param callable(): mixed $task */
     #[DataProvider('callables')]
-    public function testItRunsWhatCanBeCalledAgainAndAgain(callable $task, mixed $expected): void
+    public function testItRunsTheSameCallablesAgain(callable $task, mixed $expected): void
     {
         $executor = $this->executor();
         $first = $executor->submit($task);
@@ -96,7 +96,7 @@ trait RunsCallables
         self::assertSame(1, $future->await());
     }
 
-    public function testACapturedReferenceIsACopyAsWell(): void
+    public function testACapturedReferenceIsACopy(): void
     {
         $count = 1;
         $task = static function () use (&$count): int {
@@ -120,14 +120,14 @@ trait RunsCallables
         self::assertSame([11, 11], [$executor->submit($task)->await(), $executor->submit($task)->await()]);
     }
 
-    public function testAClosureThatDoesNotUseItsObjectDoesNotBringIt(): void
+    public function testAClosureThatDoesNotUseItsObjectIsSentWithoutIt(): void
     {
         $number = Number::holding(fopen('php://memory', 'r'));
 
         self::assertSame(7, $this->executor()->submit($number->unused())->await());
     }
 
-    public function testAClosureOfATestDoesNotBringTheTest(): void
+    public function testAClosureOfATestDoesNotCaptureTheTest(): void
     {
         $three = 3;
 

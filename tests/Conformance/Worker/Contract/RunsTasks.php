@@ -92,7 +92,7 @@ trait RunsTasks
         self::assertSame([1, 2, 3, 4, 5], $heard);
     }
 
-    public function testAFailureComesToItsCatch(): void
+    public function testAFailureReachesItsCatch(): void
     {
         $caught = null;
         $tasks = new Tasks($this->executor());
@@ -125,7 +125,7 @@ trait RunsTasks
         self::assertSame([$failed], $tasks->failures());
     }
 
-    public function testAllFailuresCanBeHad(): void
+    public function testAllFailuresAreReturned(): void
     {
         $tasks = new Tasks($this->executor());
         for ($i = 0; $i < 3; ++$i) {
@@ -137,7 +137,7 @@ trait RunsTasks
         self::assertSame($failed, $tasks->failures()[0]);
     }
 
-    public function testATaskThatCanNotBeSentFailsLikeAnother(): void
+    public function testAnUnserializableTaskFailsLikeOthers(): void
     {
         $stream = Streams::open('php://memory', 'r');
         $done = 0;
@@ -257,7 +257,7 @@ trait RunsTasks
         self::assertSame(3000, $count);
     }
 
-    public function testACancelledWaitEndsWhatRunsAndDropsWhatWaits(): void
+    public function testACancelledWaitEndsRunningTasksAndDropsWaitingOnes(): void
     {
         $gate = $this->gate();
         $cancellation = new DeferredCancellation();

@@ -26,7 +26,7 @@ use function Amp\delay;
  */
 trait StreamsItems
 {
-    public function testAGeneratorStaysOneWithItsKeysItemsAndReturnValue(): void
+    public function testAGeneratorArrivesWithItsKeysItemsAndReturnValue(): void
     {
         $items = self::items($this->executor(), static function (): \Generator {
             yield 'a' => 1;
@@ -95,7 +95,7 @@ trait StreamsItems
         self::assertUsable($executor);
     }
 
-    public function testAnItemThatCanNotTravelEndsTheGenerator(): void
+    public function testAnUnserializableItemEndsTheGenerator(): void
     {
         $executor = $this->executor();
         $items = new Collected(self::items($executor, static function (): \Generator {
@@ -111,7 +111,7 @@ trait StreamsItems
         self::assertUsable($executor);
     }
 
-    public function testAReturnValueThatCanNotTravelComesAfterTheItems(): void
+    public function testAnUnserializableReturnValueComesAfterTheItems(): void
     {
         $executor = $this->executor();
         $items = new Collected(self::items($executor, static function (): \Generator {
@@ -147,7 +147,7 @@ trait StreamsItems
         }
     }
 
-    public function testItemsAreNotMadeFarAhead(): void
+    public function testItemsAreNotProducedFarAhead(): void
     {
         $made = $this->path('made');
         $executor = $this->executor();
@@ -173,7 +173,7 @@ trait StreamsItems
         self::assertSame(1000, $count());
     }
 
-    public function testAGeneratorThatIsLeftEndsNoOtherBehindIt(): void
+    public function testAReleasedGeneratorEndsNoLaterTask(): void
     {
         $executor = $this->executor();
         $task = static function (int $i): \Generator {
@@ -221,7 +221,7 @@ trait StreamsItems
         self::assertUsable($executor);
     }
 
-    public function testAGeneratorThatNobodyReadsEnds(): void
+    public function testAGeneratorWithoutAReaderEnds(): void
     {
         $gate = $this->gate();
         $executor = $this->executor();
@@ -250,7 +250,7 @@ trait StreamsItems
         self::assertUsable($executor);
     }
 
-    public function testAGeneratorThatALoopDropsHoldsUpNothing(): void
+    public function testAGeneratorThatALoopDropsDelaysNothing(): void
     {
         $first = [];
         $executor = $this->executor();
@@ -278,7 +278,7 @@ trait StreamsItems
         self::assertUsable($executor);
     }
 
-    public function testGeneratorsAreReadInTurns(): void
+    public function testGeneratorsAreReadAlternately(): void
     {
         $executor = $this->executor();
         $task = static function (): \Generator {
@@ -341,7 +341,7 @@ trait StreamsItems
         self::assertUsable($executor);
     }
 
-    public function testAnItemOfALoopThatCanNotTravelSaysForWhichInput(): void
+    public function testAnUnserializableItemOfALoopNamesItsInput(): void
     {
         $executor = $this->executor();
         foreach ($executor->map(

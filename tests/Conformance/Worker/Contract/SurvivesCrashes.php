@@ -42,7 +42,7 @@ trait SurvivesCrashes
         }
     }
 
-    public function testAFatalErrorIsToldWithItsPlace(): void
+    public function testAFatalErrorIsReportedWithFileAndLine(): void
     {
         $pool = $this->pool(1, memoryLimit: '32M', onOutput: static function (): void {});
         $crashed = self::failure(WorkerCrashedException::class, $pool->submit(WorkerTasks::exhaust(...)));
@@ -53,7 +53,7 @@ trait SurvivesCrashes
         self::assertGreaterThan(20 << 20, $crashed->memoryPeak);
     }
 
-    public function testWithoutAFatalErrorThereIsNone(): void
+    public function testWithoutAFatalErrorNoneIsReported(): void
     {
         $pool = $this->pool(1);
 
@@ -63,7 +63,7 @@ trait SurvivesCrashes
         );
     }
 
-    public function testTheLastOfTheStandardErrorIsKept(): void
+    public function testTheEndOfStandardErrorIsKept(): void
     {
         $this->needsAProcessForEachWorker('they have one standard error');
         $pool = $this->pool(1, onOutput: static function (): void {});
@@ -208,7 +208,7 @@ trait SurvivesCrashes
         self::assertUsable($pool);
     }
 
-    public function testWhoWaitsForAnItemIsToldOfTheEndOfItsWorkerAtOnce(): void
+    public function testAReaderThatWaitsForAnItemFailsAtOnceWhenTheWorkerEnds(): void
     {
         $gate = $this->gate();
         $pool = $this->pool(1, onOutput: static function (): void {});
@@ -225,7 +225,7 @@ trait SurvivesCrashes
         $pool->close();
     }
 
-    public function testWhoWaitsForAnItemIsToldThatThePoolIsKilledAtOnce(): void
+    public function testAReaderThatWaitsForAnItemFailsAtOnceWhenThePoolIsKilled(): void
     {
         $gate = $this->gate();
         $pool = $this->pool(1);
@@ -239,7 +239,7 @@ trait SurvivesCrashes
         self::assertCount(1, $taken);
     }
 
-    public function testThePoolsFiguresTellWhatItDoesAndHasDone(): void
+    public function testStatisticsCountWorkersAndTasks(): void
     {
         $gate = $this->gate();
         $pool = $this->pool(1);
