@@ -43,8 +43,9 @@ final class Cancelling
     private ?string $recentTimer = null;
 
     /**
-     * @param \Closure(): void                             $sendRequest sends a request; returns when it is closed
-     * @param \Closure(ConnectionLostException|null): void $onDone    called after each; a reason closes the connection
+     * @param \Closure(): void $sendRequest sends a request, and returns when the server has closed its connection
+     * @param \Closure(ConnectionLostException|null): void $onDone called after each request, and with an exception if the
+     *     connection must be closed
      */
     public function __construct(
         private readonly Conversation $conversation,

@@ -110,6 +110,7 @@ final class Conversation
         }
     }
 
+    /** Adds the rows that were read, and drops rows above the limit. */
     private function addRows(#[\SensitiveParameter] Exchange $exchange): void
     {
         $rows = $this->reader->rowMessages();
@@ -244,6 +245,7 @@ final class Conversation
         }
     }
 
+    /** Handles the begin of a COPY, and aborts a COPY … FROM STDIN for which no caller has data. */
     private function onCopyResponse(Exchange $exchange, string $type): void
     {
         $exchange->copyResponse = $type;
@@ -256,6 +258,7 @@ final class Conversation
         }
     }
 
+    /** Handles ErrorResponse. An error that is not of severity ERROR ends the connection. */
     private function onError(Exchange $exchange, ServerError $error): void
     {
         if ($error->severity() !== 'ERROR') {
@@ -302,6 +305,7 @@ final class Conversation
         }
     }
 
+    /** Marks the exchange so that its caller is resumed. */
     private function wake(Exchange $exchange): void
     {
         if (($this->toWake[\count($this->toWake) - 1] ?? null) !== $exchange) {

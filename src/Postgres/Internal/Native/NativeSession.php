@@ -87,7 +87,7 @@ final class NativeSession implements Session
 
     /**
      * Sends a query at once, if its statement is prepared and nothing must be sent or awaited before it. The answer
-     * wakes the fiber that waits on the exchange. Then {@see Result()} returns the result.
+     * wakes the fiber that waits on the exchange. Then {@see self::result()} returns the result.
      *
      * @param list<mixed> $parameters
      *
@@ -532,6 +532,8 @@ final class NativeSession implements Session
     }
 
     /**
+     * Executes a prepared statement, and suspends until the server has answered.
+     *
      * @param list<mixed> $parameters
      * @param (\Closure(Exchange): void)|null $onSent
      *

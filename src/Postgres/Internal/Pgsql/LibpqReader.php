@@ -19,7 +19,7 @@ final class LibpqReader
     /** Maximum number of reads in one iteration of the event loop. */
     private const MAX_READS_PER_ITERATION = 32;
 
-    /** The last notice. libpq treats an unexpected error as a notice, such as the error of a server that shuts down. */
+    /** Error in the last notice. libpq treats unexpected errors as notices, such as that of a server that shuts down. */
     private ?ServerError $lastNoticeError = null;
 
     /**
@@ -67,7 +67,8 @@ final class LibpqReader
      * Reads messages that are not part of an answer, such as notifications. During a COPY … FROM STDIN, all messages
      * are read here.
      *
-     * @return bool false if an unexpected message arrived: neither a notice nor a notification
+     * @return bool whether a notice or a notification arrived; also true if notices are disabled, because they can't be
+     *     detected then
      *
      * @throws ConnectionLostException
      */

@@ -74,7 +74,7 @@ final class PgsqlHandle
 
     private readonly LibpqReader $reader;
 
-    /** @var resource */
+    /** @var resource stream of {@see Libpq::socket()} */
     private $socket;
 
     /** Id of the event loop's callback for a readable socket. */
@@ -338,7 +338,7 @@ final class PgsqlHandle
         }
     }
 
-    /** Stops reading from the socket, or reads on. */
+    /** Pauses or resumes reading. */
     public function pause(bool $on): void
     {
         if ($this->endReason === null) {

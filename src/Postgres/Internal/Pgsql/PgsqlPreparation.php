@@ -72,7 +72,7 @@ final class PgsqlPreparation
         if (!str_contains($sql, '$') && $this->statements->canCache($sql) && $this->statements->find($sql) === null) {
             $this->dropLeastRecentlyUsed();
 
-            return $this->add($sql, new PgsqlStatement('', self::mayChangeSession($sql), []));
+            return $this->add($sql, new PgsqlStatement('', self::mayChangeSessionOrMeaning($sql), []));
         }
 
         return $this->prepared($sql, $parameters, $cancellation);
@@ -239,7 +239,7 @@ final class PgsqlPreparation
     }
 
     /** Whether the statement may change the session or the meaning of SQL texts. */
-    private static function mayChangeSession(string $sql): bool
+    private static function mayChangeSessionOrMeaning(string $sql): bool
     {
         return SessionChanges::mayChangeSession($sql) || SessionChanges::mayChangeMeaning($sql);
     }
@@ -256,19 +256,19 @@ final class PgsqlPreparation
     /** Prepares a statement. Returns one without a name if statements are not cached. */
     private function prepare(string $sql, ?Cancellation $cancellation): PgsqlStatement
     {
-        $changes = self::mayChangeSession($sql);
+        $changesSession = self::mayChangeSessionOrMeaning($sql);
         $parameters = str_contains($sql, '$') ? null : [];
         $this->dropLeastRecentlyUsed();
         for ($attempt = 1; $this->statements->canCache($sql); ++$attempt) {
             $name = $this->statements->newName();
             $call = $this->sendPrepare($name, $sql, $cancellation);
             if ($call->serverError === null) {
-                return $this->add($sql, new PgsqlStatement($name, $changes, $parameters));
+                return $this->add($sql, new PgsqlStatement($name, $changesSession, $parameters));
             }
             $this->throwUnlessRetryable($sql, [], [], $call, $attempt);
         }
 
-        return new PgsqlStatement('', $changes, $parameters);
+        return new PgsqlStatement('', $changesSession, $parameters);
     }
 
     /** Drops statements if the cache is full, and deallocates them. Call this before a statement is added. */
