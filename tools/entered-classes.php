@@ -57,7 +57,7 @@ $secrets = [bin2hex(random_bytes(32))];
 $redis = TemporaryRedis::start();
 $agent = pcntl_fork();
 if ($agent === 0) {
-    (new Agent(new RedisBroker($redis->address()), 'tasks', 1, new Keys($secrets)))
+    (new Agent(new RedisBroker($redis->url()), 'tasks', 1, new Keys($secrets)))
         ->run(new SignalCancellation(SIGTERM));
     posix_kill((int) getmypid(), SIGKILL); // the server and the files belong to the parent
 }
@@ -83,7 +83,7 @@ try {
     $client->close();
     $server->stop();
 
-    $remote = new RemoteExecutor(new RedisBroker($redis->address()), 'tasks', new Keys($secrets));
+    $remote = new RemoteExecutor(new RedisBroker($redis->url()), 'tasks', new Keys($secrets));
     report('RemoteExecutor::submit()', static fn() => $remote->submit(static fn(): int => 1)->await(), $isList);
 } finally {
     posix_kill($agent, SIGTERM);

@@ -32,7 +32,7 @@ final readonly class Agents
         $this->environment = $this->write('environment', implode("\n", array_map(
             static fn(string $name, string $value): string => "{$name}=" . escapeshellarg($value),
             ['AIRCRAFT_BROKER', 'SPINDLE_BROKER', 'SPINDLE_KEY_FILE'],
-            [$redis->address(), $redis->address(), $this->write('key', bin2hex(random_bytes(32)))],
+            [$redis->url(), $redis->url(), $this->write('key', bin2hex(random_bytes(32)))],
         )));
         $this->processes = new Processes($directory, array_fill(0, self::AGENTS, [
             ...$cores->background(), ...$this->before(), \PHP_BINARY, ...HttpServers::PHP_OPTIONS, \dirname(
@@ -60,7 +60,7 @@ final readonly class Agents
         $agents = Signals::withoutInterruption(
             static fn(): self => new self(new PrivateDirectory(), TemporaryRedis::start(), $cores),
         );
-        $broker = new RedisBroker($agents->redis->address());
+        $broker = new RedisBroker($agents->redis->url());
         $agents->processes->await(static fn(): bool => $broker->statistics(self::QUEUE)['agents'] === self::AGENTS);
         array_map($cores->moveToBackground(...), $agents->processes->pids());
 

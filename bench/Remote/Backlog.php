@@ -7,10 +7,10 @@ namespace Spindle\Bench\Remote;
 use Spindle\Bench\Http\Outcome;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Remote\Delivery;
+use Spindle\Remote\Durability;
 use Spindle\Remote\Job;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
-use Spindle\Remote\Tier;
 
 /** Claims from a queue that no agent serves. */
 final class Backlog
@@ -79,7 +79,7 @@ final class Backlog
     /** Creates a queue in its own engine. */
     public static function of(int $jobs): self
     {
-        return new self(Rig::start(Tier::Fast), $jobs);
+        return new self(Rig::start(Durability::Fast), $jobs);
     }
 
     /**
@@ -110,7 +110,7 @@ final class Backlog
     {
         [$this->times, $this->wrong] = [[], 0];
         $this->owner = 'bench:' . bin2hex(random_bytes(6));
-        $this->rig->broker->renew(Rig::QUEUE, $this->owner, self::LEASE, true, '{}');
+        $this->rig->broker->renewLease(Rig::QUEUE, $this->owner, self::LEASE, true, '{}');
     }
 
     /**
@@ -122,14 +122,14 @@ final class Backlog
     private function claim(): float
     {
         $begin = hrtime(true);
-        $claim = $this->rig->broker->settle(Rig::QUEUE, $this->owner, [], self::JOBS_PER_CLAIM, self::RETENTION);
+        $claim = $this->rig->broker->settleAndClaim(Rig::QUEUE, $this->owner, [], self::JOBS_PER_CLAIM, self::RETENTION);
         $milliseconds = (hrtime(true) - $begin) / 1e6;
         $done = array_map(
             static fn(Delivery $job): Settlement
-                => new Settlement($job->id, $job->number, SettlementKind::Done, frame: str_repeat('x', self::OUTCOME)),
+                => new Settlement($job->id, $job->claimNumber, SettlementKind::Done, frame: str_repeat('x', self::OUTCOME)),
             $claim->deliveries,
         );
-        $settled = $this->rig->broker->settle(Rig::QUEUE, $this->owner, $done, 0, self::RETENTION);
+        $settled = $this->rig->broker->settleAndClaim(Rig::QUEUE, $this->owner, $done, 0, self::RETENTION);
         $this->wrong += \count($done) === self::JOBS_PER_CLAIM && $settled->stale === [] ? 0 : 1;
         $this->submit(self::JOBS_PER_CLAIM);
 
@@ -138,7 +138,7 @@ final class Backlog
 
     private function end(): Outcome
     {
-        $this->rig->broker->leave(Rig::QUEUE, $this->owner);
+        $this->rig->broker->releaseLease(Rig::QUEUE, $this->owner);
         $figures = Times::of($this->times)->figures();
 
         return new Outcome(

@@ -14,9 +14,9 @@ use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
 use Spindle\Bench\Support\UsageException;
-use Spindle\Remote\Testing\RedisException;
+use Spindle\Remote\Durability;
 use Spindle\Remote\Testing\TemporaryRedis;
-use Spindle\Remote\Tier;
+use Spindle\Remote\Testing\TemporaryRedisException;
 
 /** Runs the selected measurements in turn. */
 final class Comparison
@@ -170,13 +170,13 @@ final class Comparison
      */
     private function tiers(Measurement $what): array
     {
-        $tier = fn(Tier $tier, Checkout $checkout): Series => self::series(
+        $tier = fn(Durability $tier, Checkout $checkout): Series => self::series(
             "Spindle, {$tier->value}",
             $what,
             $checkout,
             function () use ($what, $tier, $checkout): array {
                 $rig = Rig::start($tier, $checkout);
-                $disk = $tier === Tier::Durable ? ['fsync' => Disk::syncs($rig->data())] : [];
+                $disk = $tier === Durability::Durable ? ['fsync' => Disk::syncs($rig->data())] : [];
 
                 return $rig->measure($what, $this->options->tasks) + $disk;
             },
@@ -189,8 +189,8 @@ final class Comparison
             static fn(): array => Rig::local($what, $tasks, $checkout),
         );
         $ways = [
-            static fn(Checkout $checkout): Series => $tier(Tier::Durable, $checkout),
-            static fn(Checkout $checkout): Series => $tier(Tier::Fast, $checkout),
+            static fn(Checkout $checkout): Series => $tier(Durability::Durable, $checkout),
+            static fn(Checkout $checkout): Series => $tier(Durability::Fast, $checkout),
             $local,
         ];
         $series = [];
@@ -246,7 +246,7 @@ final class Comparison
         }
         try {
             $info = TemporaryRedis::start()->command('INFO', 'server');
-        } catch (RedisException $failure) {
+        } catch (TemporaryRedisException $failure) {
             throw new UsageException($failure->getMessage());
         }
         $info = \is_string($info) ? $info : '';

@@ -10,8 +10,8 @@ use Amp\TimeoutCancellation;
 use Spindle\Bench\Http\Child;
 use Spindle\Bench\Http\Outcome;
 use Spindle\Bench\Support\Rounds;
+use Spindle\Remote\Durability;
 use Spindle\Remote\RemoteExecutor;
-use Spindle\Remote\Tier;
 
 /** Time from a SIGKILL until the task runs again. */
 final readonly class Recovery
@@ -33,7 +33,7 @@ final readonly class Recovery
 
     private function __construct()
     {
-        $this->rig = Rig::start(Tier::Durable);
+        $this->rig = Rig::start(Durability::Durable);
         $this->executor = $this->rig->executor();
     }
 

@@ -8,11 +8,11 @@ use Spindle\Bench\Http\Child;
 use Spindle\Bench\Http\PrivateDirectory;
 use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Signals;
+use Spindle\Remote\Durability;
 use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\Testing\TemporaryRedis;
-use Spindle\Remote\Tier;
 
 /**
  * A temporary engine, with agents and a script as separate processes. All of them end with this object at the latest.
@@ -37,8 +37,8 @@ final readonly class Rig
         private PrivateDirectory $directory,
         private Checkout $checkout,
     ) {
-        $this->broker = new RedisBroker($redis->address());
-        $this->address = $this->secret('address', $redis->address());
+        $this->broker = new RedisBroker($redis->url());
+        $this->address = $this->secret('address', $redis->url());
         $this->keys = $this->secret('keys', bin2hex(random_bytes(32)));
     }
 
@@ -49,14 +49,14 @@ final readonly class Rig
      *
      * @throws \RuntimeException
      */
-    public static function start(Tier $tier, ?Checkout $checkout = null): self
+    public static function start(Durability $tier, ?Checkout $checkout = null): self
     {
         $rig = Signals::withoutInterruption(static fn(): self => new self(
-            TemporaryRedis::start(['appendfsync' => $tier === Tier::Durable ? 'always' : 'everysec']),
+            TemporaryRedis::start(['appendfsync' => $tier === Durability::Durable ? 'always' : 'everysec']),
             new PrivateDirectory(),
             $checkout ?? Checkout::alone(),
         ));
-        $promised = $rig->broker->tier();
+        $promised = $rig->broker->durability();
 
         return $promised === $tier ? $rig : throw new \RuntimeException("the engine's tier is {$promised->value}");
     }

@@ -101,7 +101,7 @@ touch($keyFile);
 chmod($keyFile, 0600);
 file_put_contents($keyFile, bin2hex(random_bytes(32)));
 $environment = [
-    'SPINDLE_BROKER' => $redis->address(),
+    'SPINDLE_BROKER' => $redis->url(),
     'SPINDLE_KEY_FILE' => $keyFile,
     ...array_filter(getenv(), is_string(...)),
 ];
@@ -110,7 +110,7 @@ $output->writeln(
 );
 $agents = ['first' => agent('first', $environment), 'second' => agent('second', $environment)];
 
-$broker = new RedisBroker($redis->address());
+$broker = new RedisBroker($redis->url());
 $executor = new RemoteExecutor($broker, QUEUE, Keys::fromFile($keyFile));
 $bar = new ProgressBar($output, $tasks);
 $bar->setFormat(' %current%/%max% [%bar%] %percent:3s%%');

@@ -94,7 +94,7 @@ final class WorkCommand extends Command
                 $value,
                 "Let other agents run this agent's jobs after\nN seconds without a renewal [default: 10]",
             )
-            ->addOption('beat', null, $value, 'Renew the lease every N seconds [default: 1]')
+            ->addOption('heartbeat', null, $value, 'Renew the lease every N seconds [default: 1]')
             ->addOption(
                 'margin',
                 null,

@@ -19,40 +19,49 @@ use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
 /**
- * Claims the jobs of a queue, runs them and settles them. A pool of workers runs tasks, and a launcher runs commands.
- * The agent itself runs no task and decodes neither tasks nor results, so no task delays the renewal of its lease.
+ * Serves a queue: claims its jobs, runs them and settles them. A pool of workers runs tasks, and a launcher process
+ * runs commands. The agent's own process runs no task and decodes neither tasks nor results, so no task can delay the
+ * renewal of the lease.
+ *
+ * The queue is in the engine: the Redis or Valkey server of a {@see RedisBroker}.
  */
 final class Agent implements Statistics
 {
-    /**
-     * Longest grace of a command in seconds. Commands and tasks get at most a third of the margin, so that they end
-     * before the guard kills all processes of this agent, including those of other queues.
-     */
+    /** Maximum grace of a command in seconds: the time between SIGTERM and SIGKILL. */
     private const MAX_GRACE_SECONDS = 2.0;
+
+    /**
+     * The grace of commands and tasks is at most the margin divided by this number. So they end before the guard kills
+     * all processes that this process has started, including those of agents for other queues.
+     */
     private const MARGIN_DIVISOR = 3;
 
-    /** All results together may have memory_limit divided by this, because they are copied several times. */
+    /** All results together may use memory_limit divided by this number, because results are copied several times. */
     private const MEMORY_DIVISOR = 8;
 
-    /** Bytes that all results together may have without a memory_limit. */
+    /** Maximum size of all results together in bytes, if there is no memory_limit. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
-    /** Bytes of overhead in a result. */
+    /** Number of bytes that a worker may return in addition to the result. */
     private const RESULT_OVERHEAD_BYTES = 1024;
 
     private readonly JobRunner $runner;
     private readonly LoggerInterface $logger;
 
-    /** Largest result in bytes. */
+    /** Maximum size of a result in bytes. */
     private readonly int $maxResult;
 
     private ?AgentLease $lease = null;
+
+    /** Whether the engine has answered a claim of any lease. */
     private bool $hasServed = false;
 
     /**
-     * @param int                                        $workers limit of tasks at once, and of commands at once
-     * @param (\Closure(\Closure(mixed): void): Executor)|null $pool creates the executor of tasks; its argument
-     *     receives what tasks send with {@see \Spindle\Worker\TaskContext::report()}; null for a {@see WorkerPool}
+     * @param int                                        $workers maximum number of tasks that run at once, and also
+     *     of commands that run at once
+     * @param (\Closure(\Closure(mixed): void): Executor)|null $createPool returns the executor of tasks. Its argument
+     *     is a closure for the reports that tasks send with {@see \Spindle\Worker\TaskContext::report()}. Null for a
+     *     {@see WorkerPool}
      *
      * @throws \ValueError when the queue name is not valid
      */
@@ -63,25 +72,25 @@ final class Agent implements Statistics
         private readonly Keys $keys,
         private readonly AgentOptions $options = new AgentOptions(),
         ?LoggerInterface $logger = null,
-        ?\Closure $pool = null,
+        ?\Closure $createPool = null,
     ) {
         QueueName::check($queue);
         $this->logger = $logger ?? new NullLogger();
         $budget = $options->pool->budget ?? self::budget($options);
         $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->bytes);
         $grace = $options->margin / self::MARGIN_DIVISOR;
-        $ofPool = [
+        $poolLimits = [
             'maxResult' => $this->maxResult + self::RESULT_OVERHEAD_BYTES,
             'budget' => $budget,
             'grace' => min($options->pool->grace, $grace),
         ];
         $this->runner = new JobRunner(
-            $pool ?? static fn(\Closure $report): WorkerPool
-                => new WorkerPool($workers, 0, $options->pool->with(...$ofPool, onReport: $report)),
+            $createPool ?? static fn(\Closure $report): WorkerPool
+                => new WorkerPool($workers, 0, $options->pool->with(...$poolLimits, onReport: $report)),
             $workers,
             min(self::MAX_GRACE_SECONDS, $grace),
             $budget,
-            $options->guard && $pool === null,
+            $options->guard && $createPool === null,
         );
     }
 
@@ -89,7 +98,7 @@ final class Agent implements Statistics
     private function __clone() {}
 
     /**
-     * Returns a memory budget for all results. Agents of one process share it when each has it in its pool options.
+     * Returns a memory budget for results. The agents of a process share a budget if the pool options of each have it.
      *
      * @internal
      */
@@ -103,14 +112,17 @@ final class Agent implements Statistics
     }
 
     /**
-     * Serves the queue until $stop is requested and the running jobs are done. Claimed jobs that have not started are
-     * given back. While the engine is not available, the agent waits. When the agent has lost its lease, it ends its
-     * jobs and takes a new lease.
+     * Serves the queue until $stop is requested. Then gives claimed jobs back that have not started, and returns when
+     * the running jobs have ended.
      *
-     * @param Cancellation|null $end after $stop, ends running jobs before the stop timeout and gives them back
+     * While the engine is not available, the agent retries. When the agent has lost its lease, it ends its running jobs
+     * and takes a new lease.
      *
-     * @throws BrokerRefusedException when the engine can't be used and the agent has never served; later it retries
-     * @throws TamperedFrameException when the agent could verify none of the jobs that it claimed
+     * @param Cancellation|null $end if requested after $stop, ends the running jobs at once and gives them back
+     *
+     * @throws BrokerRefusedException when the engine refuses the agent before it has answered any claim. Later, the
+     *                                agent logs a refusal and retries
+     * @throws TamperedFrameException when the agent could verify none of the jobs that it has claimed
      */
     public function run(Cancellation $stop, ?Cancellation $end = null): void
     {
@@ -127,20 +139,20 @@ final class Agent implements Statistics
         }
     }
 
-    /** Runs new tasks in new workers, which load the current code. Running tasks go on in the old workers. */
+    /** Replaces the workers, so that new tasks run with the current code. Running tasks finish in the old workers. */
     public function reload(): void
     {
         $this->runner->replacePool();
     }
 
     /**
-     * Returns the agent's own counters and, while it has a lease, figures of the queue. These are some seconds old: the
-     * numbers of agents and of waiting, delayed, blocked and dead jobs, and the age of the oldest job in seconds.
+     * Returns the agent's own counters and, while it has a lease, statistics of the queue. The latter are some seconds
+     * old: waiting, delayed, blocked, dead, agents, and oldest_seconds, the age of the oldest claimable job.
      */
     public function statistics(): array
     {
         $queue = $this->runner->queueStatistics;
-        $ofQueue = $queue === [] ? [] : [
+        $queueStatistics = $queue === [] ? [] : [
             ...array_intersect_key(
                 $queue,
                 ['waiting' => 0, 'delayed' => 0, 'blocked' => 0, 'dead' => 0, 'agents' => 0],
@@ -149,7 +161,7 @@ final class Agent implements Statistics
         ];
 
         return [
-            ...$ofQueue,
+            ...$queueStatistics,
             'workers' => $this->workers, 'in_hand' => $this->lease?->jobCount() ?? 0, ...$this->runner->counters];
     }
 
@@ -174,8 +186,8 @@ final class Agent implements Statistics
             );
             try {
                 if ($formerOwner !== null) {
-                    // the jobs of that lease were ended and did not crash
-                    $this->broker->leave($this->queue, $formerOwner);
+                    // The jobs of the former lease were ended, so they must not count as crashed.
+                    $this->broker->releaseLease($this->queue, $formerOwner);
                     $formerOwner = null;
                 }
                 $lease->start();
@@ -185,7 +197,7 @@ final class Agent implements Statistics
             } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
                 $this->hasServed = $this->hasServed || $lease->hasServed();
                 if ($failure instanceof BrokerRefusedException && !$this->hasServed) {
-                    throw $failure; // the agent has never served: an operator must change the setup
+                    throw $failure; // an operator must change the configuration
                 }
                 $failure instanceof BrokerRefusedException
                     ? $this->logger->error($failure->getMessage())
@@ -193,25 +205,25 @@ final class Agent implements Statistics
                 $this->runner->queueStatistics = [];
                 $formerOwner ??= $lease->idleOwner();
                 if ($formerOwner !== null) {
-                    $this->runner->extend(\INF); // nothing runs
+                    $this->runner->extend(\INF); // no job is running, so the guard has nothing to kill
                 }
                 self::pause($backoff->after(++$failures), $stop);
-            } catch (\Throwable $failure) { // for example, no worker can be started; the jobs have not crashed
-                $this->leave($lease->idleOwner());
+            } catch (\Throwable $failure) { // for example, no worker can be started; this is no crash of the jobs
+                $this->releaseLease($lease->idleOwner());
 
                 throw $failure;
             }
         }
     }
 
-    private function leave(?string $owner): void
+    private function releaseLease(?string $owner): void
     {
         try {
             if ($owner !== null) {
-                $this->broker->leave($this->queue, $owner);
+                $this->broker->releaseLease($this->queue, $owner);
             }
         } catch (BrokerException $failure) {
-            $this->logger->warning($failure->getMessage()); // the lease expires
+            $this->logger->warning($failure->getMessage()); // without a release, the lease expires
         }
     }
 
@@ -220,7 +232,7 @@ final class Agent implements Statistics
         try {
             \Amp\delay($seconds, true, $stop);
         } catch (CancelledException) {
-            // run() ends because $stop was requested.
+            // The caller checks $stop.
         }
     }
 }

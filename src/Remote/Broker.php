@@ -5,82 +5,89 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 /**
- * Stores queues in an engine that several machines reach. {@see RemoteExecutor} and {@see Agent} use it.
+ * Stores queues in the engine: a server that all machines reach, such as Redis or Valkey.
  *
- * A broker moves bytes: it knows nothing of tasks, signs nothing and decodes no frame. Its guarantees:
+ * {@see RemoteExecutor} and {@see RemoteCommands} submit jobs, and each {@see Agent} claims and settles jobs. A job is
+ * a task or a command in a queue. A broker stores the bytes of a job, its frame. It neither signs nor decodes frames.
  *
- * - A job that {@see submit()} has confirmed exists until an agent has settled it, whatever process or machine fails,
- *   within the limits of the {@see Tier}. The same id is accepted once.
- * - A claimed job belongs to one owner until it is settled or the owner's lease has ended. Only that owner can settle
- *   it, within its lease and with the number of the claim. The first settlement counts.
- * - Frequent operations are sent in batches, and cost at most O(log n) in the depth of the queue.
+ * An owner is the name of an agent during one lease. A broker guarantees:
  *
- * Every method suspends the fiber. Each throws {@see BrokerUnavailableException} when no answer arrives. The operation
- * may have been done then, and repeating it is safe. After a {@see BrokerRefusedException}, repeating does not help.
+ * - A job that {@see submit()} has confirmed exists until an agent has settled it, whichever process or machine fails.
+ *   {@see Durability} says what the engine may lose if its own machine fails.
+ * - The same id is accepted once, while the job exists or its outcome is kept.
+ * - A claimed job belongs to one owner until it is settled or the owner's lease ends. Only that owner can settle the
+ *   job, during its lease and with the number of the claim. The first settlement counts.
+ * - Frequent operations handle batches, and take at most O(log n) time for each of them in a queue of n jobs.
+ *
+ * All methods except {@see openMailbox()} and {@see report()} suspend the fiber until the engine has answered. When no
+ * answer arrives, they throw a {@see BrokerUnavailableException}. The operation may have been done, and repeating it is
+ * safe. After a {@see BrokerRefusedException}, repeating it does not help.
  */
 interface Broker
 {
     /**
-     * Returns how durable the engine's settings make a job. The settings are read once per connection.
+     * Returns how durable confirmed jobs are. The broker reads the engine's settings once for each connection.
      *
      * @throws BrokerException also when the engine would lose or evict jobs
      */
-    public function tier(): Tier;
+    public function durability(): Durability;
 
     /**
-     * Adds jobs to a queue, in their order, as long as the queue has room.
+     * Adds jobs to a queue in their order, until the queue is full.
      *
-     * When an id belongs to a different job, that is a conflict, and the new job is not added. Jobs are different when
-     * their frames differ after the first 42 bytes, which depend on the signing key. Conflicts are detected while the
-     * other job exists or its outcome is kept.
+     * If the queue already has the job, it counts as accepted and is not added again. If the id belongs to a different
+     * job, that is a conflict, and the new job is not added. Jobs are different when their frames differ after the
+     * first 42 bytes, which depend on the signing key. Conflicts are detected while the other job exists, is a dead
+     * letter, or its outcome is kept.
      *
-     * @param list<Job> $jobs       at most 4,000
-     * @param int       $backlog    largest number of jobs in the queue, not counting dead letters
-     * @param string    $mailbox    receives the outcomes
-     * @param bool      $maybeKnown whether these jobs may have been submitted before; then each id is also searched
-     *                              among outcomes and dead letters
+     * @param list<Job> $jobs     at most 4,000
+     * @param int       $maxJobs  maximum number of jobs in the queue, not counting dead letters
+     * @param string    $mailbox  name of the mailbox that receives the outcomes
+     * @param bool      $mayExist whether the queue may have jobs with these ids; if false, the broker does not check
      *
      * @throws QueueFullException when the engine is out of memory
      * @throws BrokerException
      */
-    public function submit(string $queue, array $jobs, int $backlog, string $mailbox, bool $maybeKnown): SubmitResult;
+    public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $mayExist): SubmitResult;
 
     /**
-     * Returns the states of jobs. Outcomes that follow are also sent to this mailbox.
+     * Looks up jobs and their outcomes. The mailbox receives the outcomes of those jobs that have none yet.
+     *
+     * Unlike {@see status()}, this returns outcomes, and does not distinguish waiting jobs from running ones.
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return array<string, JobState> by id
+     * @return array<string, JobLookup> by id
      *
      * @throws BrokerException
      */
-    public function states(string $queue, array $ids, string $mailbox): array;
+    public function lookUpJobs(string $queue, array $ids, string $mailbox): array;
 
     /**
-     * Withdraws jobs. A job that is not claimed is removed. The owner of a claimed job gets a message with the request
-     * to end it.
+     * Withdraws jobs. An unclaimed job is removed. The owner of a claimed job receives a message that asks it to cancel
+     * the job.
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return list<string> ids that are removed or were unknown, without those that have an outcome
+     * @return list<string> ids of the removed jobs, and unknown ids. A job with an outcome is neither
      *
      * @throws BrokerException
      */
     public function withdraw(string $queue, array $ids): array;
 
     /**
-     * Withdraws the jobs that are not claimed. Claimed jobs go on.
+     * Withdraws the unclaimed jobs among these. Claimed jobs continue.
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return list<string> ids that are removed or were unknown, without those that have an outcome
+     * @return list<string> as from {@see withdraw()}
      *
      * @throws BrokerException
      */
     public function withdrawUnclaimed(string $queue, array $ids): array;
 
     /**
-     * Drops the outcomes of jobs.
+     * Drops the outcomes of jobs before their retention is over.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -89,77 +96,83 @@ interface Broker
     public function dropOutcomes(string $queue, array $ids): void;
 
     /**
-     * Opens a mailbox. Messages that arrive while the connection is down are lost. $onOpen is called after each
-     * reconnection, so that the caller can look up the jobs that it waits for.
+     * Starts to open a mailbox, and returns at once. The mailbox reconnects until it is closed.
+     *
+     * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after the first and
+     * each further connection, and the caller can look up the jobs that it waits for.
      *
      * @param \Closure(MailboxMessage): void $onMessage
-     * @param \Closure(): void               $onOpen    called each time the mailbox is open, the first time included
+     * @param \Closure(): void               $onOpen
      *
-     * @return \Closure(): void closes the mailbox
+     * @return \Closure(): void a function that closes the mailbox
      */
     public function openMailbox(string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure;
 
     /**
-     * Takes or extends an agent's lease, by the engine's clock. Jobs whose delay is over become claimable, and so do
-     * jobs of agents whose lease has ended.
+     * Takes or renews an owner's lease, by the engine's clock. Also makes jobs claimable whose delay is over, and jobs
+     * of owners whose lease has ended. Also drops old dead letters.
      *
-     * When no agent has renewed for a whole lease, the engine was away. Expired leases are then extended by half a
-     * lease, so that running agents can {@see leave()} them. Each is extended only once until its owner renews it.
+     * If no agent has renewed a lease for $lease seconds, the engine was not available. Then other expired leases are
+     * extended by half of $lease, so that running agents can still call {@see releaseLease()}. A lease is extended only
+     * once until its owner renews it.
      *
-     * @param float  $lease         seconds
-     * @param bool   $isNew         whether the owner is new
-     * @param string $description   JSON that describes the agent to operators
-     * @param int    $maxDead       dead letters that are kept; beyond that the oldest are dropped
-     * @param float  $deadRetention seconds for which dead letters are kept
+     * @param float  $lease               seconds until the lease ends
+     * @param bool   $isNew               whether the owner takes its lease; false to renew it
+     * @param string $description         JSON that describes the agent to operators
+     * @param int    $maxDeadLetters      number of dead letters that are kept; the oldest others are dropped
+     * @param float  $deadLetterRetention seconds for which dead letters are kept
      *
      * @return float|null seconds until the delay of the next job is over; null without delayed jobs
      *
      * @throws LeaseLostException when the lease has ended, so that other agents may claim its jobs
      * @throws BrokerException
      */
-    public function renew(
+    public function renewLease(
         string $queue,
         string $owner,
         float $lease,
         bool $isNew,
         string $description,
-        int $maxDead = \PHP_INT_MAX,
-        float $deadRetention = \INF,
+        int $maxDeadLetters = \PHP_INT_MAX,
+        float $deadLetterRetention = \INF,
     ): ?float;
 
     /**
-     * Settles jobs and claims others, the most urgent first. An owner that gets fewer than $maxClaims jobs receives a
-     * message when more jobs are available.
+     * Settles jobs and claims others, in one request. Jobs that were given back, or lost by another owner, are claimed
+     * first. An owner that gets fewer than $maxClaims jobs receives a message when more jobs are available.
      *
-     * @param list<Settlement> $settlements
-     * @param int              $maxClaims   jobs to claim, at most 4,000
-     * @param float            $retention   seconds for which outcomes are kept
-     * @param int              $firstNumber number of the first claimed job, in the order of this owner's claims
-     * @param int|null         $lastBegun   number of the last job that may have begun before the next call; null if
-     *                                      unchanged. If the owner is lost, only jobs up to this one count as crashed
-     * @param int              $maxFrame    largest frame in bytes that the owner can read. Of a larger one, only the
-     *                                      size is returned ({@see Delivery::$tooLarge})
+     * The owner numbers its claims in their order. These sequence numbers tell the broker which jobs have started.
+     *
+     * @param list<Settlement> $settlements         jobs to settle
+     * @param int              $maxClaims           maximum number of jobs to claim, at most 4,000; 0 to claim none
+     * @param float            $retention           seconds for which the outcomes are kept
+     * @param int              $firstSequenceNumber sequence number of the first job that this call claims
+     * @param int|null         $lastStartedNumber   highest sequence number of a job that may start before the next
+     *                                              call; null if unchanged. If the owner's lease ends, only jobs up to
+     *                                              this number count as crashed
+     * @param int              $maxFrameBytes       size of the largest frame that the owner can read. A larger frame is
+     *                                              not returned, only its size ({@see Delivery::$oversizeBytes})
      *
      * @throws LeaseLostException when the lease has ended: nothing was settled
      * @throws BrokerException
      */
-    public function settle(
+    public function settleAndClaim(
         string $queue,
         string $owner,
         array $settlements,
         int $maxClaims,
         float $retention,
-        int $firstNumber = 0,
-        ?int $lastBegun = null,
-        int $maxFrame = \PHP_INT_MAX,
+        int $firstSequenceNumber = 0,
+        ?int $lastStartedNumber = null,
+        int $maxFrameBytes = \PHP_INT_MAX,
     ): Claim;
 
     /**
-     * Returns the owner's jobs that are not among the known claims, because the answer with them was lost. Also returns
-     * known jobs that were withdrawn, without their frames. When there are many, only some are returned.
+     * Returns the owner's claimed jobs that the owner does not know, because the answer to the claim was lost. Also
+     * returns known jobs that were withdrawn, without their frames. If the frames exceed 4 MiB, returns only some jobs.
      *
-     * @param array<string, int> $known    numbers of claims, by the ids of their jobs
-     * @param int                $maxFrame as in {@see settle()}
+     * @param array<string, int> $known         claim numbers of the jobs that the owner knows, by id
+     * @param int                $maxFrameBytes as in {@see settleAndClaim()}
      *
      * @return list<Delivery>
      *
@@ -170,31 +183,39 @@ interface Broker
         string $queue,
         string $owner,
         array $known,
-        int $maxFrame = \PHP_INT_MAX,
+        int $maxFrameBytes = \PHP_INT_MAX,
     ): array;
 
     /**
-     * Stores items of a job that returns a generator, and notifies the mailboxes. Storing an item again has no
-     * effect.
+     * Stores items of a generator task, and notifies the job's mailboxes. Storing an item again has no effect.
      *
-     * @param int          $number of the claim
-     * @param int          $offset number of items before these
-     * @param list<string> $frames empty to announce items, or to ask for the number of items that were not taken
+     * @param int          $claimNumber the claim's {@see Delivery::$claimNumber}
+     * @param int          $offset      number of items that were stored before these
+     * @param list<string> $frames      the items. With no items and offset 0, notifies the mailboxes again
      *
-     * @return int|null number of stored items that were not taken; null when no items are wanted, such as when all
-     *                  listeners have been gone for ten seconds, or when the job is not the owner's
+     * @return int|null number of stored items that were not taken. Null if the claim does not count any more, the job
+     *                  was withdrawn, or no process wants the items: {@see stopTakingItems()} was called, or all
+     *                  listening mailboxes have been closed for 10 seconds
      *
      * @throws LeaseLostException
      * @throws BrokerException
      */
-    public function putItems(string $queue, string $owner, string $id, int $number, int $offset, array $frames): ?int;
+    public function putItems(
+        string $queue,
+        string $owner,
+        string $id,
+        int $claimNumber,
+        int $offset,
+        array $frames,
+    ): ?int;
 
     /**
-     * Returns the next items of a job, and drops those before them.
+     * Returns the next items of a job, and drops the items before them.
      *
      * @param int $offset number of items that were taken before
+     * @param int $limit  maximum number of items to return
      *
-     * @return list<string>
+     * @return list<string> frames
      *
      * @throws BrokerException
      */
@@ -206,14 +227,19 @@ interface Broker
      *
      * @throws BrokerException
      */
-    public function leaveItems(string $queue, string $id): void;
-
-    /** Sends a task's report to the mailboxes. Never throws; the report may be lost. */
-    public function report(string $queue, string $owner, string $id, int $number, string $frame): void;
+    public function stopTakingItems(string $queue, string $id): void;
 
     /**
-     * Returns figures of the queue: waiting, running, delayed, blocked (by another job of their key), dead, agents and
-     * oldest_ms (the age of the oldest job that may be claimed), and counters whose names end in "_total".
+     * Sends a task's report to the job's mailboxes. Returns at once and never throws. The report may be lost.
+     *
+     * @param int $claimNumber the claim's {@see Delivery::$claimNumber}
+     */
+    public function report(string $queue, string $owner, string $id, int $claimNumber, string $frame): void;
+
+    /**
+     * Returns statistics of the queue: the numbers of waiting, running, delayed, blocked and dead jobs, and of agents;
+     * oldest_ms, the age of the oldest claimable job; and counters whose names end in "_total". A blocked job waits
+     * until another job with the same exclusive key has ended.
      *
      * @return array<string, int>
      *
@@ -222,37 +248,43 @@ interface Broker
     public function statistics(string $queue): array;
 
     /**
-     * Returns at most $limit jobs with their details: owner, since, due, died, crashes, fails, attempts, why. Times are
-     * in ms of the engine's clock. Waiting jobs are in the order in which they are claimed, dead ones latest first.
+     * Returns at most $limit jobs of a status with their details. The details depend on the status:
      *
-     * @return array<string, array<string, int|float|string>> by id
+     * - running: owner, number (of the claim), crashes, fails, since
+     * - waiting: since
+     * - delayed: due, crashes, fails
+     * - dead: died, and the reason of the {@see Settlement}: why, attempts, owner
+     *
+     * The times since, due and died are in milliseconds of the engine's clock. Waiting jobs are in the order in which
+     * they are claimed, delayed jobs in the order in which they become claimable, and dead letters latest first.
+     *
+     * @return array<string, array<string, int|float|string>> details by id
      *
      * @throws BrokerException
      */
-    public function list(string $queue, JobStatus $status, int $limit): array;
+    public function listJobs(string $queue, JobStatus $status, int $limit): array;
 
     /**
-     * Returns the state of a job. Changes nothing: no mailbox is added for its outcome.
+     * Returns the status of a job; null for an unknown job. Unlike {@see lookUpJobs()}, this changes nothing.
      *
-     * @return JobStatus|null null for an unknown job
      *
      * @throws BrokerException
      */
     public function status(string $queue, string $id): ?JobStatus;
 
     /**
-     * Turns dead letters into jobs again, as if they had never run.
+     * Turns dead letters into waiting jobs without attempts or crashes. Ignores ids that are not those of dead letters.
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return int number of revived jobs
+     * @return int number of revived dead letters
      *
      * @throws BrokerException
      */
-    public function revive(string $queue, array $ids): int;
+    public function reviveDeadLetters(string $queue, array $ids): int;
 
     /**
-     * Deletes dead letters for good.
+     * Deletes dead letters for good. Ignores other ids.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -260,22 +292,23 @@ interface Broker
      *
      * @throws BrokerException
      */
-    public function delete(string $queue, array $ids): int;
+    public function deleteDeadLetters(string $queue, array $ids): int;
 
     /**
-     * Makes jobs claimable again that no agent can find, such as after an operator has changed the queue by hand.
+     * Finds jobs that no agent could claim, such as after a change of the queue's data by hand. Makes them claimable
+     * again.
      *
-     * @return int number of such jobs
+     * @return int number of repaired jobs
      *
      * @throws BrokerException
      */
     public function repair(string $queue): int;
 
     /**
-     * Gives up an owner's lease. None of its jobs may be running. They become claimable at once and do not count as
-     * crashed.
+     * Ends an owner's lease. None of its jobs may be running. The owner's claimed jobs become claimable at once, and
+     * that does not count as a crash. Does nothing if the owner has no lease.
      *
      * @throws BrokerException
      */
-    public function leave(string $queue, string $owner): void;
+    public function releaseLease(string $queue, string $owner): void;
 }

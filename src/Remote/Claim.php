@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** The answer to a settlement: jobs that were claimed, and settlements that did not count. */
+/** The answer of {@see Broker::settleAndClaim()}: the claimed jobs, and the settlements that did not count. */
 final class Claim
 {
     /**
      * @param list<Delivery> $deliveries
-     * @param list<string>   $stale      ids of settlements that did not count: the job was not the owner's any more
+     * @param list<string>   $stale      ids of the jobs whose settlements did not count, because the claim had ended
      */
     public function __construct(public readonly array $deliveries, public readonly array $stale) {}
 }

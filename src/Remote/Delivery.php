@@ -4,27 +4,31 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A claimed job. The owner's name and {@see self::$number} are the fencing token: no other claim has both. */
+/**
+ * A job that an owner has claimed. The owner's name and {@see self::$claimNumber} are the fencing token: no other claim
+ * has both.
+ */
 final class Delivery
 {
     /**
-     * @param int  $number    position of this claim among the claims of the job, from 1
-     * @param int  $crashes   workers or agents that crashed with this job before
-     * @param int  $failures  attempts that threw or exceeded the time limit
-     * @param bool $cancelled whether the job was withdrawn
-     * @param bool $lost      whether an agent that had the job was lost
-     * @param bool $streamed  whether some of its items are stored already
-     * @param int  $tooLarge  bytes of the frame if it was larger than the owner can read; $frame is empty then; or 0
+     * @param int    $claimNumber   number of this claim among all claims of the job, from 1
+     * @param int    $crashes       number of earlier attempts in which the worker or agent crashed
+     * @param int    $failures      number of earlier attempts that threw or exceeded the time limit
+     * @param bool   $cancelled     whether the job was withdrawn
+     * @param bool   $lost          whether the lease of an earlier owner of the job has ended
+     * @param bool   $streamed      whether items of the job are stored
+     * @param string $frame         the signed job; empty if it is larger than the owner can read
+     * @param int    $oversizeBytes size of a frame that is larger than the owner can read; otherwise 0
      */
     public function __construct(
         public readonly string $id,
-        public readonly int $number,
+        public readonly int $claimNumber,
         public readonly int $crashes,
         public readonly int $failures,
         public readonly bool $cancelled,
         public readonly bool $lost,
         public readonly bool $streamed,
         public readonly string $frame,
-        public readonly int $tooLarge = 0,
+        public readonly int $oversizeBytes = 0,
     ) {}
 }

@@ -4,29 +4,32 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A job as a broker sees it: bytes under an id. */
+/** A job to be added to a queue: a task or a command, encoded and signed, with the id under which it is stored. */
 final class Job
 {
+    /** Maximum length of an id and of an exclusive key in bytes. */
     public const MAX_NAME_BYTES = 128;
 
-    /** 366 days, in seconds. */
+    /** Maximum delay in seconds: 366 days. */
     public const MAX_DELAY_SECONDS = 31_622_400.0;
 
     /**
-     * @param string $id    unique id that the submitter chooses; at most 128 printable ASCII characters
-     * @param string $frame the task or command, signed
-     * @param string $key   jobs of one key never run at the same time; '' for none; at most 128 bytes
-     * @param float  $delay seconds of the engine's clock before the job may run
+     * @param string $id           unique in the queue; at most 128 printable ASCII characters, not all of them digits
+     * @param string $frame        the encoded and signed task or command
+     * @param string $exclusiveKey jobs with the same key never run at the same time; at most 128 bytes; '' for no key
+     * @param float  $delay        seconds of the engine's clock before the job may run
+     *
+     * @throws \ValueError
      */
     public function __construct(
         public readonly string $id,
         public readonly string $frame,
-        public readonly string $key = '',
+        public readonly string $exclusiveKey = '',
         public readonly float $delay = 0.0,
     ) {
         self::checkId($id);
-        if (\strlen($key) > self::MAX_NAME_BYTES) {
-            throw new \ValueError('The key of a job must have at most ' . self::MAX_NAME_BYTES . ' bytes');
+        if (\strlen($exclusiveKey) > self::MAX_NAME_BYTES) {
+            throw new \ValueError('The exclusive key of a job must have at most ' . self::MAX_NAME_BYTES . ' bytes');
         }
         if (!($delay >= 0 && $delay <= self::MAX_DELAY_SECONDS)) {
             throw new \ValueError(
@@ -36,8 +39,8 @@ final class Job
     }
 
     /**
-     * Returns the id under which the broker stores a job. An id of digits only, such as an order number, gets the
-     * prefix #, because PHP turns such array keys into integers. An id such as #42 gets another #.
+     * Returns the id under which the broker stores a job. An id of digits, such as an order number, gets the prefix #,
+     * because PHP converts array keys of digits to integers. An id that consists of # and digits gets another #.
      *
      * @internal
      *
@@ -52,16 +55,18 @@ final class Job
     }
 
     /**
-     * Returns the id that the submitter chose.
+     * Returns the id that the caller has chosen, from the id under which the broker stores the job.
      *
      * @internal
      */
-    public static function givenId(string $stored): string
+    public static function givenId(string $storedId): string
     {
-        return preg_match('/^#+-?\d+$/D', $stored) === 1 ? substr($stored, 1) : $stored;
+        return preg_match('/^#+-?\d+$/D', $storedId) === 1 ? substr($storedId, 1) : $storedId;
     }
 
     /**
+     * Checks an id under which the broker stores a job.
+     *
      * @internal
      *
      * @throws \ValueError

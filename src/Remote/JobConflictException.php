@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** Thrown when the queue has a different task with this id, or keeps its outcome. The new task was not added. */
+/** Thrown when the id of a new task belongs to a different task that the queue has or whose outcome is kept. */
 final class JobConflictException extends \RuntimeException implements SpindleException
 {
     private function __construct(public readonly string $id, string $message)

@@ -7,9 +7,11 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * Thrown when the broker does not know a job: it never existed, or its outcome was dropped after the retention. Also
- * thrown when items of a generator are gone, because only one reader can take them, and when a cancelled command does
- * not report its end.
+ * Thrown when the broker does not know a job: the job never existed, was withdrawn, or its outcome was dropped after
+ * the retention.
+ *
+ * Also thrown when items of a generator are missing, because each item can be taken only once. Also thrown when no
+ * agent reports the end of a cancelled command.
  */
 final class JobLostException extends \RuntimeException implements SpindleException
 {
@@ -22,15 +24,18 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
         );
     }
 
-    /** @param int $next the first item that exists, or the number of items */
-    public static function items(string $id, string $queue, int $missing, int $next): self
+    /**
+     * @param int $firstMissing number of the first missing item, from 0
+     * @param int $next         number of the first item after the missing ones, or the number of all items
+     */
+    public static function items(string $id, string $queue, int $firstMissing, int $next): self
     {
         return new self(
-            "The items {$missing} to "
+            "The items {$firstMissing} to "
                 . ($next - 1)
                 . ' of the job '
                 . Job::givenId($id)
-                . " of the queue {$queue} are gone: another reader has taken them, or they have expired",
+                . " of the queue {$queue} are missing: another reader has taken them, or they have expired",
         );
     }
 

@@ -12,12 +12,14 @@ final class JobRetryPolicy
     private readonly Backoff $backoff;
 
     /**
-     * @param int   $attempts attempts that may throw or exceed the time limit; 1 for no retry
-     * @param int   $crashes  attempts in which the job's worker or agent may crash
+     * @param int   $attempts number of failed attempts after which the job is a dead letter; 1 for no retry. An
+     *                        attempt fails if the task throws or exceeds its time limit
+     * @param int   $crashes  number of crashes of the job's worker or agent after which the job is a dead letter
      * @param float $delay    seconds before the second attempt
-     * @param float $factor   by which each further delay is multiplied
-     * @param float $maxDelay longest delay in seconds
-     * @param float $jitter   random fraction of a delay: at 1.0 the delay has any length up to the whole
+     * @param float $factor   factor by which each further delay is longer
+     * @param float $maxDelay maximum delay in seconds
+     * @param float $jitter   the fraction of a delay that is random: with 0.5, a delay is from half to all of its
+     *                        length
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -35,16 +37,16 @@ final class JobRetryPolicy
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 
-    /** Returns a policy of a single attempt, like a {@see \Spindle\Worker\WorkerPool} without retries. */
+    /** Returns a policy without retries: a failed or crashed job is a dead letter at once. */
     public static function none(): self
     {
         return new self(attempts: 1, crashes: 1);
     }
 
     /**
-     * @param int $failures failed attempts so far, at least 1
+     * Returns the delay before the next attempt, in seconds.
      *
-     * @return float seconds; exponential backoff with jitter
+     * @param int $failures number of failed attempts so far, at least 1
      */
     public function delayAfter(int $failures): float
     {

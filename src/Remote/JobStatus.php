@@ -7,18 +7,18 @@ namespace Spindle\Remote;
 /** The status of a job in a queue. */
 enum JobStatus: string
 {
-    /** The job may be claimed. */
+    /** The job waits for an agent, or for another job with its exclusive key. */
     case Waiting = 'waiting';
 
-    /** An agent has the job. */
+    /** An agent has claimed the job. */
     case Running = 'running';
 
     /** The job may not be claimed yet: it was submitted with a delay, or waits for its next attempt. */
     case Delayed = 'delayed';
 
-    /** The job failed for good. */
+    /** The job has failed and is not retried: it is a dead letter. */
     case Dead = 'dead';
 
-    /** The job has an outcome, which is kept for the retention. Such jobs are not listed. */
+    /** The job has ended, and its outcome is kept. {@see Broker::listJobs()} does not list such jobs. */
     case Done = 'done';
 }

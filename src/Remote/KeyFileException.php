@@ -21,7 +21,7 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
 
     public static function unreadable(string $file): self
     {
-        return new self("The key file '{$file}' can't be read. " . self::ADVICE);
+        return new self("The key file '{$file}' does not exist or can't be read. " . self::ADVICE);
     }
 
     public static function utf16(string $file): self
@@ -44,18 +44,18 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
 
     public static function tooShort(int $bytes): self
     {
-        return new self("A key has less than {$bytes} bytes. " . self::ADVICE);
+        return new self("A key is shorter than {$bytes} bytes. " . self::ADVICE);
     }
 
     public static function sodiumMissing(): self
     {
         return new self(
-            'ext-sodium is missing, which calculates the signatures of jobs and outcomes (BLAKE2b). Install it.',
+            'The PHP extension sodium is missing. It signs jobs and outcomes. Install ext-sodium.',
         );
     }
 
     public static function noKey(): self
     {
-        return new self('No key was found. ' . self::ADVICE);
+        return new self('No signing key was given. ' . self::ADVICE);
     }
 }

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 /**
- * Secrets that sign frames. A secret allows running any code on the agents. So keep secrets in a file that only its
- * owner can read, and never write them in a command line.
+ * Secret keys that sign jobs and outcomes. Anyone with a key can run any code on the agents. So keep the keys in a file
+ * that only its owner can read, and never pass them on a command line.
  */
 final class Keys
 {
@@ -18,13 +18,13 @@ final class Keys
     private const UTF16_LE_MARK = "\xFF\xFE";
     private const UTF16_BE_MARK = "\xFE\xFF";
 
-    /** @var array<string, \SensitiveParameterValue> derived keys by their names in frames; the first one signs */
-    private array $secrets = [];
+    /** @var array<string, \SensitiveParameterValue> derived keys, by key name; the first key signs */
+    private array $keys = [];
 
     /**
-     * @param list<string> $secrets each of 32 bytes or more; the first signs, the others only verify
+     * @param list<string> $secrets each of at least 32 bytes; the first signs, and all of them verify
      *
-     * @throws KeyFileException
+     * @throws KeyFileException when a secret is too short, the list is empty, or ext-sodium is missing
      */
     public function __construct(#[\SensitiveParameter] array $secrets)
     {
@@ -35,7 +35,7 @@ final class Keys
             if (\strlen($secret) < self::MIN_SECRET_BYTES) {
                 throw KeyFileException::tooShort(self::MIN_SECRET_BYTES);
             }
-            $this->secrets[substr(
+            $this->keys[substr(
                 hash('sha256', "spindle key name\0{$secret}", true),
                 0,
                 4,
@@ -45,16 +45,17 @@ final class Keys
                 \SODIUM_CRYPTO_GENERICHASH_KEYBYTES_MAX,
             ));
         }
-        if ($this->secrets === []) {
+        if ($this->keys === []) {
             throw KeyFileException::noKey();
         }
     }
 
     /**
-     * Reads one secret per line. Empty lines and lines that begin with # are ignored, and so is white space around a
+     * Reads a file with one secret per line. Ignores empty lines, lines that begin with #, and white space around a
      * secret. Lines may end with LF or CRLF, and the file may begin with a byte order mark of UTF-8.
      *
-     * @throws KeyFileException when the file can't be read, is in UTF-16, or gives other users access by its mode
+     * @throws KeyFileException when the file can't be read, is in UTF-16, has no usable key, or its mode permits
+     *                          access by other users
      */
     public static function fromFile(string $file): self
     {
@@ -98,40 +99,48 @@ final class Keys
     /** @return array<string, mixed> without the secrets */
     public function __debugInfo(): array
     {
-        return ['keys' => \count($this->secrets)];
+        return ['keys' => \count($this->keys)];
     }
 
-    /** @return array<string, mixed> */
+    /**
+     * Refuses to serialize the keys.
+     *
+     * @return array<string, mixed>
+     */
     public function __serialize(): array
     {
         throw new \LogicException('Keys can\'t be serialized, so that they are not sent anywhere');
     }
 
     /**
-     * Returns the key's name and the authentication code of the context and the body.
+     * Returns the name of the first key, 4 bytes, and the authentication code of $context . $body, 32 bytes.
      *
      * @internal
      */
     public function sign(string $context, string $body): string
     {
-        $name = array_key_first($this->secrets) ?? '';
+        $name = array_key_first($this->keys) ?? '';
 
         return $name . $this->code($name, $context . $body);
     }
 
-    /** @internal */
+    /**
+     * Returns whether $code is the authentication code of $context . $body with the key of this name.
+     *
+     * @internal
+     */
     public function verify(string $name, string $code, string $context, string $body): bool
     {
-        return isset($this->secrets[$name]) && hash_equals($this->code($name, $context . $body), $code);
+        return isset($this->keys[$name]) && hash_equals($this->code($name, $context . $body), $code);
     }
 
     private function code(string $name, string $text): string
     {
-        $secret = $this->secrets[$name]->getValue();
+        $secret = $this->keys[$name]->getValue();
 
         return sodium_crypto_generichash(
             $text,
-            \is_string($secret) ? $secret : throw new \LogicException('It is a string'),
+            \is_string($secret) ? $secret : throw new \LogicException('A key is a string'),
         );
     }
 }

@@ -6,14 +6,14 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** Thrown when an agent's lease has ended, and other agents may claim its jobs. */
+/** Thrown when an agent's lease has ended, so that other agents may claim its jobs. */
 final class LeaseLostException extends \RuntimeException implements SpindleException
 {
     public static function of(string $owner): self
     {
         return new self(
             "The lease of the agent {$owner} has ended, because the agent did not reach the broker "
-                . 'or did not run in time. Its jobs run again on other agents.',
+                . 'or was not running for too long. Its jobs run again on other agents.',
         );
     }
 }

@@ -4,17 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A message to a mailbox. */
+/** A message that a mailbox receives. An agent's mailbox has its owner's name; a caller's mailbox has a random name. */
 final class MailboxMessage
 {
     /**
      * @param bool                  $jobsAvailable whether jobs can be claimed
-     * @param array<string, string> $outcomes      frames by job id; '' for one that must be fetched
-     * @param array<string, int>    $withdrawn     claim numbers by the ids of withdrawn jobs
+     * @param array<string, string> $outcomes      frames by job id; '' for a frame that is too large for a message
+     * @param array<string, int>    $withdrawn     claim numbers of withdrawn jobs, by job id
      * @param list<string>          $items         ids of jobs with new items
      * @param list<string>          $taken         ids of jobs whose items were taken
-     * @param array<string, string> $reports       frames by job id
-     * @param float|null            $nextDueIn     seconds until the delay of a job is over
+     * @param array<string, string> $reports       frames of tasks' reports, by job id
+     * @param float|null            $nextDueIn     seconds until a delayed job can be claimed; null in other messages
      */
     public function __construct(
         public readonly bool $jobsAvailable = false,

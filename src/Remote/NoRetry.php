@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** Marks exceptions after which a retry does not help. The job becomes a dead letter at once. */
+/** Implemented by exceptions after which a retry does not help. A task that throws one is a dead letter at once. */
 interface NoRetry {}

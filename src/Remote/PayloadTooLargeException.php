@@ -7,8 +7,9 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * Thrown when a task with its argument, or a command, is too large for a queue: nothing was sent. Also the outcome of a
- * job that is too large for the memory of its agents.
+ * Thrown when a task with its argument, or a command, exceeds {@see RemoteOptions::$maxPayload}. Then nothing was sent.
+ *
+ * Also the outcome of a job that no agent has enough memory to read.
  */
 final class PayloadTooLargeException extends \RuntimeException implements SpindleException
 {
@@ -16,7 +17,7 @@ final class PayloadTooLargeException extends \RuntimeException implements Spindl
     {
         return new self(
             "The task with its argument, or the command with its input, has {$size} bytes. The limit is {$limit} "
-                . '(RemoteOptions::$maxPayload). Store the data where the agents can read it, and send its name.',
+                . '(RemoteOptions::$maxPayload). Store the data where the agents can read it, and pass its location.',
         );
     }
 

@@ -6,14 +6,14 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** Thrown when a queue has reached its limit, or its engine is out of memory. The new job was not added. */
+/** Thrown when a queue has reached its limit of jobs, or the engine is out of memory. The new job was not added. */
 final class QueueFullException extends \RuntimeException implements SpindleException
 {
     public static function of(string $queue, int $limit): self
     {
         return new self(
             "The queue {$queue} was full: it had {$limit} jobs without an outcome, "
-                . 'its limit (RemoteOptions::$backlog). The new job was not added. '
+                . 'its limit (RemoteOptions::$maxJobs). The new job was not added. '
                 . 'Start more agents, submit fewer jobs, or raise the limit. '
                 . "'spindle queue purge {$queue} --yes' removes the waiting jobs. Dead letters do not count.",
         );

@@ -13,39 +13,44 @@ use Spindle\Remote\Internal\Redis\EngineError;
 use Spindle\Remote\Internal\Redis\Mailbox;
 
 /**
- * Queues in Redis 7 or newer, or in Valkey, with an append-only file. Needs predis/predis and amphp/socket.
+ * Stores queues in the engine: a server of Redis 7.0 or newer, or of Valkey, with an append-only file.
  *
- * Each queue has streams with a consumer group, and hashes that are authoritative. The scripts in
- * Internal/Redis/scripts change them atomically. All fibers share one connection; each mailbox has its own.
+ * Needs the packages predis/predis and amphp/socket. All fibers of a process share one connection; each mailbox has a
+ * connection of its own.
+ *
+ * Each queue consists of hashes, which are authoritative, and of streams with a consumer group. The Lua scripts in
+ * Internal/Redis/scripts change them atomically; prelude.lua describes the keys.
  */
 final class RedisBroker implements Broker
 {
-    /** Fraction of a lease after which an unanswered renewal is sent on another connection. */
+    /** After this fraction of the lease, an unanswered renewal is sent on another connection too. */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
-    /** No limit, as a number of seconds or dead letters. */
+    /** Sent to the engine in place of a larger number of seconds or dead letters. */
     private const UNLIMITED = 10 ** 11;
 
-    /** Largest size of unsent reports in bytes. Further reports are lost, because a task may outpace the engine. */
+    /** Size of all unanswered reports in bytes above which new reports are dropped. Tasks may outpace the engine. */
     private const MAX_UNSENT_REPORT_BYTES = 1 << 20;
 
-    /** Memory overhead of an unsent report in bytes, because each waits in a fiber. */
+    /** Memory of the fiber that sends a report, in bytes. */
     private const REPORT_OVERHEAD_BYTES = 1024;
 
     private readonly Engine $engine;
 
-    /** Bytes of unsent reports. */
-    private int $reports = 0;
+    /** Bytes of the reports that the engine has not answered. */
+    private int $unsentReportBytes = 0;
 
     /**
-     * Connects at the first use.
+     * Does not connect yet: the first request connects.
      *
-     * @param string                $address redis://user:password@host:port/database, rediss:// for TLS, or
-     *                                       unix:///path
-     * @param ClientTlsContext|null $tls     trusted certificates and own certificate, for rediss://
-     * @param float                 $timeout seconds to connect, and to wait for an answer without progress
+     * @param string                $address redis://user:password@host:port/database, the same with rediss:// for TLS,
+     *                                       or unix://user:password@/path/of/the/socket
+     * @param ClientTlsContext|null $tls     trusted certificates and this client's certificate, for rediss://; null for
+     *                                       the certificates that the system trusts
+     * @param float                 $timeout seconds to connect. An answer must arrive within this time after the last
+     *                                       progress: bytes that the engine has sent or accepted
      *
-     * @throws \ValueError
+     * @throws \ValueError when the address is malformed
      */
     public function __construct(
         #[\SensitiveParameter]
@@ -59,12 +64,12 @@ final class RedisBroker implements Broker
     /** Forbids copies, which would share the original's resources. */
     private function __clone() {}
 
-    public function tier(): Tier
+    public function durability(): Durability
     {
-        return $this->engine->tier();
+        return $this->engine->durability();
     }
 
-    public function submit(string $queue, array $jobs, int $backlog, string $mailbox, bool $maybeKnown): SubmitResult
+    public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $mayExist): SubmitResult
     {
         $connection = (string) $this->engine->connectionNumber();
         try {
@@ -73,9 +78,9 @@ final class RedisBroker implements Broker
                 $queue,
                 Codec::jobs($jobs),
                 (string) \count($jobs),
-                (string) $backlog,
+                (string) $maxJobs,
                 $mailbox,
-                $maybeKnown ? '1' : '0',
+                $mayExist ? '1' : '0',
                 $connection,
             );
         } catch (BrokerUnavailableException $failure) {
@@ -89,7 +94,7 @@ final class RedisBroker implements Broker
         if ($answer === 'late') {
             throw BrokerUnavailableException::at(
                 (string) $this->engine->address,
-                'a newer connection of this process was opened meanwhile',
+                'this process has sent later requests over a newer connection',
             );
         }
         $numbers = array_map(intval(...), explode(' ', $answer));
@@ -97,9 +102,9 @@ final class RedisBroker implements Broker
         return new SubmitResult($numbers[0], \array_slice($numbers, 1));
     }
 
-    public function states(string $queue, array $ids, string $mailbox): array
+    public function lookUpJobs(string $queue, array $ids, string $mailbox): array
     {
-        return Codec::states(
+        return Codec::lookups(
             $this->engine->run('states', $queue, Codec::ids($ids), (string) \count($ids), $mailbox),
             $ids,
         );
@@ -129,19 +134,19 @@ final class RedisBroker implements Broker
 
     public function openMailbox(string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure
     {
-        $box = new Mailbox($this->engine, $mailbox, $onMessage, $onOpen);
+        $subscription = new Mailbox($this->engine, $mailbox, $onMessage, $onOpen);
 
-        return $box->close(...);
+        return $subscription->close(...);
     }
 
-    public function renew(
+    public function renewLease(
         string $queue,
         string $owner,
         float $lease,
         bool $isNew,
         string $description,
-        int $maxDead = \PHP_INT_MAX,
-        float $deadRetention = \INF,
+        int $maxDeadLetters = \PHP_INT_MAX,
+        float $deadLetterRetention = \INF,
     ): ?float {
         $answer = $this->engine->runHedged(
             $lease * self::RENEWAL_RETRY_FRACTION,
@@ -151,26 +156,26 @@ final class RedisBroker implements Broker
             (string) (int) ($lease * 1000),
             $isNew ? '1' : '0',
             $description,
-            (string) min(self::UNLIMITED, $maxDead),
-            (string) (int) min(self::UNLIMITED, ceil($deadRetention)),
+            (string) min(self::UNLIMITED, $maxDeadLetters),
+            (string) (int) min(self::UNLIMITED, ceil($deadLetterRetention)),
         );
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
         }
-        $due = (int) $answer;
+        $dueInMilliseconds = (int) $answer;
 
-        return $due < 0 ? null : $due / 1000;
+        return $dueInMilliseconds < 0 ? null : $dueInMilliseconds / 1000;
     }
 
-    public function settle(
+    public function settleAndClaim(
         string $queue,
         string $owner,
         array $settlements,
         int $maxClaims,
         float $retention,
-        int $firstNumber = 0,
-        ?int $lastBegun = null,
-        int $maxFrame = \PHP_INT_MAX,
+        int $firstSequenceNumber = 0,
+        ?int $lastStartedNumber = null,
+        int $maxFrameBytes = \PHP_INT_MAX,
     ): Claim {
         $answer = $this->engine->run(
             'settle',
@@ -180,9 +185,9 @@ final class RedisBroker implements Broker
             (string) \count($settlements),
             (string) $maxClaims,
             (string) (int) ceil($retention),
-            (string) $firstNumber,
-            (string) $lastBegun,
-            (string) $maxFrame,
+            (string) $firstSequenceNumber,
+            (string) $lastStartedNumber,
+            (string) $maxFrameBytes,
         );
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
@@ -197,7 +202,7 @@ final class RedisBroker implements Broker
         string $queue,
         string $owner,
         array $known,
-        int $maxFrame = \PHP_INT_MAX,
+        int $maxFrameBytes = \PHP_INT_MAX,
     ): array {
         $answer = $this->engine->run(
             'claimed-jobs',
@@ -205,21 +210,35 @@ final class RedisBroker implements Broker
             $owner,
             Codec::claims($known),
             (string) \count($known),
-            (string) $maxFrame,
+            (string) $maxFrameBytes,
         );
 
         return $answer === 'gone' ? throw LeaseLostException::of($owner) : Codec::deliveries($answer, 0);
     }
 
-    public function putItems(string $queue, string $owner, string $id, int $number, int $offset, array $frames): ?int
-    {
-        $answer = $this->engine->run('put-items', $queue, $owner, $id, (string) $number, (string) $offset, ...$frames);
+    public function putItems(
+        string $queue,
+        string $owner,
+        string $id,
+        int $claimNumber,
+        int $offset,
+        array $frames,
+    ): ?int {
+        $answer = $this->engine->run(
+            'put-items',
+            $queue,
+            $owner,
+            $id,
+            (string) $claimNumber,
+            (string) $offset,
+            ...$frames,
+        );
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
         }
-        $untaken = (int) $answer;
+        $untakenCount = (int) $answer;
 
-        return $untaken < 0 ? null : $untaken;
+        return $untakenCount < 0 ? null : $untakenCount;
     }
 
     public function takeItems(string $queue, string $id, int $offset, int $limit): array
@@ -227,24 +246,24 @@ final class RedisBroker implements Broker
         return Codec::strings($this->engine->run('take-items', $queue, $id, (string) $offset, (string) $limit));
     }
 
-    public function leaveItems(string $queue, string $id): void
+    public function stopTakingItems(string $queue, string $id): void
     {
         $this->engine->run('leave-items', $queue, $id);
     }
 
-    public function report(string $queue, string $owner, string $id, int $number, string $frame): void
+    public function report(string $queue, string $owner, string $id, int $claimNumber, string $frame): void
     {
-        if ($this->reports > self::MAX_UNSENT_REPORT_BYTES) {
+        if ($this->unsentReportBytes > self::MAX_UNSENT_REPORT_BYTES) {
             return;
         }
-        $this->reports += self::REPORT_OVERHEAD_BYTES + \strlen($frame);
-        EventLoop::queue(function () use ($queue, $owner, $id, $number, $frame): void {
+        $this->unsentReportBytes += self::REPORT_OVERHEAD_BYTES + \strlen($frame);
+        EventLoop::queue(function () use ($queue, $owner, $id, $claimNumber, $frame): void {
             try {
-                $this->engine->run('report', $queue, $owner, $id, (string) $number, $frame);
+                $this->engine->run('report', $queue, $owner, $id, (string) $claimNumber, $frame);
             } catch (BrokerException) {
-                // The report is lost.
+                // Reports may be lost.
             } finally {
-                $this->reports -= self::REPORT_OVERHEAD_BYTES + \strlen($frame);
+                $this->unsentReportBytes -= self::REPORT_OVERHEAD_BYTES + \strlen($frame);
             }
         });
     }
@@ -260,7 +279,7 @@ final class RedisBroker implements Broker
         return $statistics;
     }
 
-    public function list(string $queue, JobStatus $status, int $limit): array
+    public function listJobs(string $queue, JobStatus $status, int $limit): array
     {
         return Codec::details($this->engine->run('list', $queue, $status->value, (string) $limit));
     }
@@ -270,33 +289,33 @@ final class RedisBroker implements Broker
         return JobStatus::tryFrom($this->engine->run('status', $queue, $id));
     }
 
-    public function revive(string $queue, array $ids): int
+    public function reviveDeadLetters(string $queue, array $ids): int
     {
         return (int) $this->engine->run('revive', $queue, Codec::ids($ids), (string) \count($ids));
     }
 
-    public function delete(string $queue, array $ids): int
+    public function deleteDeadLetters(string $queue, array $ids): int
     {
         return (int) $this->engine->run('delete', $queue, Codec::ids($ids), (string) \count($ids));
     }
 
     public function repair(string $queue): int
     {
-        $auditor = bin2hex(random_bytes(8));
+        $auditId = bin2hex(random_bytes(8));
         $repaired = 0;
         [$step, $cursor] = ['check', ''];
         while ($step !== 'ok') {
-            [$more, $step, $cursor] = [
-                ...explode(' ', $this->engine->run('repair', $queue, $step, $cursor, $auditor), 3),
+            [$repairedNow, $step, $cursor] = [
+                ...explode(' ', $this->engine->run('repair', $queue, $step, $cursor, $auditId), 3),
                 '',
             ];
-            $repaired += (int) $more;
+            $repaired += (int) $repairedNow;
         }
 
         return $repaired;
     }
 
-    public function leave(string $queue, string $owner): void
+    public function releaseLease(string $queue, string $owner): void
     {
         $this->engine->run('leave', $queue, $owner);
     }

@@ -15,18 +15,20 @@ use Spindle\Remote\Internal\QueueName;
  *
  *     $pool = new CommandPool(64, options: new CommandPoolOptions(carrier: new RemoteCommands($broker, 'thumbnails')));
  *
- * Commands run as the agents' user, in the agents' environment and working directory, apart from what a command sets
- * itself. A command whose agent is lost runs again on another agent. The whole command, with its environment and
- * input, goes through the engine. It is signed, but not encrypted.
+ * A command runs as the agent's user, with the agent's environment and working directory, unless the command sets its
+ * own. A command whose agent is lost runs again on another agent.
+ *
+ * The whole command, with its environment and input, is stored in the engine: the Redis or Valkey server of a
+ * {@see RedisBroker}. It is signed, but not encrypted.
  */
 final class RemoteCommands implements CommandCarrier
 {
     private readonly QueueClient $client;
 
     /**
-     * @param Keys|null     $keys    signing keys; null for those of the file that SPINDLE_KEY_FILE names
-     * @param int           $crashes lost agents after which a command fails. Only the pool's
-     *                               {@see \Spindle\Command\RetryPolicy} retries a command that failed itself
+     * @param Keys|null     $keys    signing keys; null to read the file that SPINDLE_KEY_FILE names
+     * @param int           $crashes number of lost agents after which a command fails. A command that fails itself is
+     *                               retried only by the pool's {@see \Spindle\Command\RetryPolicy}
      * @param RemoteOptions $options the patience also limits the wait for the end of a cancelled command. While the
      *                               queue is full, commands wait
      *
@@ -60,9 +62,10 @@ final class RemoteCommands implements CommandCarrier
     /**
      * Runs a command on an agent, and returns when the agent has reported its outcome.
      *
-     * Cancellation: ends the command on its agent, and waits until it has ended, at most for the patience. When the
-     * engine does not confirm the cancellation within a second, this returns at once with an outcome that says so. The
-     * command may then be queued or running. It is ended when the engine is back, if this process still runs.
+     * Cancellation: ends the command on its agent, and waits until it has ended, at most for the patience. If the
+     * engine does not confirm the cancellation within a second, this method returns an outcome that says so. The
+     * command may then be queued or running. It is ended when the engine is available again, if this process is still
+     * running.
      *
      * @throws PayloadTooLargeException
      * @throws BrokerException

@@ -18,6 +18,8 @@ use Spindle\Worker\UnserializableException;
 /**
  * Runs tasks on the machines where `spindle work` serves the queue.
  *
+ * A task in a queue is called a job. The queue is in the engine: the Redis or Valkey server of a {@see RedisBroker}.
+ *
  * A task may run more than once when a machine or a worker dies. Its outcome is that of the first run that ended. A
  * task whose effects must not happen twice uses {@see \Spindle\Worker\TaskContext::$idempotencyKey} and
  * {@see \Spindle\Worker\TaskContext::$attempt}.
@@ -27,7 +29,8 @@ final class RemoteExecutor implements Executor
     private readonly QueueClient $client;
 
     /**
-     * @param Keys|null $keys signing keys; null for those of the file that SPINDLE_KEY_FILE names
+     * @param Keys|null      $keys        signing keys; null to read the file that SPINDLE_KEY_FILE names
+     * @param JobRetryPolicy $retryPolicy how often a failed or crashed task is retried
      *
      * @throws KeyFileException
      * @throws \ValueError      when the queue name is not valid
@@ -36,7 +39,7 @@ final class RemoteExecutor implements Executor
         Broker $broker,
         string $queue,
         ?Keys $keys = null,
-        JobRetryPolicy $retries = new JobRetryPolicy(),
+        JobRetryPolicy $retryPolicy = new JobRetryPolicy(),
         RemoteOptions $options = new RemoteOptions(),
     ) {
         LoadedFiles::record();
@@ -44,7 +47,7 @@ final class RemoteExecutor implements Executor
             $broker,
             QueueName::check($queue),
             $keys ?? Keys::fromEnvironment(),
-            $retries,
+            $retryPolicy,
             $options,
         );
     }
@@ -54,11 +57,14 @@ final class RemoteExecutor implements Executor
 
     /**
      * Submits a task as {@see Executor::submit()} does, and returns when the engine has confirmed it.
-     * {@see Broker::tier()} returns how durable the task is then.
+     * {@see Broker::durability()} returns how durable the task is then.
+     *
+     * Cancellation: withdraws the task, and ends it if it is running. The future fails when the task has ended. If the
+     * engine does not answer, the future fails after {@see RemoteOptions::$patience} at the latest.
      *
      * @throws QueueFullException
      * @throws PayloadTooLargeException
-     * @throws BrokerException          when the engine does not answer; it may still have the task
+     * @throws BrokerException          when the engine does not answer; the task may be in the queue
      */
     public function submit(callable $task, ?Cancellation $cancellation = null): Future
     {
@@ -66,24 +72,24 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Runs a task in the background, even after this process has ended. Returns the task's id when the engine has
-     * confirmed it. {@see attach()} returns the outcome of this id. By default, outcomes are kept for an hour.
+     * Adds a task to the queue, and returns the task's id when the engine has confirmed it. The task runs even if this
+     * process has exited by then. {@see attach()} returns the outcome, which is kept for an hour by default.
      *
-     * Cancellation: ends the wait for the engine at once. The engine may have the task, or may get it while the
-     * {@see RemoteOptions::$patience} lasts; the task is not withdrawn. With an $id, the caller can dispatch the same
-     * task again, or {@see attach()} to it. Without one, the caller can't find the task.
+     * Cancellation: ends the wait for the engine at once. The task is not withdrawn: it may be in the queue, or may be
+     * added to it until {@see RemoteOptions::$patience} is over. With an $id, the caller can dispatch the same task
+     * again, or {@see attach()} to it. Without an $id, the caller can't find the task.
      *
-     * @param string|null $id    the caller's id, such as an order number; null for a new one. While the queue has a
-     *                           task with this id or keeps its outcome, the same task is accepted but not run again,
-     *                           whatever its key and delay. A different task is refused. The same closure elsewhere
-     *                           in the code is a different task
-     * @param string      $key   tasks of one key never run at the same time
-     * @param float       $delay seconds of the engine's clock before the task may run
+     * @param string|null $id           the caller's id, such as an order number; null for a new id. While the queue has
+     *                                  a task with this id or keeps its outcome, dispatching the same task again
+     *                                  succeeds but does not run it again, also with another key or delay. A different
+     *                                  task is refused. A closure at another place in the code is a different task
+     * @param string      $exclusiveKey tasks with the same key never run at the same time; '' for no key
+     * @param float       $delay        seconds of the engine's clock before the task may run
      *
      * @throws UnserializableException
      * @throws QueueFullException
      * @throws PayloadTooLargeException
-     * @throws JobConflictException     when the id belongs to a different task: other code, values, retries or timeout
+     * @throws JobConflictException     when the id belongs to a task with other code, values, retry policy or timeout
      * @throws BrokerException          when the engine does not answer; with an $id, a second call is safe
      * @throws CancelledException
      * @throws \ValueError             when the id, the key or the delay is not valid
@@ -91,24 +97,24 @@ final class RemoteExecutor implements Executor
     public function dispatch(
         callable $task,
         ?string $id = null,
-        string $key = '',
+        string $exclusiveKey = '',
         float $delay = 0.0,
         ?Cancellation $cancellation = null,
     ): string {
         return $this->client->dispatch(
             PortableTask::encode($task),
             $id ?? bin2hex(random_bytes(12)) . '-',
-            $key,
+            $exclusiveKey,
             $delay,
             $cancellation,
         );
     }
 
     /**
-     * Returns the outcome of a task that this or another process has dispatched. The future fails with
-     * {@see JobLostException} when the task is unknown, or its outcome is not kept any more.
+     * Returns the outcome of a task that this or another process has dispatched. The future fails with a
+     * {@see JobLostException} if the task is unknown, or its outcome is not kept any more.
      *
-     * Cancellation ends the task, as with {@see submit()}.
+     * Cancellation: ends the task, as with {@see submit()}.
      *
      * @return Future<mixed>
      *
@@ -120,8 +126,8 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Returns the status of a dispatched task; null when the task is unknown. Unlike {@see attach()}, this changes
-     * nothing. A task that waits for another one of its key has the status "waiting".
+     * Returns the status of a dispatched task; null when the task is unknown. A task that waits for
+     * another task with its exclusive key has the status "waiting".
      *
      * Cancellation: ends the wait for the engine at once.
      *

@@ -8,13 +8,15 @@ namespace Spindle\Remote;
 final class RemoteOptions
 {
     /**
-     * @param float|null $timeout    seconds that a task may run; null for no limit
-     * @param int        $backlog    largest number of jobs in the queue, not counting dead letters
-     * @param int        $maxPayload largest size of a task with its argument in bytes. Each agent of the queue needs
-     *                               a memory_limit of six times as much; a larger job becomes a dead letter
+     * @param float|null $timeout    maximum run time of a task in seconds; null for no limit
+     * @param int        $maxJobs    maximum number of jobs in the queue, not counting dead letters; a full
+     *                               queue refuses further jobs
+     * @param int        $maxPayload maximum size in bytes of a task with its argument, or of a command. Each agent
+     *                               of the queue needs a memory_limit of six times this size. A job that is too large
+     *                               for the agents becomes a dead letter
      * @param float      $patience   seconds for which submissions and requests for items are retried while the engine
-     *                               is not available. If a task is cancelled during that time, its future fails at
-     *                               the end of the time, and the task is ended when the engine is back
+     *                               is not available. A task that is cancelled during that time fails at its end. The
+     *                               agent ends the task when the engine is available again
      * @param (\Closure(mixed): void)|null $onReport receives what tasks send with
      *                                               {@see \Spindle\Worker\TaskContext::report()}; reports may be lost
      *
@@ -22,7 +24,7 @@ final class RemoteOptions
      */
     public function __construct(
         public readonly ?float $timeout = null,
-        public readonly int $backlog = 1_000_000,
+        public readonly int $maxJobs = 1_000_000,
         public readonly int $maxPayload = 1 << 20,
         public readonly float $patience = 20.0,
         public readonly ?\Closure $onReport = null,
@@ -33,8 +35,10 @@ final class RemoteOptions
         if (!($patience >= 0)) {
             throw new \ValueError("The patience must be 0 or more seconds, not {$patience}");
         }
-        if ($backlog < 1 || $maxPayload < 1) {
-            throw new \ValueError('The backlog must be 1 job or more, and the largest payload 1 byte or more');
+        if ($maxJobs < 1 || $maxPayload < 1) {
+            throw new \ValueError(
+                "The limits of jobs and of a job's bytes must be 1 or more, not {$maxJobs} and {$maxPayload}",
+            );
         }
     }
 }

@@ -6,14 +6,14 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** Thrown when a task has returned or yielded more bytes than its agent accepts. The task's result is lost. */
+/** Thrown when a task has returned a result or yielded an item that exceeds the limit of its agent. */
 final class ResultTooLargeException extends \RuntimeException implements SpindleException
 {
     public static function of(string $id, int $size, int $limit): self
     {
         return new self(
             "The result of the job {$id} has {$size} bytes. The limit of its agent is {$limit} "
-                . '(AgentOptions::$maxResult). Let the task store the result, and return its name.',
+                . '(AgentOptions::$maxResult). Let the task store the result, and return its location.',
         );
     }
 

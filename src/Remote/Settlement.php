@@ -8,16 +8,16 @@ namespace Spindle\Remote;
 final class Settlement
 {
     /**
-     * @param int    $number   the claim's {@see Delivery::$number}
-     * @param int    $crashes  number of crashes with which the next claim starts
-     * @param int    $failures number of failed attempts with which the next claim starts
-     * @param float  $delay    seconds of the engine's clock before the next attempt
-     * @param string $frame    the outcome, signed
-     * @param string $reason   JSON with the reason, which is shown with dead letters
+     * @param int    $claimNumber the claim's {@see Delivery::$claimNumber}
+     * @param int    $crashes     number of crashes of the job so far, for the next claim
+     * @param int    $failures    number of failed attempts of the job so far, for the next claim
+     * @param float  $delay       seconds of the engine's clock until the job may be claimed again
+     * @param string $frame       the signed outcome; empty if the job returns to the queue
+     * @param string $reason      reason in JSON that is shown with a dead letter
      */
     public function __construct(
         public readonly string $id,
-        public readonly int $number,
+        public readonly int $claimNumber,
         public readonly SettlementKind $kind,
         public readonly int $crashes = 0,
         public readonly int $failures = 0,

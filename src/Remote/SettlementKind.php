@@ -4,31 +4,31 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** The ways in which a claim ends. */
+/** How a claim ends. Done, Dead and Cancelled give the job an outcome. The other kinds return the job to the queue. */
 enum SettlementKind: int
 {
-    /** The job has its outcome. */
+    /** The job has ended with a result, or is a command that has ended. */
     case Done = 1;
 
-    /** The job failed for good. The failure is its outcome, and the job is kept as a dead letter. */
+    /** The job has failed and is not retried. The failure is its outcome, and the job is kept as a dead letter. */
     case Dead = 2;
 
-    /** The job is to be retried. */
+    /** The job is retried after a failed attempt or a crash. */
     case Retry = 3;
 
-    /** The job was not started, or was given back. Any agent may claim it. */
+    /** The owner has given the job back. Any agent may claim it. */
     case Release = 4;
 
-    /** The job was cancelled, which is its outcome. */
+    /** The job was cancelled. The cancellation is its outcome. */
     case Cancelled = 5;
 
-    /** The frame can't be verified. Another owner gets the job. After refusals by two owners the job is dead. */
+    /** The owner can't read or verify the frame. Another owner gets the job. A second refusing owner makes it dead. */
     case Refused = 6;
 
-    /** The job is to be retried, by another owner if there is one. */
+    /** The job is retried, by another owner if there is one. */
     case Elsewhere = 7;
 
-    /** Returns the name of the counter. */
+    /** Returns the name of the agent's counter for this kind. */
     public function counter(): string
     {
         return match ($this) {

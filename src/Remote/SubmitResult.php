@@ -8,8 +8,10 @@ namespace Spindle\Remote;
 final class SubmitResult
 {
     /**
-     * @param int       $accepted  number of jobs from the start of the list that were added now or before
-     * @param list<int> $conflicts positions of those whose id belongs to another task, so that they were not added
+     * @param int       $accepted  number of jobs from the start of the list that were added now or before, or are in
+     *                             conflict; the queue was full for the others
+     * @param list<int> $conflicts positions in the list, from 0, of jobs that were not added because their id belongs
+     *                             to another job
      */
     public function __construct(public readonly int $accepted, public readonly array $conflicts = []) {}
 }

@@ -178,7 +178,7 @@ final class QueueTest extends TestCase
     public function testAFullQueueAdvisesWhatFreesRoom(): void
     {
         $queue = $this->filled();
-        $full = new RemoteExecutor(self::broker(), $queue, self::keys(), options: new RemoteOptions(backlog: 5));
+        $full = new RemoteExecutor(self::broker(), $queue, self::keys(), options: new RemoteOptions(maxJobs: 5));
         $failure = self::refusal($full);
         self::assertStringContainsString('it had 5 jobs without an outcome', $failure);
         self::assertStringContainsString("'spindle queue purge {$queue} --yes' removes the waiting jobs", $failure);
@@ -268,7 +268,7 @@ final class QueueTest extends TestCase
         $queue = self::newQueue();
         self::kill($queue, 2);
         self::submit($queue, 1, 'running');
-        self::broker()->settle($queue, self::OWNER, [], 1, 60.0);
+        self::broker()->settleAndClaim($queue, self::OWNER, [], 1, 60.0);
         self::submit($queue, 3, 'waiting');
         self::broker()->submit($queue, [new Job('delayed-1', 'frame', delay: 600.0)], 10_000, '', false);
 
@@ -290,15 +290,21 @@ final class QueueTest extends TestCase
     private static function kill(string $queue, int $jobs): void
     {
         self::submit($queue, $jobs, 'dead');
-        self::broker()->renew($queue, self::OWNER, 60.0, true, '{}');
-        $deliveries = self::broker()->settle($queue, self::OWNER, [], $jobs, 60.0)->deliveries;
+        self::broker()->renewLease($queue, self::OWNER, 60.0, true, '{}');
+        $deliveries = self::broker()->settleAndClaim($queue, self::OWNER, [], $jobs, 60.0)->deliveries;
         $why = json_encode(
             ['why' => "no\e[2J\u{9b} disk\n#0 trace", 'attempts' => 5, 'owner' => self::OWNER],
             \JSON_THROW_ON_ERROR,
         );
-        self::broker()->settle($queue, self::OWNER, array_map(
+        self::broker()->settleAndClaim($queue, self::OWNER, array_map(
             static fn($delivery): Settlement
-                => new Settlement($delivery->id, $delivery->number, SettlementKind::Dead, 0, 0, 0.0, 'outcome', $why),
+                => new Settlement(
+                    $delivery->id,
+                    $delivery->claimNumber,
+                    SettlementKind::Dead,
+                    frame: 'outcome',
+                    reason: $why,
+                ),
             $deliveries,
         ), 0, 60.0);
     }
@@ -316,7 +322,7 @@ final class QueueTest extends TestCase
 
     private static function broker(): RedisBroker
     {
-        return new RedisBroker(Redis::shared()->address());
+        return new RedisBroker(Redis::shared()->url());
     }
 
     /**

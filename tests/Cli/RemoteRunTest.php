@@ -68,7 +68,7 @@ final class RemoteRunTest extends TestCase
                 . "\n",
             $process,
         );
-        self::assertSame(5, (new RedisBroker(Redis::shared()->address()))->statistics($queue)['done_total']);
+        self::assertSame(5, (new RedisBroker(Redis::shared()->url()))->statistics($queue)['done_total']);
     }
 
     public function testFailuresAreTriedAgainAndHaltAsHere(): void
@@ -173,7 +173,7 @@ final class RemoteRunTest extends TestCase
     public function testABrokerThatWouldLoseJobsIsRefused(): void
     {
         $redis = TemporaryRedis::start(['appendonly' => 'no']);
-        $environment = ['SPINDLE_BROKER' => $redis->address()];
+        $environment = ['SPINDLE_BROKER' => $redis->url()];
         $process = $this->ranRemote(['run', '--queue', 'q', 'true', ':::', '1'], $environment);
 
         self::assertSame(253, $process->getExitCode());
@@ -290,6 +290,6 @@ final class RemoteRunTest extends TestCase
     /** @return array<string, int> */
     private function statistics(string $queue): array
     {
-        return (new RedisBroker(Redis::shared()->address()))->statistics($queue);
+        return (new RedisBroker(Redis::shared()->url()))->statistics($queue);
     }
 }

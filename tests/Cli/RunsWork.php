@@ -56,7 +56,7 @@ trait RunsWork
         return [
             self::MARK => $this->mark,
             'SPINDLE_KEY_FILE' => $key,
-            'SPINDLE_BROKER' => Redis::shared()->address(),
+            'SPINDLE_BROKER' => Redis::shared()->url(),
             ...$more,
         ];
     }
@@ -99,6 +99,6 @@ trait RunsWork
 
     private function executor(string $queue, JobRetryPolicy $retries = new JobRetryPolicy()): RemoteExecutor
     {
-        return new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys(), $retries);
+        return new RemoteExecutor(new RedisBroker(Redis::shared()->url()), $queue, self::keys(), $retries);
     }
 }

@@ -143,7 +143,7 @@ final class WorkTest extends TestCase
             for ($i = 0; $i < 5; ++$i) {
                 $this->executor($queue)->submit($this->gated("{$queue} {$i}"))->ignore();
             }
-            $broker = new RedisBroker(Redis::shared()->address());
+            $broker = new RedisBroker(Redis::shared()->url());
             Eventually::holds(
                 static fn(): bool => $broker->statistics($queue)['running'] === $workers,
                 "{$workers} workers serve it",
@@ -197,7 +197,7 @@ final class WorkTest extends TestCase
         $commands = new CommandPool(
             options: new CommandPoolOptions(
                 carrier: new RemoteCommands(
-                    new RedisBroker(Redis::shared()->address()),
+                    new RedisBroker(Redis::shared()->url()),
                     $lost,
                     new Keys([AgentProgram::KEY]),
                     options: new RemoteOptions(patience: 0.5),
@@ -216,7 +216,7 @@ final class WorkTest extends TestCase
 
             return TaskContext::current()->attempt;
         });
-        $broker = new RedisBroker(Redis::shared()->address());
+        $broker = new RedisBroker(Redis::shared()->url());
         foreach ([$lost, $kept] as $queue) {
             Eventually::holds(static fn(): bool => $broker->statistics($queue)['running'] === 1, 'it runs');
         }
@@ -243,7 +243,7 @@ final class WorkTest extends TestCase
     {
         foreach ([
             ['--lease', '3'],
-            ['--beat', '9'],
+            ['--heartbeat', '9'],
             ['--margin', '9.5'],
             ['--max-dead', '0'],
             ['--retention', '0'],
@@ -269,7 +269,7 @@ final class WorkTest extends TestCase
 
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
         self::assertSame(['first', 1], $running->await());
-        $statistics = (new RedisBroker(Redis::shared()->address()))->statistics($queue);
+        $statistics = (new RedisBroker(Redis::shared()->url()))->statistics($queue);
         self::assertSame(
             [2, 0, 0, 0, 0],
             [
@@ -342,7 +342,7 @@ final class WorkTest extends TestCase
 
             self::assertSame(0, $process->wait(), $process->getErrorOutput());
             self::assertStringContainsString('Ending 1 running jobs and giving them back', $process->getErrorOutput());
-            $statistics = (new RedisBroker(Redis::shared()->address()))->statistics($queue);
+            $statistics = (new RedisBroker(Redis::shared()->url()))->statistics($queue);
             self::assertSame(
                 [1, 0, 0, 0],
                 [$statistics['waiting'], $statistics['agents'], $statistics['lost_total'], $statistics['dead']],
@@ -372,8 +372,8 @@ final class WorkTest extends TestCase
 
             self::assertSame($status, $process->wait(), $process->getErrorOutput());
             $this->assertNothingRuns();
-            self::assertCount(1, (new RedisBroker(Redis::shared()->address()))->list($queue, JobStatus::Waiting, 10));
-            self::assertSame(0, (new RedisBroker(Redis::shared()->address()))->statistics($queue)['lost_total']);
+            self::assertCount(1, (new RedisBroker(Redis::shared()->url()))->listJobs($queue, JobStatus::Waiting, 10));
+            self::assertSame(0, (new RedisBroker(Redis::shared()->url()))->statistics($queue)['lost_total']);
         }
     }
 
@@ -435,7 +435,10 @@ final class WorkTest extends TestCase
     {
         $queue = self::newQueue();
         $address = self::freeAddress();
-        $process = $this->work($queue, ['--workers', '2', '--beat', '0.1', '--admin', $address, '--admin-host', 'a']);
+        $process = $this->work(
+            $queue,
+            ['--workers', '2', '--heartbeat', '0.1', '--admin', $address, '--admin-host', 'a'],
+        );
         $dead = $this->executor($queue, JobRetryPolicy::none())->submit(
             static fn() => throw new \DomainException('bad'),
         );
@@ -444,9 +447,9 @@ final class WorkTest extends TestCase
         } catch (TaskFailedException) {
         }
         $executor = $this->executor($queue);
-        $executor->dispatch($this->gated('of the key'), key: 'customer 7');
+        $executor->dispatch($this->gated('of the key'), exclusiveKey: 'customer 7');
         $this->waitForFile('of the key.runs');
-        $executor->dispatch($this->gated('blocked'), key: 'customer 7');
+        $executor->dispatch($this->gated('blocked'), exclusiveKey: 'customer 7');
         $executor->dispatch($this->gated('first'));
         $this->waitForFile('first.runs');
         $executor->dispatch($this->gated('waits'));
@@ -520,7 +523,7 @@ final class WorkTest extends TestCase
         $redis = TemporaryRedis::start(['maxmemory-policy' => 'allkeys-lru']);
         $process = $this->remote(
             ['work', '--queue', 'q', '--allow-root', '--log-format', 'json'],
-            ['SPINDLE_BROKER' => $redis->socketAddress()],
+            ['SPINDLE_BROKER' => $redis->socketUrl()],
         );
         self::assertSame(253, $process->run());
 
@@ -537,7 +540,7 @@ final class WorkTest extends TestCase
     {
         $redis = TemporaryRedis::start();
         $redis->kill();
-        $file = $this->file('broker', "# of tests\n\n{$redis->address()}\n", 0o600);
+        $file = $this->file('broker', "# of tests\n\n{$redis->url()}\n", 0o600);
         $queue = self::newQueue();
         $process = $this->work($queue, ['--broker-file', $file], 'is not available');
         $redis->restart();
@@ -555,7 +558,7 @@ final class WorkTest extends TestCase
     public function testASecondSignalEndsItThoughTheBrokerIsGoneAndTheLeaseIsLong(): void
     {
         $redis = TemporaryRedis::start();
-        $file = $this->file('broker', "{$redis->address()}\n", 0o600);
+        $file = $this->file('broker', "{$redis->url()}\n", 0o600);
         $process = $this->work(self::newQueue(), ['--broker-file', $file, '--lease', '600']);
         $redis->kill();
         Eventually::holds(
@@ -672,12 +675,12 @@ final class WorkTest extends TestCase
         yield 'a lease' => [
             ['--queue', 'q', '--lease', '4'],
             "option --lease: '4' is not allowed; give a number of seconds, or a number with s, m, h or d such as 10m,"
-            . ' at most 1000000000 s, more than 4, which is --beat and --margin together',
+            . ' at most 1000000000 s, more than 4, which is --heartbeat and --margin together',
         ];
-        yield 'a beat beyond the default lease' => [
-            ['--queue', 'q', '--beat', '20'],
+        yield 'a heartbeat beyond the default lease' => [
+            ['--queue', 'q', '--heartbeat', '20'],
             "option --lease: '10' is not allowed; give a number of seconds, or a number with s, m, h or d such as 10m,"
-            . ' at most 1000000000 s, more than 23, which is --beat and --margin together',
+            . ' at most 1000000000 s, more than 23, which is --heartbeat and --margin together',
         ];
         yield 'a bootstrap' => [
             ['--queue', 'q', '--bootstrap', 'none.php'],
@@ -709,7 +712,7 @@ final class WorkTest extends TestCase
         string $message,
         array $environment = [],
     ): void {
-        $this->file('exposed', Redis::shared()->address());
+        $this->file('exposed', Redis::shared()->url());
         $this->file('empty', "# nothing\n", 0o600);
         $process = $this->ranRemote(['work', '--allow-root', ...$options], $environment);
 

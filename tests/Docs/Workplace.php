@@ -73,7 +73,7 @@ final class Workplace
     {
         $key = $this->put('spindle.key', AgentProgram::KEY);
         chmod($key, 0600);
-        $this->database += ['SPINDLE_BROKER' => Redis::shared()->address(), 'SPINDLE_KEY_FILE' => $key];
+        $this->database += ['SPINDLE_BROKER' => Redis::shared()->url(), 'SPINDLE_KEY_FILE' => $key];
         $this->agent = $this->process(
             [
                 \PHP_BINARY,

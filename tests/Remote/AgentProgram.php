@@ -21,7 +21,7 @@ final class AgentProgram
         string $queue,
         int $workers,
         float $lease = 10.0,
-        float $beat = 1.0,
+        float $heartbeat = 1.0,
         float $margin = 3.0,
     ): array {
         $memory = getenv('SPINDLE_TEST_AGENT_MEMORY');
@@ -34,7 +34,7 @@ final class AgentProgram
             $queue,
             $workers,
             new Keys([self::KEY]),
-            new AgentOptions(lease: $lease, beat: $beat, margin: $margin),
+            new AgentOptions(lease: $lease, heartbeat: $heartbeat, margin: $margin),
         );
         $agent->run($stop);
 

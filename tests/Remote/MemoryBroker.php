@@ -8,10 +8,10 @@ use Revolt\EventLoop;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Claim;
+use Spindle\Remote\Durability;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\SubmitResult;
-use Spindle\Remote\Tier;
 
 /**
  * A connection to queues in memory: the simplest implementation of a broker's guarantees. Its methods never suspend.
@@ -47,17 +47,17 @@ final class MemoryBroker implements Broker
         array_map($this->open(...), array_keys($this->mailboxes));
     }
 
-    public function tier(): Tier
+    public function durability(): Durability
     {
-        return $this->isCut ? throw self::unavailable() : Tier::Durable;
+        return $this->isCut ? throw self::unavailable() : Durability::Durable;
     }
 
-    public function submit(string $queue, array $jobs, int $backlog, string $mailbox, bool $maybeKnown): SubmitResult
+    public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $mayExist): SubmitResult
     {
-        return $this->queue($queue)->submit($jobs, $backlog, $mailbox);
+        return $this->queue($queue)->submit($jobs, $maxJobs, $mailbox);
     }
 
-    public function states(string $queue, array $ids, string $mailbox): array
+    public function lookUpJobs(string $queue, array $ids, string $mailbox): array
     {
         return $this->queue($queue)->states($ids, $mailbox);
     }
@@ -91,36 +91,36 @@ final class MemoryBroker implements Broker
         };
     }
 
-    public function renew(
+    public function renewLease(
         string $queue,
         string $owner,
         float $lease,
         bool $isNew,
         string $description,
-        int $maxDead = \PHP_INT_MAX,
-        float $deadRetention = \INF,
+        int $maxDeadLetters = \PHP_INT_MAX,
+        float $deadLetterRetention = \INF,
     ): ?float {
-        return $this->queue($queue)->renew($owner, $lease, $isNew, $maxDead, $deadRetention);
+        return $this->queue($queue)->renew($owner, $lease, $isNew, $maxDeadLetters, $deadLetterRetention);
     }
 
-    public function settle(
+    public function settleAndClaim(
         string $queue,
         string $owner,
         array $settlements,
         int $maxClaims,
         float $retention,
-        int $firstNumber = 0,
-        ?int $lastBegun = null,
-        int $maxFrame = \PHP_INT_MAX,
+        int $firstSequenceNumber = 0,
+        ?int $lastStartedNumber = null,
+        int $maxFrameBytes = \PHP_INT_MAX,
     ): Claim {
         return $this->queue($queue)->settle(
             $owner,
             $settlements,
             $maxClaims,
             $retention,
-            $firstNumber,
-            $lastBegun,
-            $maxFrame,
+            $firstSequenceNumber,
+            $lastStartedNumber,
+            $maxFrameBytes,
         );
     }
 
@@ -128,14 +128,20 @@ final class MemoryBroker implements Broker
         string $queue,
         string $owner,
         array $known,
-        int $maxFrame = \PHP_INT_MAX,
+        int $maxFrameBytes = \PHP_INT_MAX,
     ): array {
-        return $this->queue($queue)->claimedJobs($owner, $known, $maxFrame);
+        return $this->queue($queue)->claimedJobs($owner, $known, $maxFrameBytes);
     }
 
-    public function putItems(string $queue, string $owner, string $id, int $number, int $offset, array $frames): ?int
-    {
-        return $this->queue($queue)->putItems($owner, $id, $number, $offset, $frames);
+    public function putItems(
+        string $queue,
+        string $owner,
+        string $id,
+        int $claimNumber,
+        int $offset,
+        array $frames,
+    ): ?int {
+        return $this->queue($queue)->putItems($owner, $id, $claimNumber, $offset, $frames);
     }
 
     public function takeItems(string $queue, string $id, int $offset, int $limit): array
@@ -143,15 +149,15 @@ final class MemoryBroker implements Broker
         return $this->queue($queue)->takeItems($id, $offset, $limit);
     }
 
-    public function leaveItems(string $queue, string $id): void
+    public function stopTakingItems(string $queue, string $id): void
     {
-        $this->queue($queue)->leaveItems($id);
+        $this->queue($queue)->stopTakingItems($id);
     }
 
-    public function report(string $queue, string $owner, string $id, int $number, string $frame): void
+    public function report(string $queue, string $owner, string $id, int $claimNumber, string $frame): void
     {
         if (!$this->isCut) {
-            $this->engine->queue($queue)->report($owner, $id, $number, $frame);
+            $this->engine->queue($queue)->report($owner, $id, $claimNumber, $frame);
         }
     }
 
@@ -160,7 +166,7 @@ final class MemoryBroker implements Broker
         return $this->queue($queue)->statistics();
     }
 
-    public function list(string $queue, JobStatus $status, int $limit): array
+    public function listJobs(string $queue, JobStatus $status, int $limit): array
     {
         return $this->queue($queue)->list($status, $limit);
     }
@@ -170,12 +176,12 @@ final class MemoryBroker implements Broker
         return $this->queue($queue)->status($id);
     }
 
-    public function revive(string $queue, array $ids): int
+    public function reviveDeadLetters(string $queue, array $ids): int
     {
         return $this->queue($queue)->revive($ids);
     }
 
-    public function delete(string $queue, array $ids): int
+    public function deleteDeadLetters(string $queue, array $ids): int
     {
         return $this->queue($queue)->delete($ids);
     }
@@ -187,7 +193,7 @@ final class MemoryBroker implements Broker
         return 0; // a queue in memory loses no jobs
     }
 
-    public function leave(string $queue, string $owner): void
+    public function releaseLease(string $queue, string $owner): void
     {
         $this->queue($queue)->leave($owner);
     }

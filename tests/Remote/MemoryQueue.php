@@ -7,7 +7,7 @@ namespace Spindle\Tests\Remote;
 use Spindle\Remote\Claim;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Job;
-use Spindle\Remote\JobState;
+use Spindle\Remote\JobLookup;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\MailboxMessage;
@@ -88,8 +88,8 @@ final class MemoryQueue
 
     private int $lastTicket = 0;
 
-    /** Time of the last beat of any agent. */
-    private float $lastBeat = \INF;
+    /** Time of the last heartbeat of any agent. */
+    private float $lastHeartbeat = \INF;
 
     public function __construct(private readonly MemoryEngine $engine)
     {
@@ -102,7 +102,7 @@ final class MemoryQueue
     }
 
     /** @param list<Job> $jobs */
-    public function submit(array $jobs, int $backlog, string $mailbox): SubmitResult
+    public function submit(array $jobs, int $maxJobs, string $mailbox): SubmitResult
     {
         $this->expire();
         $taken = $added = 0;
@@ -117,11 +117,11 @@ final class MemoryQueue
                     $conflicts[] = $i;
                 }
             } else {
-                if (\count($this->jobs) >= $backlog) {
+                if (\count($this->jobs) >= $maxJobs) {
                     break;
                 }
                 $added += $this->add(
-                    new MemoryJob($job->id, $job->frame, $job->key, [$mailbox => $mailbox]),
+                    new MemoryJob($job->id, $job->frame, $job->exclusiveKey, [$mailbox => $mailbox]),
                     $job->delay,
                     $this->ready,
                 );
@@ -141,7 +141,7 @@ final class MemoryQueue
     /**
      * @param list<string> $ids
      *
-     * @return array<string, JobState>
+     * @return array<string, JobLookup>
      */
     public function states(array $ids, string $mailbox): array
     {
@@ -150,7 +150,7 @@ final class MemoryQueue
         foreach ($ids as $id) {
             $outcome = $this->outcomes[$id][0] ?? null;
             $job = $this->jobs[$id] ?? null;
-            $states[$id] = new JobState($outcome !== null || $job !== null, $outcome, $outcome !== null);
+            $states[$id] = new JobLookup($outcome !== null || $job !== null, $outcome, $outcome !== null);
             if ($job !== null) {
                 $job->mailboxes[$mailbox] = $mailbox;
             }
@@ -203,12 +203,17 @@ final class MemoryQueue
     }
 
     /** @throws LeaseLostException */
-    public function renew(string $owner, float $lease, bool $isNew, int $maxDead, float $deadRetention): ?float
-    {
+    public function renew(
+        string $owner,
+        float $lease,
+        bool $isNew,
+        int $maxDeadLetters,
+        float $deadLetterRetention,
+    ): ?float {
         $now = $this->engine->now();
-        if ($now - $this->lastBeat >= $lease) { // the engine was away
+        if ($now - $this->lastHeartbeat >= $lease) { // the engine was away
             foreach ($this->agents as $other) {
-                $endedMeanwhile = $other->end >= $this->lastBeat && $other->end <= $now;
+                $endedMeanwhile = $other->end >= $this->lastHeartbeat && $other->end <= $now;
                 if ($endedMeanwhile && $other->name !== $owner && !$other->spared) {
                     $other->spared = true;
                     $other->end = $now + $lease / 2;
@@ -217,13 +222,13 @@ final class MemoryQueue
             }
         }
         $agent = $isNew ? $this->agents[$owner] ??= new MemoryAgent($owner) : $this->agent($owner);
-        $this->lastBeat = $now;
+        $this->lastHeartbeat = $now;
         $agent->end = $now + $lease;
         $agent->spared = false;
         $this->ends->insert([$agent->end, $owner]);
         $this->wake($this->promote() + $this->reclaimJobs());
-        $kept = array_filter($this->dead, static fn(array $dead): bool => $dead[2] > $now - $deadRetention);
-        $kept = \array_slice($kept, -min($maxDead, max(1, \count($kept))), null, true);
+        $kept = array_filter($this->dead, static fn(array $dead): bool => $dead[2] > $now - $deadLetterRetention);
+        $kept = \array_slice($kept, -min($maxDeadLetters, max(1, \count($kept))), null, true);
         $this->totals['forgotten_total'] += \count($this->dead) - \count($kept);
         $this->dead = $kept;
 
@@ -241,11 +246,11 @@ final class MemoryQueue
         int $maxClaims,
         float $retention,
         int $first = 0,
-        ?int $lastBegun = null,
-        int $maxFrame = \PHP_INT_MAX,
+        ?int $lastStartedNumber = null,
+        int $maxFrameBytes = \PHP_INT_MAX,
     ): Claim {
         $agent = $this->agent($owner);
-        $agent->begun = $lastBegun ?? $agent->begun;
+        $agent->begun = $lastStartedNumber ?? $agent->begun;
         $this->expire();
         $stale = [];
         /** @var array<array-key, array<string, string>> $messages */
@@ -253,7 +258,7 @@ final class MemoryQueue
         $ready = 0;
         foreach ($settlements as $settlement) {
             $job = $agent->jobs[$settlement->id] ?? null;
-            if ($job?->number !== $settlement->number) {
+            if ($job?->number !== $settlement->claimNumber) {
                 $stale[] = $settlement->id;
                 ++$this->totals['stale_total'];
 
@@ -286,7 +291,7 @@ final class MemoryQueue
             $this->engine->send((string) $mailbox, new MailboxMessage(outcomes: $outcomes));
         }
         $ready += $this->promote();
-        $deliveries = $this->claim($agent, $maxClaims, $first, $maxFrame);
+        $deliveries = $this->claim($agent, $maxClaims, $first, $maxFrameBytes);
         if ($maxClaims > 0) {
             $this->setIdle($agent, $maxClaims - \count($deliveries));
         }
@@ -302,7 +307,7 @@ final class MemoryQueue
      *
      * @throws LeaseLostException
      */
-    public function claimedJobs(string $owner, array $known, int $maxFrame = \PHP_INT_MAX): array
+    public function claimedJobs(string $owner, array $known, int $maxFrameBytes = \PHP_INT_MAX): array
     {
         $unknown = array_filter(
             $this->agent($owner)->jobs,
@@ -310,7 +315,7 @@ final class MemoryQueue
         );
 
         return array_values(array_map(
-            static fn(MemoryJob $job): Delivery => self::delivery($job, $maxFrame),
+            static fn(MemoryJob $job): Delivery => self::delivery($job, $maxFrameBytes),
             $unknown,
         ));
     }
@@ -368,7 +373,7 @@ final class MemoryQueue
         return \array_slice(array_values($left), 0, $limit);
     }
 
-    public function leaveItems(string $id): void
+    public function stopTakingItems(string $id): void
     {
         $job = $this->jobs[$id] ?? null;
         if ($job !== null && $job->status === 'running' && !$job->left) {
@@ -604,7 +609,7 @@ final class MemoryQueue
     }
 
     /** @return list<Delivery> */
-    private function claim(MemoryAgent $agent, int $maxClaims, int $first, int $maxFrame): array
+    private function claim(MemoryAgent $agent, int $maxClaims, int $first, int $maxFrameBytes): array
     {
         $deliveries = [];
         foreach ([$this->urgent, $this->ready] as $line) {
@@ -629,7 +634,7 @@ final class MemoryQueue
                 $job->claim = $first + \count($deliveries);
                 ++$job->number;
                 $agent->jobs[$job->id] = $job;
-                $deliveries[] = self::delivery($job, $maxFrame);
+                $deliveries[] = self::delivery($job, $maxFrameBytes);
             }
         }
 
@@ -644,9 +649,9 @@ final class MemoryQueue
         $line->enqueue([$job->id, $job->ticket]);
     }
 
-    private static function delivery(MemoryJob $job, int $maxFrame): Delivery
+    private static function delivery(MemoryJob $job, int $maxFrameBytes): Delivery
     {
-        $isTooLarge = \strlen($job->frame) > $maxFrame;
+        $isTooLarge = \strlen($job->frame) > $maxFrameBytes;
 
         return new Delivery(
             $job->id,

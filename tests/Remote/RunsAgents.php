@@ -23,7 +23,7 @@ trait RunsAgents
     /** @param float ...$options of {@see AgentProgram::run()} */
     protected function agent(string $queue, int $workers = 2, float ...$options): Process
     {
-        return $this->agentAt(Redis::shared()->address(), $queue, $workers, ...$options);
+        return $this->agentAt(Redis::shared()->url(), $queue, $workers, ...$options);
     }
 
     protected function agentAt(string $address, string $queue, int $workers = 2, float ...$options): Process

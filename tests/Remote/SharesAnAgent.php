@@ -96,7 +96,7 @@ trait SharesAnAgent
             }
         };
         $tasks = [$executor->submit($wait), $executor->submit($wait)];
-        $arguments = [Redis::shared()->address(), self::$sharedQueue, 2];
+        $arguments = [Redis::shared()->url(), self::$sharedQueue, 2];
         self::$sharedAgent = Host::start(AgentProgram::class . '::run', $arguments);
         await($tasks);
     }
@@ -113,7 +113,7 @@ trait SharesAnAgent
         RemoteOptions $options = new RemoteOptions(),
     ): RemoteExecutor {
         return new RemoteExecutor(
-            new RedisBroker(Redis::shared()->address()),
+            new RedisBroker(Redis::shared()->url()),
             self::$sharedQueue,
             self::keys(),
             $retries,
@@ -147,7 +147,7 @@ trait SharesAnAgent
 
     private static function isQueueEmpty(): bool
     {
-        $statistics = (new RedisBroker(Redis::shared()->address()))->statistics(self::$sharedQueue);
+        $statistics = (new RedisBroker(Redis::shared()->url()))->statistics(self::$sharedQueue);
 
         return $statistics['waiting'] + $statistics['running'] + $statistics['delayed'] + $statistics['blocked'] === 0;
     }

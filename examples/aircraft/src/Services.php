@@ -120,7 +120,7 @@ final class Services extends Container
         return new RemoteExecutor(
             new RedisBroker($settings->broker),
             'certificates',
-            retries: new JobRetryPolicy(attempts: 1, crashes: 2),
+            retryPolicy: new JobRetryPolicy(attempts: 1, crashes: 2),
             options: new RemoteOptions(timeout: self::TASK_TIMEOUT, patience: $settings->wait),
         );
     }

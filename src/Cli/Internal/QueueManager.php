@@ -24,7 +24,7 @@ final class QueueManager
     {
         $jobs = [];
         foreach ($statuses as $status) {
-            $jobs[$status->value] = $this->broker->list($this->queue, $status, $limit);
+            $jobs[$status->value] = $this->broker->listJobs($this->queue, $status, $limit);
         }
 
         return new QueueReport($this->queue, $this->broker->statistics($this->queue), $jobs);
@@ -41,7 +41,7 @@ final class QueueManager
      */
     public function retry(?array $ids): int
     {
-        return $this->forDeadLetters($ids, fn(array $batch): int => $this->broker->revive($this->queue, $batch));
+        return $this->forDeadLetters($ids, fn(array $batch): int => $this->broker->reviveDeadLetters($this->queue, $batch));
     }
 
     /**
@@ -53,7 +53,7 @@ final class QueueManager
      */
     public function delete(?array $ids): int
     {
-        return $this->forDeadLetters($ids, fn(array $batch): int => $this->broker->delete($this->queue, $batch));
+        return $this->forDeadLetters($ids, fn(array $batch): int => $this->broker->deleteDeadLetters($this->queue, $batch));
     }
 
     /**
@@ -69,7 +69,7 @@ final class QueueManager
         $waiting = $this->broker->statistics($this->queue)['waiting'] ?? 0;
         for ($remaining = $waiting; $remaining > 0; $remaining -= \count($ids)) {
             $limit = min($remaining, self::MAX_BATCH_JOBS);
-            $ids = self::ids($this->broker->list($this->queue, JobStatus::Waiting, $limit));
+            $ids = self::ids($this->broker->listJobs($this->queue, JobStatus::Waiting, $limit));
             if ($ids === []) {
                 break;
             }
@@ -93,7 +93,7 @@ final class QueueManager
         [$changed, $seen] = [0, []];
         // The list begins with the newest dead letters. If all of them are known, a longer list reaches older ones.
         for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
-            $dead = self::ids($this->broker->list($this->queue, JobStatus::Dead, $limit));
+            $dead = self::ids($this->broker->listJobs($this->queue, JobStatus::Dead, $limit));
             // A retried job that has died again is not retried a second time.
             $new = array_values(array_filter($dead, static fn(string $id): bool => !isset($seen[$id])));
             $changed += $new === [] ? 0 : $action($new);

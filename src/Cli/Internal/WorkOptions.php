@@ -162,27 +162,28 @@ final class WorkOptions
         }
         $defaults = new AgentOptions();
         $lease = $given->duration('lease') ?? $defaults->lease;
-        $beat = $given->duration('beat') ?? $defaults->beat;
+        $heartbeat = $given->duration('heartbeat') ?? $defaults->heartbeat;
         $margin = $given->duration('margin') ?? $defaults->margin;
-        if (!($beat > 0 && $margin > 0 && $lease > $beat + $margin)) {
+        if (!($heartbeat > 0 && $margin > 0 && $lease > $heartbeat + $margin)) {
             throw UsageException::option(
                 '--lease',
                 $given->text('lease') ?? (string) $lease,
-                Duration::FORM . ', more than ' . ($beat + $margin) . ', which is --beat and --margin together',
+                Duration::FORM . ', more than ' . ($heartbeat + $margin)
+                    . ', which is --heartbeat and --margin together',
             );
         }
         try {
             return new AgentOptions(
                 $pool,
                 $lease,
-                $beat,
+                $heartbeat,
                 $margin,
                 $given->duration('retention') ?? $defaults->retention,
                 $given->number('max-result', self::ALLOWED_BYTES) ?? $defaults->maxResult,
                 $given->duration('stop-timeout') ?? self::DEFAULT_STOP_TIMEOUT,
                 !$given->flag('no-guard'),
-                $given->number('max-dead', 'a number of dead letters from 1 on') ?? $defaults->maxDead,
-                $given->duration('dead-age') ?? $defaults->deadRetention,
+                $given->number('max-dead', 'a number of dead letters from 1 on') ?? $defaults->maxDeadLetters,
+                $given->duration('dead-age') ?? $defaults->deadLetterRetention,
             );
         } catch (\ValueError $invalid) {
             throw new UsageException(

@@ -27,39 +27,46 @@ use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\WorkerCrashedException;
 
 /**
- * An agent's work under one lease and one owner name. Renews the lease, claims jobs, runs them and settles them. It
- * ends when the agent is asked to stop, or when the lease is lost. A lost lease ends its jobs.
+ * An agent's work under one lease and one owner name: renews the lease, claims jobs, runs them and settles them.
+ *
+ * The work ends when the agent is asked to stop, or when the lease is lost. When the lease is lost, the running jobs
+ * are cancelled, because other agents may claim them.
  */
 final class AgentLease
 {
-    /** Claim as many jobs as finish in CLAIM_SECONDS. The pool gets those of POOL_SECONDS. At least one per worker. */
+    /**
+     * The agent holds as many jobs as finish within CLAIM_SECONDS, at least one per worker. The pool gets as many of
+     * them as finish within POOL_SECONDS, also at least one per worker.
+     */
     private const CLAIM_SECONDS = 0.1;
     private const POOL_SECONDS = 0.02;
 
     private const MAX_CLAIMED_JOBS = 2000;
 
-    /** Seconds that are added to delays, because the engine counts milliseconds. */
+    /** Seconds that are added to delays, because the engine rounds to milliseconds. */
     private const ROUNDING_SECONDS = 0.002;
 
-    /** Largest size of outcomes in one request in bytes; a single outcome may be larger. */
+    /** Maximum size of all outcomes in one request, in bytes. A single outcome may be larger. */
     private const MAX_REQUEST_BYTES = 4 << 20;
 
-    /** Claims without any verifiable job before the agent stops, and seconds of the first pause after such a claim. */
-    private const MAX_REFUSALS = 5;
+    /** Number of claims without any verifiable job after which the agent stops. */
+    private const MAX_REFUSED_CLAIMS = 5;
+
+    /** Pause after the first claim without any verifiable job, in seconds. Each further pause is twice as long. */
     private const REFUSAL_PAUSE_SECONDS = 1.0;
 
-    /** Renewals between two checks for jobs that no agent can find. */
-    private const BEATS_PER_REPAIR = 5;
+    /** Number of heartbeats between two checks for jobs that no agent can find. */
+    private const HEARTBEATS_PER_REPAIR = 5;
 
-    /** Memory that reading a frame needs, as a multiple of the frame, because it is copied several times. */
+    /** Memory that reading a frame needs, as a multiple of the frame's size: the frame is copied several times. */
     private const MEMORY_PER_FRAME = 6;
 
     private readonly string $owner;
     private readonly JobSettlement $settlements;
     private readonly Backoff $backoff;
 
-    /** Largest frame of a job in bytes that fits into this process's memory. */
-    private readonly int $maxFrame;
+    /** Size of the largest job frame that this process has the memory to read. */
+    private readonly int $maxFrameBytes;
 
     /** @var array<string, ClaimedJob> all claimed jobs, by id */
     private array $jobs = [];
@@ -67,61 +74,75 @@ final class AgentLease
     /** @var array<string, ClaimedJob> claimed jobs that the pool does not have yet, by id */
     private array $waiting = [];
 
-    /** @var array<string, int> claim numbers of withdrawn jobs that have not arrived, by job id; kept for two beats */
+    /**
+     * Claim numbers of withdrawn jobs, by job id, whose withdrawal arrived before the job. Kept for one to two
+     * heartbeats.
+     *
+     * @var array<string, int>
+     */
     private array $withdrawn = [];
 
-    /** @var array<string, int> entries of $withdrawn that existed at the last beat */
+    /** @var array<string, int> entries of $withdrawn that existed at the last heartbeat */
     private array $withdrawnBefore = [];
 
     /** @var list<Settlement> */
     private array $pendingSettlements = [];
 
-    /** Bytes of settlements that the engine has not confirmed, and bytes of the claimed jobs. */
+    /** Bytes of all settlements that the engine has not confirmed. */
     private int $settlementBytes = 0;
+
+    /** Bytes of all claimed jobs. */
     private int $jobBytes = 0;
 
+    /** Maximum number of jobs that the agent holds. */
     private int $capacity;
     private bool $isExchanging = false;
     private bool $isExchangeRequested = false;
     private bool $isStopping = false;
     private bool $isRenewing = false;
 
-    /** Time until which the agent waits for an engine that is away; shortened when running jobs are given back. */
-    private float $retriesUntil = \INF;
+    /** Time until which requests are retried while the engine is not available. Finite once jobs are given back. */
+    private float $retryDeadline = \INF;
 
-    /** Whether a job was verified, which shows that the keys are those of the queue. */
+    /** Whether the signature of any job was valid, which shows that the agent has a key of the queue. */
     private bool $hasVerified = false;
 
-    /** Claims in a row without a verifiable job, the end of the pause after them, and the reason for the stop. */
-    private int $refusals = 0;
+    /** Number of successive claims without any verifiable job. */
+    private int $refusedClaimCount = 0;
+
     private float $claimsPausedUntil = 0.0;
+
+    /** Why the agent stops after too many refused claims. */
     private ?TamperedFrameException $refusal = null;
 
     private ?string $stopTimer = null;
 
-    /** Timer for the end of the next delay, and the time when it expires. */
+    /** Timer that claims again when the delay of the next job is over. */
     private ?string $dueTimer = null;
+
+    /** Time at which $dueTimer expires. */
     private float $dueAt = 0.0;
 
-    /**
-     * Jobs are numbered in the order of their claims. These are the last reserved number, the last one that the pool
-     * has, and the last one that the broker knows to have begun.
-     */
-    private int $lastReserved = 0;
-    private int $lastPooled = 0;
-    private int $lastReported = 0;
+    /** Last sequence number that was reserved. This lease numbers its jobs in the order in which it claims them. */
+    private int $lastReservedNumber = 0;
 
-    /** Whether an answer or a message may be lost, so that claimed or withdrawn jobs are unknown here. */
+    /** Sequence number of the last job that the pool has. */
+    private int $lastPooledNumber = 0;
+
+    /** Sequence number of the last job that may have started, as the broker knows it. */
+    private int $lastReportedNumber = 0;
+
+    /** Whether an answer or a message may be lost, so that this process may not know some claims or withdrawals. */
     private bool $mayHaveMissedMessages = false;
     private ?\Throwable $failure = null;
 
-    /** When the lease ends unless it is renewed, in seconds of {@see Clock::now()}. */
-    private float $leaseEnds = 0.0;
+    /** Time of {@see Clock::now()} at which the lease ends unless it is renewed. */
+    private float $leaseEnd = 0.0;
 
-    private int $settledSinceBeat = 0;
-    private int $beats = 0;
+    private int $settledSinceHeartbeat = 0;
+    private int $heartbeatCount = 0;
 
-    /** @var Suspension<null>|null */
+    /** @var Suspension<null>|null the fiber in {@see serve()}; null before and after the work */
     private ?Suspension $suspension = null;
 
     public function __construct(
@@ -135,16 +156,16 @@ final class AgentLease
         private readonly LoggerInterface $logger,
     ) {
         $host = (string) preg_replace('/[^A-Za-z0-9.-]+/', '-', (string) gethostname());
-        // host names are not unique
+        // Random bytes make the name unique: machines may have the same host name.
         $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6));
         $this->settlements = new JobSettlement($keys, $queue, $this->owner, $maxResult);
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->capacity = $workers;
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
-        $this->maxFrame = $memory > 0 ? max(1, intdiv($memory, self::MEMORY_PER_FRAME)) : \PHP_INT_MAX;
+        $this->maxFrameBytes = $memory > 0 ? max(1, intdiv($memory, self::MEMORY_PER_FRAME)) : \PHP_INT_MAX;
     }
 
-    /** Returns the owner name when none of its jobs runs any more; otherwise null. */
+    /** Returns the owner name if none of its jobs is running; otherwise null. */
     public function idleOwner(): ?string
     {
         return $this->jobs === [] ? $this->owner : null;
@@ -153,7 +174,7 @@ final class AgentLease
     /** Returns whether the engine has answered a claim. */
     public function hasServed(): bool
     {
-        return $this->lastReported > 0;
+        return $this->lastReportedNumber > 0;
     }
 
     public function jobCount(): int
@@ -161,25 +182,33 @@ final class AgentLease
         return \count($this->jobs);
     }
 
-    /** @throws \Spindle\Remote\BrokerException */
+    /**
+     * Takes the lease.
+     *
+     * @throws \Spindle\Remote\BrokerException
+     */
     public function start(): void
     {
-        $tier = $this->broker->tier();
+        $durability = $this->broker->durability();
         $this->renew(true);
         $this->logger->info(
-            'Serving the queue {queue} as {owner}; the tier is {tier}',
-            ['queue' => $this->queue, 'owner' => $this->owner, 'tier' => $tier->value],
+            'Serving the queue {queue} as {owner}. The durability of its jobs is {durability}.',
+            ['queue' => $this->queue, 'owner' => $this->owner, 'durability' => $durability->value],
         );
     }
 
     /**
+     * Serves the queue until $stop is requested and all claimed jobs are settled.
+     *
+     * @param Cancellation $end after $stop, ends the running jobs and gives them back
+     *
      * @throws LeaseLostException
      * @throws \Spindle\Remote\BrokerException
      */
     public function serve(Cancellation $stop, Cancellation $end): void
     {
         $close = $this->broker->openMailbox($this->owner, $this->onMessage(...), $this->onMailboxOpen(...));
-        $beat = EventLoop::repeat($this->options->beat, $this->beat(...));
+        $heartbeat = EventLoop::repeat($this->options->heartbeat, $this->heartbeat(...));
         $subscription = $stop->subscribe($this->stop(...));
         $ending = $end->subscribe($this->giveBack(...));
         $this->runner->onReport = $this->report(...);
@@ -193,7 +222,7 @@ final class AgentLease
 
                 throw $failure;
             }
-            $this->broker->leave($this->queue, $this->owner);
+            $this->broker->releaseLease($this->queue, $this->owner);
             if ($this->refusal !== null) {
                 throw TamperedFrameException::noJobVerified($this->queue, $this->refusal);
             }
@@ -203,7 +232,7 @@ final class AgentLease
             if ($this->stopTimer !== null) {
                 EventLoop::cancel($this->stopTimer);
             }
-            EventLoop::cancel($beat);
+            EventLoop::cancel($heartbeat);
             $this->cancelDueTimer();
             $close();
             $this->release($this->settlementBytes);
@@ -226,13 +255,13 @@ final class AgentLease
         }
     }
 
-    /** Ends a withdrawn job. */
-    private function cancel(string $id, int $number): void
+    /** Ends a job that its caller has withdrawn. */
+    private function cancel(string $id, int $claimNumber): void
     {
         $job = $this->jobs[$id] ?? null;
         if ($job === null) {
-            $this->withdrawn[$id] = $number; // the message has overtaken the answer with the job
-        } elseif ($job->delivery->number === $number) {
+            $this->withdrawn[$id] = $claimNumber; // the message arrived before the answer with the job
+        } elseif ($job->delivery->claimNumber === $claimNumber) {
             isset($this->waiting[$id])
                 ? $this->settle($job, $this->settlements->cancelled($job->delivery))
                 : $job->cancel();
@@ -246,7 +275,7 @@ final class AgentLease
         $this->requestExchange();
     }
 
-    /** Sends a task's report to the mailboxes, or starts the time limit of a task that has begun. */
+    /** Handles a report of a worker: forwards a task's own report, or starts the time limit of a started task. */
     private function report(mixed $report): void
     {
         if (!\is_array($report)) {
@@ -263,7 +292,7 @@ final class AgentLease
                 $this->queue,
                 $this->owner,
                 $job->delivery->id,
-                $job->delivery->number,
+                $job->delivery->claimNumber,
                 $this->settlements->report($job->delivery, $bytes),
             )
             : $job->startTimeLimit();
@@ -284,20 +313,20 @@ final class AgentLease
         $this->requestExchange();
     }
 
-    /** Ends the running jobs and gives them back. That counts neither as an attempt nor as a crash. */
+    /** Ends the running jobs and gives them back, which counts neither as an attempt nor as a crash. */
     private function giveBack(): void
     {
         if (!$this->isStopping) {
             return;
         }
-        $this->retriesUntil = min($this->retriesUntil, Clock::now() + $this->options->margin);
+        $this->retryDeadline = min($this->retryDeadline, Clock::now() + $this->options->margin);
         $this->logger->warning('Ending {count} running jobs and giving them back', ['count' => \count($this->jobs)]);
         foreach ($this->jobs as $job) {
             $job->giveBack();
         }
     }
 
-    private function beat(): void
+    private function heartbeat(): void
     {
         if ($this->isExpiring()) {
             $this->abandon(LeaseLostException::of($this->owner));
@@ -309,24 +338,24 @@ final class AgentLease
         }
         $this->withdrawn = array_diff_key($this->withdrawn, $this->withdrawnBefore);
         $this->withdrawnBefore = $this->withdrawn;
-        $rate = $this->settledSinceBeat / $this->options->beat;
-        $this->settledSinceBeat = 0;
+        $rate = $this->settledSinceHeartbeat / $this->options->heartbeat;
+        $this->settledSinceHeartbeat = 0;
         $this->capacity = (int) max($this->workers, min(self::MAX_CLAIMED_JOBS, $rate * self::CLAIM_SECONDS));
         $running = \count($this->jobs) - \count($this->waiting);
-        // other agents may be idle
+        // Release the jobs beyond the new capacity, because other agents may be idle.
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $running), null, true) as $job) {
             $this->settle($job, $this->settlements->released($job->delivery));
         }
         $this->isRenewing = true;
         try {
             $this->renewWithRetries();
-            if (++$this->beats % self::BEATS_PER_REPAIR === 0) {
+            if (++$this->heartbeatCount % self::HEARTBEATS_PER_REPAIR === 0) {
                 $this->mayHaveMissedMessages = true;
                 $this->runner->queueStatistics = $this->broker->statistics($this->queue);
                 $repaired = $this->broker->repair($this->queue);
                 if ($repaired > 0) {
                     $this->logger->error(
-                        'Repaired the queue: {count} jobs could not be claimed, and can be claimed again. '
+                        'Repaired the queue: {count} jobs could not be claimed. They can be claimed again. '
                             . 'Was the data in the engine changed by hand?',
                         ['count' => $repaired],
                     );
@@ -343,7 +372,7 @@ final class AgentLease
     }
 
     /**
-     * Renews the lease. After a failure it retries without waiting for the next beat.
+     * Renews the lease. Retries after a failure, without waiting for the next heartbeat.
      *
      * @throws LeaseLostException
      * @throws \Spindle\Remote\BrokerException
@@ -367,31 +396,32 @@ final class AgentLease
 
     private function isExpiring(): bool
     {
-        return Clock::now() > $this->leaseEnds - $this->options->margin;
+        return Clock::now() > $this->leaseEnd - $this->options->margin;
     }
 
-    private function renew(bool $joins): void
+    /** @param bool $isNew whether the broker does not know the owner yet */
+    private function renew(bool $isNew): void
     {
         $sentAt = Clock::now();
-        $dueIn = $this->broker->renew(
+        $dueIn = $this->broker->renewLease(
             $this->queue,
             $this->owner,
             $this->options->lease,
-            $joins,
+            $isNew,
             json_encode(['workers' => $this->workers, 'in_hand' => \count($this->jobs)], \JSON_THROW_ON_ERROR),
-            $this->options->maxDead,
-            $this->options->deadRetention,
+            $this->options->maxDeadLetters,
+            $this->options->deadLetterRetention,
         );
-        $this->leaseEnds = $sentAt + $this->options->lease;
+        $this->leaseEnd = $sentAt + $this->options->lease;
         if ($this->failure === null) {
-            $this->runner->extend($this->leaseEnds - $this->options->margin / 2);
+            $this->runner->extend($this->leaseEnd - $this->options->margin / 2);
         }
-        if ($dueIn !== null && $dueIn < $this->options->beat) {
+        if ($dueIn !== null && $dueIn < $this->options->heartbeat) {
             $this->requestExchangeIn($dueIn);
         }
     }
 
-    /** Asks for jobs again in $seconds, when the delay of a job is over. One timer waits for the earliest of them. */
+    /** Claims again in $seconds, when the delay of a job is over. A single timer waits for the earliest such time. */
     private function requestExchangeIn(float $seconds): void
     {
         $time = Clock::now() + $seconds + self::ROUNDING_SECONDS;
@@ -414,7 +444,7 @@ final class AgentLease
         }
     }
 
-    /** Starts an exchange, because there may be something to settle or to claim. */
+    /** Schedules {@see exchange()}, because there may be jobs to settle or to claim. */
     private function requestExchange(): void
     {
         $this->isExchangeRequested = true;
@@ -424,7 +454,10 @@ final class AgentLease
         }
     }
 
-    /** Settles finished jobs and claims others. Only one request is pending, so that later settlements are batched. */
+    /**
+     * Settles finished jobs and claims others, until there is nothing to send. At most one request is pending, so
+     * settlements that arrive while it is pending go together in the next request.
+     */
     private function exchange(): void
     {
         $failures = 0;
@@ -438,27 +471,27 @@ final class AgentLease
                         $this->mayHaveMissedMessages = false;
                         $this->recoverClaims();
 
-                        continue; // the loop ends if the lease was lost while waiting
+                        continue; // the lease may be lost now
                     }
                     $batch = $this->takeSettlements();
-                    $want = $this->mayClaim() ? max(0, $this->capacity - \count($this->jobs)) : 0;
-                    $begun = $this->lastThatMayBegin();
-                    if ($batch === [] && $want === 0 && $begun === $this->lastReported) {
+                    $maxClaims = $this->mayClaim() ? max(0, $this->capacity - \count($this->jobs)) : 0;
+                    $lastStartable = $this->lastStartableNumber();
+                    if ($batch === [] && $maxClaims === 0 && $lastStartable === $this->lastReportedNumber) {
                         break;
                     }
-                    $first = $this->lastReserved + 1;
-                    $this->lastReserved += $want;
-                    $claim = $this->broker->settle(
+                    $first = $this->lastReservedNumber + 1;
+                    $this->lastReservedNumber += $maxClaims;
+                    $claim = $this->broker->settleAndClaim(
                         $this->queue,
                         $this->owner,
                         $batch,
-                        $want,
+                        $maxClaims,
                         $this->options->retention,
                         $first,
-                        $begun === $this->lastReported ? null : $begun,
-                        $this->maxFrame,
+                        $lastStartable === $this->lastReportedNumber ? null : $lastStartable,
+                        $this->maxFrameBytes,
                     );
-                    $this->lastReported = $begun;
+                    $this->lastReportedNumber = $lastStartable;
                 } catch (BrokerUnavailableException $failure) {
                     array_unshift($this->pendingSettlements, ...$batch);
                     $this->recover($failure, ++$failures);
@@ -470,14 +503,14 @@ final class AgentLease
                     static fn(Settlement $settlement): int => \strlen($settlement->frame),
                     $batch,
                 )));
-                $this->settledSinceBeat += \count($batch);
+                $this->settledSinceHeartbeat += \count($batch);
                 $this->runner->counters['stale_total'] += \count($claim->stale);
                 $ranOut = $this->waiting === [];
                 $this->addClaimed($claim->deliveries, $first);
-                if ($want > 0 && \count($claim->deliveries) === $want) {
+                if ($maxClaims > 0 && \count($claim->deliveries) === $maxClaims) {
                     $this->isExchangeRequested = true;
                     if ($ranOut && \count($batch) >= $this->workers) {
-                        // jobs finish faster than the engine answers: claim more at once
+                        // Jobs finish faster than the engine answers, so the next request claims more jobs.
                         $this->capacity = min(self::MAX_CLAIMED_JOBS, $this->capacity + $this->workers);
                     }
                 }
@@ -499,21 +532,25 @@ final class AgentLease
             && Clock::now() >= $this->claimsPausedUntil;
     }
 
-    /** Returns the number of the last claim that may begin before the next request: the pool has it, or room for it. */
-    private function lastThatMayBegin(): int
+    /** Returns the sequence number of the last job for which the pool has room before the next request. */
+    private function lastStartableNumber(): int
     {
         return $this->waiting === []
-            ? max($this->lastPooled, $this->lastReserved + $this->poolCapacity() - \count($this->jobs))
-            : $this->lastPooled;
+            ? max($this->lastPooledNumber, $this->lastReservedNumber + $this->poolCapacity() - \count($this->jobs))
+            : $this->lastPooledNumber;
     }
 
-    /** Returns the largest number of jobs in the pool. */
+    /** Returns the maximum number of jobs in the pool. */
     private function poolCapacity(): int
     {
         return max($this->workers, (int) ($this->capacity * self::POOL_SECONDS / self::CLAIM_SECONDS));
     }
 
-    /** @return list<Settlement> as many as one request may have; the others stay for the next */
+    /**
+     * Removes the first settlements from the pending ones, at most MAX_REQUEST_BYTES.
+     *
+     * @return list<Settlement>
+     */
     private function takeSettlements(): array
     {
         $size = 0;
@@ -531,14 +568,14 @@ final class AgentLease
     }
 
     /**
-     * Recovers from a request without an answer: asks for the jobs that the answer may have given. Otherwise no agent
-     * would run them as long as the lease is renewed.
+     * Recovers from a request without an answer: asks for the jobs that the lost answer may have contained. Without
+     * this, no agent would run them while this lease is renewed.
      *
      * @throws BrokerUnavailableException
      */
     private function recover(BrokerUnavailableException $failure, int $failures): void
     {
-        if (Clock::now() > $this->retriesUntil) {
+        if (Clock::now() > $this->retryDeadline) {
             throw $failure;
         }
         $this->logger->warning($failure->getMessage());
@@ -553,38 +590,46 @@ final class AgentLease
         }
     }
 
-    /** Takes jobs of lost answers, and ends withdrawn ones. Must not run while the answer to a claim may arrive. */
+    /**
+     * Adds the jobs of lost answers, and ends jobs whose withdrawal was lost. Must not run while the answer to a claim
+     * is pending.
+     */
     private function recoverClaims(): void
     {
-        $known = array_column($this->pendingSettlements, 'number', 'id');
+        $known = array_column($this->pendingSettlements, 'claimNumber', 'id');
         foreach ($this->jobs as $id => $job) {
-            $known[$id] = $job->delivery->number; // the later claim, when an earlier one is not settled yet
+            $known[$id] = $job->delivery->claimNumber; // may replace an earlier claim that is not settled yet
         }
         $deliveries = [];
-        foreach ($this->broker->claimedJobs($this->queue, $this->owner, $known, $this->maxFrame) as $delivery) {
-            if (($known[$delivery->id] ?? 0) === $delivery->number) {
-                $this->cancel($delivery->id, $delivery->number);
+        foreach ($this->broker->claimedJobs($this->queue, $this->owner, $known, $this->maxFrameBytes) as $delivery) {
+            if (($known[$delivery->id] ?? 0) === $delivery->claimNumber) {
+                $this->cancel($delivery->id, $delivery->claimNumber);
             } else {
                 $deliveries[] = $delivery;
             }
         }
-        $this->lastPooled = $this->lastReserved; // the numbers of these jobs are not known, so all may have begun
+        // The sequence numbers of the recovered jobs are unknown, so any reserved number may belong to a started job.
+        $this->lastPooledNumber = $this->lastReservedNumber;
         $this->addClaimed($deliveries, 0);
     }
 
     /**
      * @param list<Delivery> $deliveries
-     * @param int            $first      number of the first claim
+     * @param int            $first      sequence number of the first delivery; 0 when unknown
      */
     private function addClaimed(array $deliveries, int $first): void
     {
         if ($this->failure !== null) {
-            return; // other agents may claim them soon
+            return; // the lease is lost, so other agents can claim these jobs soon
         }
         $refusals = [];
         foreach ($deliveries as $i => $delivery) {
-            if ($delivery->tooLarge > 0) {
-                $tooLarge = PayloadTooLargeException::forAgent($delivery->id, $delivery->tooLarge, $this->maxFrame);
+            if ($delivery->oversizeBytes > 0) {
+                $tooLarge = PayloadTooLargeException::forAgent(
+                    $delivery->id,
+                    $delivery->oversizeBytes,
+                    $this->maxFrameBytes,
+                );
                 $this->logger->error($tooLarge->getMessage());
                 $this->addSettlement($this->settlements->refused($delivery, $tooLarge));
 
@@ -599,7 +644,7 @@ final class AgentLease
 
                 continue;
             }
-            $isWithdrawn = ($this->withdrawn[$delivery->id] ?? 0) === $delivery->number;
+            $isWithdrawn = ($this->withdrawn[$delivery->id] ?? 0) === $delivery->claimNumber;
             $settlement = match (true) {
                 $isWithdrawn => $this->settlements->cancelled($delivery),
                 $this->isStopping => $this->settlements->released($delivery),
@@ -617,15 +662,15 @@ final class AgentLease
     }
 
     /**
-     * Gives back jobs that can't be verified. An agent that has never verified a job may have a wrong key. It then
-     * releases the jobs instead of refusing them, claims less and less often, and finally stops.
+     * Refuses jobs that can't be verified. An agent that has never verified any job may have a wrong key, so it gives
+     * the jobs back instead of refusing them. Then it pauses, longer after each such claim, and finally stops.
      *
      * @param list<array{Delivery, TamperedFrameException}> $refusals
      */
     private function handleRefusals(array $refusals): void
     {
-        $pause = self::REFUSAL_PAUSE_SECONDS * 2 ** $this->refusals;
-        foreach ($refusals as [$delivery, $refused]) { // delayed, so that the next claim gets other jobs
+        $pause = self::REFUSAL_PAUSE_SECONDS * 2 ** $this->refusedClaimCount;
+        foreach ($refusals as [$delivery, $refused]) { // with a delay, so that the next claim returns other jobs
             $this->addSettlement(
                 $this->hasVerified
                     ? $this->settlements->refused($delivery, $refused)
@@ -635,7 +680,7 @@ final class AgentLease
         if ($refusals === [] || $this->hasVerified || $this->isStopping) {
             return;
         }
-        if (++$this->refusals >= self::MAX_REFUSALS) {
+        if (++$this->refusedClaimCount >= self::MAX_REFUSED_CLAIMS) {
             $this->refusal = $refusals[0][1];
             $this->stop();
 
@@ -650,11 +695,12 @@ final class AgentLease
         EventLoop::unreference(EventLoop::delay($pause, $this->requestExchange(...)));
     }
 
-    /** Gives the pool the jobs that it can run soon, unless the lease is nearly over, such as after SIGSTOP. */
+    /** Fills the pool with waiting jobs, unless the lease is nearly over, such as after SIGSTOP. */
     private function fillPool(): void
     {
         if ($this->isExpiring() || ($this->settlementBytes > 0 && $this->runner->budget->isFull())) {
-            return; // the next beat abandons the lease, or this is called again when the engine has accepted results
+            // The next heartbeat abandons an expiring lease. A full budget has room when the engine accepts results.
+            return;
         }
         $capacity = $this->poolCapacity();
         foreach ($this->waiting as $id => $job) {
@@ -662,10 +708,10 @@ final class AgentLease
                 return;
             }
             unset($this->waiting[$id]);
-            $this->lastPooled = max($this->lastPooled, $job->number);
+            $this->lastPooledNumber = max($this->lastPooledNumber, $job->sequenceNumber);
             try {
                 $run = $this->startJob($job);
-            } catch (\Throwable $failure) { // the pool can't be created, or does not accept the job
+            } catch (\Throwable $failure) { // the pool could not be created, or refused the job
                 $this->jobFailed($job, $failure);
 
                 return;
@@ -682,9 +728,9 @@ final class AgentLease
     private function startJob(ClaimedJob $job): Future
     {
         if ($job->body->isCommand()) {
-            $run = fn(): CommandResult => $job->body->asCommand()->runOn($this->runner->commands(), $job);
+            $runCommand = fn(): CommandResult => $job->body->asCommand()->runOn($this->runner->commands(), $job);
 
-            return \Amp\async(fn() => $this->commandEnded($job, $run()));
+            return \Amp\async(fn() => $this->commandEnded($job, $runCommand()));
         }
 
         return $this->runner
@@ -729,7 +775,7 @@ final class AgentLease
 
     private function jobFailed(ClaimedJob $job, \Throwable $failure): void
     {
-        if ($this->isExpiring()) { // the process was stopped, so the job was ended for the lease and did not crash
+        if ($this->isExpiring()) { // the guard killed the worker before the end of the lease, so this is no crash
             $this->abandon(LeaseLostException::of($this->owner));
             unset($this->jobs[$job->delivery->id]);
 
@@ -744,7 +790,7 @@ final class AgentLease
             $this->settle($job, $settlement);
         } else {
             $this->settle($job, $this->settlements->released($job->delivery));
-            $this->abandon($failure); // no worker can be started here
+            $this->abandon($failure); // the job did not cause the failure: no worker can be started here
         }
     }
 
@@ -766,14 +812,14 @@ final class AgentLease
         $this->requestExchange();
     }
 
-    /** Frees $bytes of the result budget, because the engine has those results or they are not needed any more. */
+    /** Frees $bytes of the result budget: the engine has confirmed those results, or they are dropped. */
     private function release(int $bytes): void
     {
         $this->settlementBytes -= $bytes;
         $this->runner->budget->release($bytes);
     }
 
-    /** Ends the running jobs of a lost lease, before another agent runs them. */
+    /** Ends the work with a failure, and cancels the running jobs before another agent runs them. */
     private function abandon(\Throwable $failure): void
     {
         $this->failure ??= $failure;
@@ -785,7 +831,7 @@ final class AgentLease
         $this->finish();
     }
 
-    /** Waits until none of the jobs runs any more, at most for the margin. */
+    /** Waits until no job is running, at most for the margin. */
     private function awaitRunningJobs(): void
     {
         for ($end = Clock::now() + $this->options->margin; $this->jobs !== [] && Clock::now() < $end;) {
@@ -793,6 +839,7 @@ final class AgentLease
         }
     }
 
+    /** Resumes {@see serve()}. */
     private function finish(): void
     {
         $suspension = $this->suspension;

@@ -17,22 +17,24 @@ use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RemoteOptions;
 
 /**
- * One process's client of a broker: batches submissions, and passes outcomes to their waiters. Each broker has one
- * client with one mailbox, shared by all executors.
+ * One process's client of a broker: submits and withdraws jobs, and passes outcomes to their waiters. Each broker
+ * object has one client with one mailbox, which all executors of the process share.
  */
 final class BrokerClient
 {
-    /** Largest number of jobs in one request. */
+    /** Maximum number of jobs in one request. */
     private const MAX_JOBS_PER_REQUEST = 1000;
 
-    /** Seconds between lookups of jobs without an outcome, because messages may be lost. */
+    /** Seconds between two lookups of all jobs with waiters, in case a message was lost. */
     private const LOOKUP_INTERVAL = 30.0;
 
-    /** Seconds until a lookup without an answer is retried. */
-    private const LOOKUP_RETRY_SECONDS = 0.5;
+    /** Pause in seconds before a request without an answer is retried. */
+    private const RETRY_SECONDS = 0.5;
 
-    /** Outcomes, and bytes of outcomes, that are read before the engine is asked to drop them. */
+    /** Number of delivered outcomes of a queue after which the engine is asked to drop the delivered outcomes. */
     private const MAX_READ_OUTCOMES = 500;
+
+    /** Total size of delivered outcomes in bytes after which the engine is asked to drop them. */
     private const MAX_READ_BYTES = 4 << 20;
 
     /** @var \WeakMap<Broker, \WeakReference<self>>|null */
@@ -40,40 +42,40 @@ final class BrokerClient
 
     public readonly string $mailbox;
 
-    /** Process id. A fork uses its own client, so that it does not read messages of this one. */
-    private readonly int $process;
+    /** Process id. A fork creates its own client, so that it does not read this process's messages. */
+    private readonly int $pid;
 
-    /** @var array<string, array<string, OutcomeReceiver>> by queue and id */
+    /** @var array<string, array<string, OutcomeReceiver>> receivers of outcomes, by queue and job id */
     private array $waiters = [];
 
-    /** @var array<string, list<string>> ids of jobs whose outcomes were read, by queue */
+    /** @var array<string, list<string>> ids of jobs whose outcomes were delivered, by queue */
     private array $readOutcomes = [];
 
-    /** @var array<string, non-empty-list<string>> ids to look up at once, by queue */
+    /** @var array<string, non-empty-list<string>> ids to look up in the next turn of the loop, by queue */
     private array $idsToLookUp = [];
 
-    /** @var list<array{string, string}> queues and ids of jobs whose outcomes are to be fetched */
+    /** @var list<array{string, string}> queue and id of each job whose outcome is too large for a message */
     private array $largeOutcomes = [];
 
-    /** @var array<string, array<string, bool>> unsent withdrawals by queue and id; true includes claimed jobs */
+    /** @var array<string, array<string, bool>> unsent withdrawals by queue and id; true if a claimed job is included */
     private array $pendingWithdrawals = [];
 
-    /** @var array<string, array<array-key, mixed>> withdrawals that are sent and not answered, by queue and id */
+    /** @var array<string, array<array-key, mixed>> keys: withdrawals that are sent and not answered, by queue and id */
     private array $sentWithdrawals = [];
 
-    /** Bytes of the outcomes that were read, in all queues. */
+    /** Bytes of delivered outcomes that were not dropped yet, in all queues. */
     private int $readBytes = 0;
 
     private int $waiterCount = 0;
     private int $lastJobNumber = 0;
 
     /**
-     * @var array<string, array<array-key, JobOutbox>> by queue and patience: jobs with a short patience must not
-     *     wait for jobs with a long one
+     * @var array<string, array<array-key, JobOutbox>> by queue and patience, so that jobs with a short patience do
+     *     not wait for jobs with a long patience
      */
     private array $outboxes = [];
 
-    /** @var array<string, true> queues that messages may be about */
+    /** @var array<string, true> names of the queues that this client has used, as keys */
     private array $queues = [];
 
     /** @var (\Closure(): void)|null closes the mailbox */
@@ -85,7 +87,7 @@ final class BrokerClient
     private function __construct(private readonly Broker $broker)
     {
         $this->mailbox = bin2hex(random_bytes(9));
-        $this->process = (int) getmypid();
+        $this->pid = (int) getmypid();
     }
 
     public function __destruct()
@@ -114,7 +116,7 @@ final class BrokerClient
 
     public function isOfThisProcess(): bool
     {
-        return $this->process === getmypid();
+        return $this->pid === getmypid();
     }
 
     /** Returns a new unique job id. */
@@ -123,21 +125,21 @@ final class BrokerClient
         return $this->mailbox . '-' . base_convert((string) ++$this->lastJobNumber, 10, 36);
     }
 
-    /** Returns whether the id was made here for {@see submit()}, so that no other process knows it. */
+    /** Returns whether {@see id()} created the id, so that no other process knows it. */
     public function isOwn(string $id): bool
     {
         return str_starts_with($id, $this->mailbox);
     }
 
     /**
-     * Sends jobs, and returns when the engine has accepted them. The waiter may get outcomes before that.
+     * Sends jobs, and returns when the engine has accepted them. The waiter may receive outcomes before this returns.
      *
      * @param list<Job> $jobs
      *
      * @return int number of accepted jobs from the start of the list; fewer than all when the queue is full
      *
      * @throws QueueFullException when the engine is out of memory
-     * @throws BrokerException    when some may have been accepted
+     * @throws BrokerException    when the engine does not answer; it may have accepted some of the jobs
      */
     public function submit(string $queue, RemoteOptions $options, array $jobs, OutcomeReceiver $waiter): int
     {
@@ -148,7 +150,7 @@ final class BrokerClient
         $this->addWaiters(\count($jobs));
         $accepted = 0;
         try {
-            $accepted = $this->outbox($queue, $options->patience)->send($options->backlog, $jobs, false);
+            $accepted = $this->outbox($queue, $options->patience)->send($options->maxJobs, $jobs, false);
         } finally {
             for ($i = $accepted; $i < \count($jobs); ++$i) {
                 $this->removeWaiter($queue, $jobs[$i]->id);
@@ -168,11 +170,11 @@ final class BrokerClient
      */
     public function dispatch(string $queue, RemoteOptions $options, Job $job): int
     {
-        unset($this->pendingWithdrawals[$queue][$job->id]); // the job is wanted again
-        return $this->outbox($queue, $options->patience)->send($options->backlog, [$job], true);
+        unset($this->pendingWithdrawals[$queue][$job->id]); // an unsent withdrawal would remove the new job
+        return $this->outbox($queue, $options->patience)->send($options->maxJobs, [$job], true);
     }
 
-    /** Adds a waiter for a job that was submitted before. */
+    /** Adds a waiter for a job that any process has submitted before. */
     public function attach(string $queue, string $id, OutcomeReceiver $waiter): void
     {
         $this->openMailbox();
@@ -193,8 +195,8 @@ final class BrokerClient
     }
 
     /**
-     * Withdraws jobs. Waiters of removed jobs are notified that the job is unknown. Waiters of other jobs get their
-     * outcomes. If the engine is not available, the request is sent later.
+     * Withdraws jobs. Waiters of removed jobs are notified that the job is unknown. Waiters of other jobs receive the
+     * outcomes later. If the engine is not available, the request is sent when it is available again.
      *
      * @param list<string> $ids
      * @param bool         $claimed whether claimed jobs are withdrawn too
@@ -228,7 +230,7 @@ final class BrokerClient
                     $this->sentWithdrawals[$queue] = array_diff_key($this->sentWithdrawals[$queue], $batch);
                     if (!$isSent) {
                         $this->pendingWithdrawals[$queue] += array_fill_keys($chunk, $claimed);
-                        $this->lookUpAgain();
+                        $this->scheduleLookup();
 
                         return false;
                     }
@@ -256,36 +258,45 @@ final class BrokerClient
         } catch (BrokerUnavailableException) {
             return false;
         } catch (BrokerException) {
-            // The jobs go on, and their waiters get the outcomes.
+            // The jobs continue, and their waiters receive the outcomes.
         }
 
         return true;
     }
 
-    /** Replaces a waiter of a job. */
-    public function replaceWaiter(string $queue, string $id, OutcomeReceiver $before, OutcomeReceiver $after): void
+    /** Replaces the waiter $old of a job. */
+    public function replaceWaiter(string $queue, string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
     {
         $waiter = $this->waiters[$queue][$id] ?? null;
         if ($waiter !== null) {
-            $this->waiters[$queue][$id] = $waiter instanceof SharedReceiver ? $waiter->with($before, $after) : $after;
+            $this->waiters[$queue][$id] = $waiter instanceof SharedReceiver ? $waiter->with($old, $new) : $new;
         }
     }
 
-    public function leaveItems(string $queue, string $id): void
+    /** Reports to the engine that the items of a job are not read any more. Ignores failures. */
+    public function stopTakingItems(string $queue, string $id): void
     {
         try {
-            $this->broker->leaveItems($queue, $id);
+            $this->broker->stopTakingItems($queue, $id);
         } catch (BrokerException) {
             // The items stay in the engine until they expire.
         }
     }
 
-    /** @return list<string> */
-    public function takeItems(string $queue, RemoteOptions $options, string $id, int $from, int $most): array
+    /**
+     * Fetches the next items of a job. Retries for the patience while the engine is not available.
+     *
+     * @param int $offset number of items that were taken before
+     *
+     * @return list<string> frames, at most $limit
+     *
+     * @throws BrokerException
+     */
+    public function takeItems(string $queue, RemoteOptions $options, string $id, int $offset, int $limit): array
     {
         return ReconnectBackoff::retry(
             $options->patience,
-            fn(): array => $this->broker->takeItems($queue, $id, $from, $most),
+            fn(): array => $this->broker->takeItems($queue, $id, $offset, $limit),
         );
     }
 
@@ -310,7 +321,7 @@ final class BrokerClient
         );
     }
 
-    /** Returns whether the submission of a job is not answered yet. */
+    /** Returns whether a submission of the job is pending. */
     private function isBeingSubmitted(string $queue, string $id): bool
     {
         foreach ($this->outboxes[$queue] ?? [] as $outbox) {
@@ -364,27 +375,26 @@ final class BrokerClient
         }
     }
 
-    /** Returns whether jobs of several queues may have this id. Messages name no queue, and callers choose ids. */
+    /** Returns whether several queues may have this id: messages contain no queue name, and callers choose ids. */
     private function isAmbiguous(string $id): bool
     {
         return \count($this->queues) > 1 && !$this->isOwn($id);
     }
 
+    /** Notifies the waiter if the job of this queue has items. */
     private function checkForItems(string $queue, string $id): void
     {
         try {
             $frames = $this->broker->takeItems($queue, $id, 0, 1);
         } catch (BrokerException) {
-            return; // The outcome will announce the items.
+            return; // The waiter fetches the items when the outcome arrives.
         }
         if ($frames !== []) {
             ($this->waiters[$queue][$id] ?? null)?->items($id);
         }
     }
 
-    /**
-     * Fetches an outcome that is too large for a message. Outcomes are fetched one by one, because there may be many.
-     */
+    /** Fetches an outcome that is too large for a message. Fetches one outcome at a time, to limit the memory. */
     private function fetch(string $queue, string $id): void
     {
         $this->largeOutcomes[] = [$queue, $id];
@@ -420,7 +430,7 @@ final class BrokerClient
         $waiter->outcome($id, $frame);
     }
 
-    /** Asks the engine to drop the outcomes that were read. */
+    /** Asks the engine to drop the delivered outcomes of a queue. */
     private function dropReadOutcomes(string $queue): void
     {
         [$broker, $ids] = [$this->broker, $this->readOutcomes[$queue]];
@@ -441,7 +451,7 @@ final class BrokerClient
         $waiter?->unknown($id);
     }
 
-    /** Looks up all jobs with waiters, after the unsent withdrawals are sent. */
+    /** Sends the unsent withdrawals. Then looks up all jobs with waiters. */
     private function lookUpAll(): void
     {
         if ($this->retryTimer !== null) {
@@ -470,6 +480,8 @@ final class BrokerClient
     }
 
     /**
+     * Asks for the outcomes of jobs, and delivers what the engine answers.
+     *
      * @param list<string> $ids
      *
      * @return bool false when the engine is not available
@@ -477,9 +489,9 @@ final class BrokerClient
     private function lookUp(string $queue, array $ids): bool
     {
         try {
-            $states = $this->broker->states($queue, $ids, $this->mailbox);
+            $states = $this->broker->lookUpJobs($queue, $ids, $this->mailbox);
         } catch (BrokerUnavailableException) {
-            $this->lookUpAgain();
+            $this->scheduleLookup();
 
             return false;
         } catch (BrokerRefusedException $refused) {
@@ -509,12 +521,12 @@ final class BrokerClient
         return true;
     }
 
-    /** Schedules one lookup of all jobs after a request without an answer, because messages may have been lost too. */
-    private function lookUpAgain(): void
+    /** Schedules a lookup of all jobs after a request without an answer, because messages may have been lost too. */
+    private function scheduleLookup(): void
     {
         if ($this->retryTimer === null) {
             $this->retryTimer = WeakTimer::after(
-                self::LOOKUP_RETRY_SECONDS,
+                self::RETRY_SECONDS,
                 $this,
                 static function (self $client): void {
                     $client->retryTimer = null;
@@ -525,12 +537,12 @@ final class BrokerClient
     }
 
     /**
-     * Updates the number of waiters. While it is not 0, a timer keeps the loop running and references this client,
-     * because a waiting fiber may be referenced by nothing else.
+     * Adds $change to the number of waiters. While the number is not 0, a timer keeps the loop running. The timer also
+     * references this client, because a waiting fiber may be referenced by nothing else.
      */
-    private function addWaiters(int $more): void
+    private function addWaiters(int $change): void
     {
-        $this->waiterCount += $more;
+        $this->waiterCount += $change;
         if ($this->waiterCount > 0 && $this->lookupTimer === null) {
             $this->lookupTimer = EventLoop::repeat(self::LOOKUP_INTERVAL, $this->lookUpAll(...));
         } elseif ($this->waiterCount === 0 && $this->lookupTimer !== null) {

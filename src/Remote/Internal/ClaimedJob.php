@@ -12,14 +12,14 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Delivery;
 
 /**
- * A job that an agent has claimed, and the means to end it.
+ * A job that an agent has claimed. It is also the cancellation of the job's task or command.
  *
- * The pool gets it as the task's cancellation and subscribes to it while the task runs. So this job knows when the
- * task is over, whatever happened to the task's items.
+ * The pool subscribes to the cancellation when the task starts, and unsubscribes when the task has ended. So this
+ * object knows when the task has ended, independently of the task's items.
  */
 final class ClaimedJob implements Cancellation
 {
-    /** Seconds that a generator has to reach its next item and end there, once no more items are wanted. */
+    /** Seconds that a generator has to reach its next item and end there, when no more items are wanted. */
     private const GENERATOR_END_TIMEOUT = 1.0;
 
     /** Number of stored items of a generator; null for other tasks. */
@@ -28,7 +28,7 @@ final class ClaimedJob implements Cancellation
     /** Whether the task has exceeded its time limit. */
     public bool $isTimedOut = false;
 
-    /** Whether the task was ended so that another agent runs it. */
+    /** Whether the agent has ended the job in order to give it back to the queue. */
     public bool $isGivenBack = false;
 
     private readonly DeferredCancellation $cancellation;
@@ -38,28 +38,28 @@ final class ClaimedJob implements Cancellation
     /** Whether {@see notify()} was called since the last {@see awaitNotification()}. */
     private bool $isNotified = false;
 
-    /** @var Suspension<null>|null */
+    /** @var Suspension<null>|null fiber in {@see awaitNotification()} */
     private ?Suspension $waiter = null;
 
-    /** @var Suspension<null>|null */
+    /** @var Suspension<null>|null fiber in {@see awaitEnd()} */
     private ?Suspension $endWaiter = null;
 
-    /** @param int $number of the claim, among those of the owner */
+    /** @param int $sequenceNumber number of the job in the order of the owner's claims; 0 when unknown */
     public function __construct(
         public readonly Delivery $delivery,
         public readonly TaskBody $body,
-        public readonly int $number,
+        public readonly int $sequenceNumber,
     ) {
         $this->cancellation = new DeferredCancellation();
     }
 
-    /** Returns the number of this attempt, 1 for the first. Claims that were given back do not count. */
+    /** Returns the number of this attempt, from 1. Claims that were given back do not count as attempts. */
     public function attempt(): int
     {
         return $this->delivery->crashes + $this->delivery->failures + 1;
     }
 
-    /** Whether a reader may have seen items, so that the task must not run again. */
+    /** Returns whether items are stored. A reader may have seen them, so the task must not run again. */
     public function hasItems(): bool
     {
         return ($this->items ?? 0) > 0;
@@ -101,12 +101,14 @@ final class ClaimedJob implements Cancellation
         }
     }
 
+    /** Ends the job. Its outcome is then a cancellation. */
     public function cancel(): void
     {
         $this->cancellation->cancel();
         $this->notify();
     }
 
+    /** Ends the job in order to give it back to the queue. */
     public function giveBack(): void
     {
         if (!$this->cancellation->isCancelled()) {
@@ -115,7 +117,7 @@ final class ClaimedJob implements Cancellation
         }
     }
 
-    /** Wakes {@see awaitNotification()}: items were taken, or no more are wanted. */
+    /** Ends {@see awaitNotification()}, because items were taken, or no more items are wanted. */
     public function notify(): void
     {
         $this->isNotified = true;
@@ -124,7 +126,7 @@ final class ClaimedJob implements Cancellation
         $waiter?->resume();
     }
 
-    /** Waits until {@see notify()} is called, or was called since the last wait; at most $seconds. */
+    /** Waits for {@see notify()}, at most $seconds. Returns at once if it was called since the last wait. */
     public function awaitNotification(float $seconds): void
     {
         if (!$this->isNotified) {
@@ -136,7 +138,7 @@ final class ClaimedJob implements Cancellation
         $this->isNotified = false;
     }
 
-    /** Starts the time limit, because the task runs now. */
+    /** Starts the task's time limit. The worker has started the task now. */
     public function startTimeLimit(): void
     {
         if ($this->body->timeout !== null && $this->timeLimit === null) {

@@ -8,12 +8,12 @@ use Spindle\Remote\Keys;
 use Spindle\Remote\TamperedFrameException;
 
 /**
- * Signed bytes in the engine, bound to a key, a queue, a job and a claim of it.
+ * The format of signed bytes in the engine. A frame has these fields:
  *
- *     u8 version | u8 kind | u32 claim number, 0 in a job | 4 bytes key name | 32 bytes keyed BLAKE2b (RFC 7693) | body
+ *     u8 version | u8 kind | u32 claim number, 0 in a job | 4 bytes key name | 32 bytes authentication code | body
  *
- * The code covers version, kind, queue, id, number of the claim, and body. So a frame that was moved to another job,
- * claim or queue is detected. The code is verified before the body is decoded.
+ * The authentication code is a keyed BLAKE2b (RFC 7693) of the version, kind, claim number, queue, job id and body. So
+ * a frame that was moved to another job, claim or queue is detected. The code is verified before the body is decoded.
  */
 final class Frame
 {
@@ -25,15 +25,26 @@ final class Frame
     private const VERSION = 1;
     private const HEAD_BYTES = 42;
 
-    public static function seal(Keys $keys, int $kind, string $queue, string $id, int $number, string $body): string
-    {
-        $head = pack('CCV', self::VERSION, $kind, $number);
+    /**
+     * Returns a signed frame.
+     *
+     * @param int $claimNumber 0 for a job
+     */
+    public static function seal(
+        Keys $keys,
+        int $kind,
+        string $queue,
+        string $id,
+        int $claimNumber,
+        string $body,
+    ): string {
+        $head = pack('CCV', self::VERSION, $kind, $claimNumber);
 
         return $head . $keys->sign(self::context($head, $queue, $id), $body) . $body;
     }
 
     /**
-     * @return string the body
+     * Verifies a frame, and returns its body.
      *
      * @throws TamperedFrameException
      */

@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 
-/** Passes messages to an {@see ItemStream} as long as it is referenced. */
+/** Passes messages to an {@see ItemStream} as long as the stream is referenced elsewhere. */
 final class ItemReceiver implements OutcomeReceiver
 {
     /** @param \WeakReference<ItemStream> $stream */

@@ -9,17 +9,19 @@ use Spindle\Internal\Clock;
 use Spindle\Remote\Broker;
 use Spindle\Worker\ResultBudget;
 
-/** Stores the items of a generator task, ahead of the reader by a limited window. */
+/** Stores the items of a generator task in the engine. Stores at most a limited number of items that no reader took. */
 final class ItemStore
 {
-    /** Most stored items that are not taken; seconds between checks in case a message about taken ones is lost. */
+    /** Maximum number of stored items that were not taken. */
     private const MAX_UNTAKEN_ITEMS = 32;
+
+    /** Seconds between two checks for taken items, in case the message about them is lost. */
     private const CHECK_INTERVAL = 1.0;
 
     /**
-     * @param \Generator<mixed, mixed, mixed, mixed>|null $items     released to end the task
-     * @param float                                       $retention longest wait for the reader in seconds
-     * @param ResultBudget                                $budget    for items that are not stored yet
+     * @param \Generator<mixed, mixed, mixed, mixed>|null $items     encoded items; null once the task is to end
+     * @param float                                       $retention seconds to wait until a reader takes items
+     * @param ResultBudget                                $budget    memory budget of items that are not stored yet
      */
     public function __construct(
         private ?\Generator $items,
@@ -35,15 +37,17 @@ final class ItemStore
     }
 
     /**
-     * @return string the generator's return value, encoded
+     * Stores all items, and waits until the task has ended.
      *
-     * @throws CancelledException when no more items are wanted; the task has ended then
+     * @return string the generator's encoded return value
+     *
+     * @throws CancelledException when the job was cancelled or no more items are wanted
      */
     public function send(): string
     {
         try {
             $result = $this->sendItems();
-        } catch (\Throwable $failure) { // not finally, because a fiber that is destroyed can't wait
+        } catch (\Throwable $failure) { // a finally block would also run in a destroyed fiber, which can't suspend
             $this->endTask();
 
             throw $failure;
@@ -53,6 +57,7 @@ final class ItemStore
         return $result;
     }
 
+    /** Drops the generator, which ends the task, and waits until the task has ended. */
     private function endTask(): void
     {
         $this->items = null;
@@ -63,10 +68,10 @@ final class ItemStore
     {
         $this->put([]);
         foreach ($this->references() as &$item) {
-            $untaken = $this->putItem(\is_string($item) ? $item : '');
-            $item = null; // frees it in the generator, too
+            $untakenCount = $this->putItem(\is_string($item) ? $item : '');
+            $item = null; // also frees the memory in the generator
             $deadline = Clock::now() + $this->retention;
-            for (; $untaken >= self::MAX_UNTAKEN_ITEMS; $untaken = $this->put([])) {
+            for (; $untakenCount >= self::MAX_UNTAKEN_ITEMS; $untakenCount = $this->put([])) {
                 if (Clock::now() > $deadline) {
                     throw new CancelledException();
                 }
@@ -78,7 +83,7 @@ final class ItemStore
         return \is_string($result) ? $result : '';
     }
 
-    /** @return \Generator<mixed, mixed, mixed, mixed> items, by reference if possible, to be freed there */
+    /** @return \Generator<mixed, mixed, mixed, mixed> the items, by reference if the generator supports that */
     private function &references(): \Generator
     {
         $items = $this->items;
@@ -106,7 +111,7 @@ final class ItemStore
     }
 
     /**
-     * Stores frames. While the engine is not available, this retries as long as the lease lasts.
+     * Stores frames. Retries while the engine is not available, until the job is cancelled because its lease is lost.
      *
      * @param list<string> $frames empty to announce items again, because the message about them may have been lost
      *
@@ -115,24 +120,24 @@ final class ItemStore
     private function put(array $frames): int
     {
         $first = $frames === [] ? 0 : $this->job->items ?? 0;
-        $untaken = ReconnectBackoff::retry(\INF, function () use ($first, $frames): ?int {
+        $untakenCount = ReconnectBackoff::retry(\INF, function () use ($first, $frames): ?int {
             $this->job->throwIfRequested();
 
             return $this->broker->putItems(
                 $this->queue,
                 $this->owner,
                 $this->job->delivery->id,
-                $this->job->delivery->number,
+                $this->job->delivery->claimNumber,
                 $first,
                 $frames,
             );
         });
         $this->job->throwIfRequested();
-        if ($untaken === null) {
+        if ($untakenCount === null) {
             throw new CancelledException();
         }
         $this->job->items = ($this->job->items ?? 0) + \count($frames);
 
-        return $untaken;
+        return $untakenCount;
     }
 }

@@ -10,27 +10,32 @@ use Spindle\Internal\Fibers;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\JobLostException;
 
-/** The reader's side of a generator task. Without references to it, no more items are wanted. */
+/** Reads the items of a generator task. Dropping the last reference declares that no more items are wanted. */
 final class ItemStream
 {
     /** @var array<int, self> streams with a waiting reader, whose fiber may be referenced by nothing else */
     private static array $awaited = [];
 
-    /** Items in one request. */
+    /** Maximum number of items in one request. */
     private const MAX_ITEMS_PER_REQUEST = 32;
 
     private int $takenCount = 0;
 
     /** Whether the engine may have items that were not fetched. */
     private bool $mayHaveMore = true;
+
+    /** Whether the reader has reached the end or a failure. */
     private bool $isFinished = false;
 
+    /** Frame of the task's outcome; null until it arrives. */
     private ?string $outcome = null;
+
     private ?\Throwable $failure = null;
 
     /** @var Suspension<null>|null */
     private ?Suspension $reader = null;
 
+    /** @param mixed $key key of the task's input in a map */
     public function __construct(
         private readonly QueueClient $client,
         private readonly string $id,
@@ -39,10 +44,11 @@ final class ItemStream
 
     public function __destruct()
     {
-        $isOnlyReader = $this->takenCount > 0 || $this->client->isOwn($this->id); // otherwise others may read the items
+        // Another process may read the items of a dispatched task, unless this stream has taken some of them.
+        $isOnlyReader = $this->takenCount > 0 || $this->client->isOwn($this->id);
         if (!$this->isFinished && $this->outcome === null && $isOnlyReader) {
             [$client, $id] = [$this->client, $this->id];
-            EventLoop::queue(static fn() => $client->leaveItems($id));
+            EventLoop::queue(static fn() => $client->stopTakingItems($id));
         }
     }
 
@@ -52,7 +58,11 @@ final class ItemStream
         return new ItemReceiver($this->client, \WeakReference::create($this));
     }
 
-    /** @return \Generator<mixed, mixed, mixed, mixed> */
+    /**
+     * Yields the items, and returns the generator's return value.
+     *
+     * @return \Generator<mixed, mixed, mixed, mixed>
+     */
     public function items(): \Generator
     {
         while (true) {
@@ -65,10 +75,10 @@ final class ItemStream
                 foreach ($frames as $frame) {
                     try {
                         [$key, $item] = $this->client->item($this->id, $frame, $this->takenCount, $this->key);
-                    } catch (JobLostException $gone) {
-                        $this->isFinished = true; // another reader has them, and may want the others
+                    } catch (JobLostException $lost) {
+                        $this->isFinished = true; // another reader has taken items, and may want further ones
 
-                        throw $gone;
+                        throw $lost;
                     }
                     ++$this->takenCount;
                     OneWayGenerator::refuse(yield $key => $item);
@@ -93,6 +103,7 @@ final class ItemStream
         }
     }
 
+    /** Makes the reader fetch items, because the engine has announced some. */
     public function onItems(): void
     {
         $this->mayHaveMore = true;

@@ -13,21 +13,22 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobConflictException;
 use Spindle\Remote\SubmitResult;
 
-/** Jobs that are being submitted to a queue. Jobs that arrive while a request is pending go with the next one. */
+/** Submits jobs to a queue. Jobs that are sent while a request is pending go together in the next request. */
 final class JobOutbox
 {
+    /** A batch gets no further submission when it has this many jobs or bytes. */
     private const MAX_BATCH_JOBS = 1000;
     private const MAX_BATCH_BYTES = 4 << 20;
 
-    /** @var list<array{int, list<Job>, bool, Suspension<int>}> */
+    /** @var list<array{int, list<Job>, bool, Suspension<int>}> arguments of {@see send()} and the fiber that waits */
     private array $submissions = [];
 
-    /** @var array<string, true> ids of jobs whose submission is not answered */
-    private array $unanswered = [];
+    /** @var array<string, true> ids of jobs whose submission is pending, as keys */
+    private array $pendingIds = [];
 
-    private bool $sending = false;
+    private bool $isSending = false;
 
-    /** @param float $patience seconds for which submissions are retried while the engine is not available */
+    /** @param float $patience seconds for which a submission is retried while the engine is not available */
     public function __construct(
         private readonly Broker $broker,
         private readonly string $queue,
@@ -35,40 +36,46 @@ final class JobOutbox
         private readonly float $patience,
     ) {}
 
+    /** Returns whether the submission of the job is pending. */
     public function isPending(string $id): bool
     {
-        return isset($this->unanswered[$id]);
+        return isset($this->pendingIds[$id]);
     }
 
     /**
-     * @param list<Job> $jobs at most as many as {@see Broker::submit()} accepts
+     * Sends jobs, and returns when the engine has answered.
      *
-     * @return int number of accepted jobs
+     * @param int       $maxJobs  maximum number of jobs in the queue
+     * @param list<Job> $jobs     at most as many as {@see Broker::submit()} accepts
+     * @param bool      $mayExist as in {@see Broker::submit()}
+     *
+     * @return int number of accepted jobs from the start of the list
      *
      * @throws CannotWaitException
      * @throws JobConflictException
+     * @throws \Spindle\Remote\BrokerException
      */
-    public function send(int $backlog, array $jobs, bool $maybeKnown): int
+    public function send(int $maxJobs, array $jobs, bool $mayExist): int
     {
         $suspension = EventLoop::getSuspension();
-        $this->submissions[] = [$backlog, $jobs, $maybeKnown, $suspension];
+        $this->submissions[] = [$maxJobs, $jobs, $mayExist, $suspension];
         foreach ($jobs as $job) {
-            $this->unanswered[$job->id] = true;
+            $this->pendingIds[$job->id] = true;
         }
-        if (!$this->sending) {
-            $this->sending = true;
+        if (!$this->isSending) {
+            $this->isSending = true;
             EventLoop::queue($this->sendAll(...));
         }
         try {
             /** @var int */
             return Fibers::suspend($suspension);
         } catch (CannotWaitException $blocked) {
-            array_pop($this->submissions); // the loop has not run since
+            array_pop($this->submissions); // the loop has not run since, so the last one is that of this call
 
             throw $blocked;
         } finally {
             foreach ($jobs as $job) {
-                unset($this->unanswered[$job->id]);
+                unset($this->pendingIds[$job->id]);
             }
         }
     }
@@ -76,15 +83,15 @@ final class JobOutbox
     private function sendAll(): void
     {
         while ($this->submissions !== []) {
-            [$backlog, , $maybeKnown] = $this->submissions[0];
+            [$maxJobs, , $mayExist] = $this->submissions[0];
             $jobs = $batch = [];
             $size = 0;
-            foreach ($this->submissions as $i => [$otherBacklog, $more, $otherMaybeKnown]) {
+            foreach ($this->submissions as $i => [$otherMaxJobs, $more, $otherMayExist]) {
                 $isFull = \count($jobs) >= self::MAX_BATCH_JOBS || $size >= self::MAX_BATCH_BYTES;
-                if ($i > 0 && ($isFull || $otherBacklog !== $backlog)) {
+                if ($i > 0 && ($isFull || $otherMaxJobs !== $maxJobs)) {
                     break;
                 }
-                $maybeKnown = $maybeKnown || $otherMaybeKnown;
+                $mayExist = $mayExist || $otherMayExist;
                 $batch[] = $this->submissions[$i];
                 foreach ($more as $job) {
                     $jobs[] = $job;
@@ -93,7 +100,7 @@ final class JobOutbox
             }
             $this->submissions = \array_slice($this->submissions, \count($batch));
             try {
-                $result = $this->submit($jobs, $backlog, $maybeKnown);
+                $result = $this->submit($jobs, $maxJobs, $mayExist);
             } catch (\Throwable $failure) {
                 foreach ($batch as [, , , $suspension]) {
                     $suspension->throw($failure);
@@ -102,25 +109,25 @@ final class JobOutbox
                 continue;
             }
             $conflicts = array_flip($result->conflicts);
-            $first = 0;
-            foreach ($batch as [, $own, , $suspension]) {
-                // only a dispatched job, which is alone in its submission, can have the id of another job
-                isset($conflicts[$first])
-                    ? $suspension->throw(JobConflictException::of($this->queue, Job::givenId($own[0]->id)))
-                    : $suspension->resume(max(0, min(\count($own), $result->accepted - $first)));
-                $first += \count($own);
+            $offset = 0;
+            foreach ($batch as [, $ownJobs, , $suspension]) {
+                // Only a dispatched job can be in conflict, and its submission consists of that job.
+                isset($conflicts[$offset])
+                    ? $suspension->throw(JobConflictException::of($this->queue, Job::givenId($ownJobs[0]->id)))
+                    : $suspension->resume(max(0, min(\count($ownJobs), $result->accepted - $offset)));
+                $offset += \count($ownJobs);
             }
         }
-        $this->sending = false;
+        $this->isSending = false;
     }
 
     /** @param list<Job> $jobs */
-    private function submit(array $jobs, int $backlog, bool $maybeKnown): SubmitResult
+    private function submit(array $jobs, int $maxJobs, bool $mayExist): SubmitResult
     {
         return ReconnectBackoff::retry(
             $this->patience,
-            fn(bool $again): SubmitResult
-                => $this->broker->submit($this->queue, $jobs, $backlog, $this->mailbox, $maybeKnown || $again),
+            fn(bool $isRepeated): SubmitResult
+                => $this->broker->submit($this->queue, $jobs, $maxJobs, $this->mailbox, $mayExist || $isRepeated),
         );
     }
 }

@@ -6,14 +6,15 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Internal\Clock;
 use Spindle\Worker\Executor;
 use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
-/** The pools that run an agent's tasks and commands, and its counters, during all its leases. */
+/** The pools that run an agent's tasks and commands, and the agent's counters. They outlive a single lease. */
 final class JobRunner
 {
-    /** @var array<string, int> */
+    /** @var array<string, int> totals since the start of the agent */
     public array $counters = [
         'done_total' => 0,
         'retried_total' => 0,
@@ -35,12 +36,13 @@ final class JobRunner
     private ?CommandPool $commands = null;
 
     /**
-     * @param \Closure(\Closure(mixed): void): Executor $createPool
-     * @param int                                        $workers commands that run at once
-     * @param float                                      $grace   seconds that a command has to end
-     * @param ResultBudget                               $budget  for results that the engine does not have yet
-     * @param bool                                       $isGuarded whether a {@see LeaseGuard} kills what outlives the
-     *                                                            lease
+     * @param \Closure(\Closure(mixed): void): Executor $createPool returns the executor of tasks; its argument receives
+     *                                                              the reports of tasks
+     * @param int                                       $workers    maximum number of commands that run at once
+     * @param float                                     $grace      seconds between SIGTERM and SIGKILL for a command
+     * @param ResultBudget                              $budget     memory budget of results that are not yet settled
+     * @param bool                                      $isGuarded  whether a {@see LeaseGuard} kills the processes that
+     *                                                              outlive the lease
      */
     public function __construct(
         private readonly \Closure $createPool,
@@ -52,12 +54,13 @@ final class JobRunner
         $this->guard = new LeaseGuard();
     }
 
-    /** @param float $until time of a monotonic clock at which the guard kills what runs here; INF for never */
+    /** @param float $until time of {@see Clock::now()} at which the guard kills all jobs; INF for never */
     public function extend(float $until): void
     {
         $this->guard->extend($until);
     }
 
+    /** Returns the executor of tasks, which the first call creates. */
     public function pool(): Executor
     {
         $this->startGuard();
@@ -81,7 +84,7 @@ final class JobRunner
         );
     }
 
-    /** Makes the next task create a new pool. The old pool ends when its tasks have ended. */
+    /** Makes the next call of {@see pool()} create a new pool. The old pool ends when its tasks have ended. */
     public function replacePool(): void
     {
         $this->pool = null;

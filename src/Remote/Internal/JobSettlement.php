@@ -24,22 +24,25 @@ use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
-/** Makes settlements from the ends of runs: a job is done, is retried, is given back, or is dead. */
+/**
+ * Creates the settlement of a claimed job. Decides whether the job is done, is retried, is given back to the queue, or
+ * becomes a dead letter.
+ */
 final class JobSettlement
 {
-    private const LOST_REASON = 'each agent that ran it was lost';
+    private const LOST_REASON = 'each agent that ran the job was lost';
 
-    /** Messages of PHP and {@see PortableTask} when an agent's code has no such class or function. */
+    /** Matches the messages of PHP and {@see PortableTask} about a class or function that the agent's code lacks. */
     private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found'
         . '|Call to undefined function |A worker has no )/';
 
-    /** Attempts, at least, for a task that could not be decoded. It has not run, so another agent gets it. */
+    /** Minimum number of attempts for a task that could not be decoded. Another agent may have the missing code. */
     private const MIN_UNREADABLE_ATTEMPTS = 2;
 
-    /** Refusals after which a job is dead even if a single agent refused it, because there is no other then. */
+    /** Number of refusals by a single agent after which the job is dead, because no other agent claims it. */
     private const MAX_REFUSALS = 4;
 
-    /** @param int $maxResult largest result in bytes */
+    /** @param int $maxResult maximum size of a result in bytes */
     public function __construct(
         private readonly Keys $keys,
         private readonly string $queue,
@@ -48,32 +51,34 @@ final class JobSettlement
     ) {}
 
     /**
-     * @param int $number of the claim, among those of this owner; 0 when unknown
+     * Verifies and decodes a claimed job.
+     *
+     * @param int $sequenceNumber number of the job in the order of this owner's claims; 0 when unknown
      *
      * @throws TamperedFrameException
      */
-    public function open(Delivery $delivery, int $number): ClaimedJob
+    public function open(Delivery $delivery, int $sequenceNumber): ClaimedJob
     {
         $body = Frame::open($this->keys, Frame::JOB, $this->queue, $delivery->id, $delivery->frame);
         try {
-            return new ClaimedJob($delivery, TaskBody::read($body), $number);
-        } catch (\ValueError $unknown) {
+            return new ClaimedJob($delivery, TaskBody::read($body), $sequenceNumber);
+        } catch (\ValueError $malformed) {
             throw TamperedFrameException::of(
                 $delivery->id,
-                "its body is signed, but can't be read ({$unknown->getMessage()}). "
+                "its body is signed, but can't be read ({$malformed->getMessage()}). "
                     . 'Was it submitted by another version of Spindle?',
             );
         }
     }
 
-    /** Returns the settlement of a job that must not run again; null for others. */
+    /** Returns the settlement of a job that must not run again; null for a job that may run. */
     public function withoutRun(ClaimedJob $job): ?Settlement
     {
         $delivery = $job->delivery;
 
         return match (true) {
             $delivery->cancelled => $this->cancelled($delivery),
-            $delivery->streamed, $delivery->crashes >= $job->body->policy->crashes => $this->lost(
+            $delivery->streamed, $delivery->crashes >= $job->body->retryPolicy->crashes => $this->lost(
                 $job,
                 $job->attempt() - 1,
                 self::LOST_REASON,
@@ -83,8 +88,8 @@ final class JobSettlement
     }
 
     /**
-     * Refuses a job whose frame can't be verified, for an agent that has verified others, or is too large. The job is
-     * dead when another agent refuses it too, or when there is no other agent.
+     * Refuses a job whose frame is too large, or can't be verified although this agent has verified other jobs. The job
+     * is dead when a second agent refuses it, or after MAX_REFUSALS by a single agent.
      */
     public function refused(
         Delivery $delivery,
@@ -105,18 +110,27 @@ final class JobSettlement
         );
     }
 
+    /** Settles a job with the outcome that it was cancelled. */
     public function cancelled(Delivery $delivery): Settlement
     {
         return $this->settlement($delivery, SettlementKind::Cancelled, outcome: OutcomeBody::cancelled());
     }
 
-    /** @param float $delay seconds until an agent may claim the job */
+    /**
+     * Gives a job back. Its attempts and crashes are unchanged.
+     *
+     * @param float $delay seconds until an agent may claim the job
+     */
     public function released(Delivery $delivery, float $delay = 0.0): Settlement
     {
         return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->failures, $delay);
     }
 
-    /** @param string $outcome as {@see PortableTask} returns it */
+    /**
+     * Returns the settlement of a task that has returned or thrown.
+     *
+     * @param string $outcome as {@see PortableTask} returns it
+     */
     public function ofTask(ClaimedJob $job, string $outcome): Settlement
     {
         $size = PortableOutcome::excessSize($outcome);
@@ -147,12 +161,12 @@ final class JobSettlement
             $outcome,
             $thrown !== null && !$thrown->isA(NoRetry::class),
             $thrown === null
-                ? 'its result can\'t be serialized'
+                ? 'the result of the task can\'t be serialized'
                 : "{$thrown->class}: {$thrown->message}\n{$thrown->traceAsString()}",
         );
     }
 
-    /** Returns the settlement of a command that has a result, whatever its exit status. */
+    /** Returns the settlement of a command that has a result. Any exit status is a result. */
     public function ofCommand(ClaimedJob $job, CommandResult $result): Settlement
     {
         if ($job->isGivenBack && $result->cancelled) {
@@ -166,7 +180,11 @@ final class JobSettlement
         );
     }
 
-    /** @return Settlement|null null for a failure that the task did not cause */
+    /**
+     * Returns the settlement of a task or command without an outcome, such as after a crash or a cancellation.
+     *
+     * @return Settlement|null null for a failure that the job did not cause
+     */
     public function ofFailure(ClaimedJob $job, \Throwable $failure): ?Settlement
     {
         return match (true) {
@@ -178,7 +196,7 @@ final class JobSettlement
                     $job->body->timeout,
                 ),
                 true,
-                'it exceeded its time limit',
+                'the task exceeded its time limit',
             ),
             $failure instanceof UnserializableException
                 => $this->failedAttempt($job, PortableOutcome::refused($failure), false, $failure->getMessage()),
@@ -201,9 +219,14 @@ final class JobSettlement
     /** Returns a task's report as a signed frame. */
     public function report(Delivery $delivery, string $bytes): string
     {
-        return Frame::seal($this->keys, Frame::REPORT, $this->queue, $delivery->id, $delivery->number, $bytes);
+        return Frame::seal($this->keys, Frame::REPORT, $this->queue, $delivery->id, $delivery->claimNumber, $bytes);
     }
 
+    /**
+     * Returns an item of a generator as a signed frame.
+     *
+     * @param int $index number of the item, from 0
+     */
     public function item(Delivery $delivery, int $index, string $bytes): string
     {
         return Frame::seal(
@@ -211,16 +234,17 @@ final class JobSettlement
             Frame::ITEM,
             $this->queue,
             $delivery->id,
-            $delivery->number,
+            $delivery->claimNumber,
             pack('V', $index) . $bytes,
         );
     }
 
     private function mayCrashAgain(ClaimedJob $job): bool
     {
-        return !$job->hasItems() && $job->delivery->crashes + 1 < $job->body->policy->crashes;
+        return !$job->hasItems() && $job->delivery->crashes + 1 < $job->body->retryPolicy->crashes;
     }
 
+    /** Retries a job after a crash of its worker. */
     private function crashed(ClaimedJob $job): Settlement
     {
         return $this->settlement(
@@ -231,6 +255,7 @@ final class JobSettlement
         );
     }
 
+    /** Makes a job a dead letter because its worker or agent was lost. */
     private function lost(ClaimedJob $job, int $attempts, string $reason): Settlement
     {
         return $job->body->isCommand()
@@ -261,25 +286,26 @@ final class JobSettlement
         );
     }
 
+    /** Retries a job after a failed attempt, or makes it a dead letter. */
     private function failedAttempt(ClaimedJob $job, string $outcome, bool $isRetryable, string $reason): Settlement
     {
         $failures = $job->delivery->failures + 1;
 
-        return $isRetryable && !$job->hasItems() && $failures < $job->body->policy->attempts
+        return $isRetryable && !$job->hasItems() && $failures < $job->body->retryPolicy->attempts
             ? $this->settlement(
                 $job->delivery,
                 SettlementKind::Retry,
                 $job->delivery->crashes,
                 $failures,
-                $job->body->policy->delayAfter($failures),
+                $job->body->retryPolicy->delayAfter($failures),
             )
             : $this->dead($job, $job->attempt(), $outcome, $reason);
     }
 
-    /** Retries a job on another agent, because a class or function is missing here. */
+    /** Retries a job on another agent, because this agent's code lacks a class or function that the job needs. */
     private function missingCode(ClaimedJob $job, string $outcome, Thrown $thrown): Settlement
     {
-        $policy = $job->body->policy;
+        $policy = $job->body->retryPolicy;
         $failures = $job->delivery->failures + 1;
         $attempts = PortableOutcome::isUnreadable($outcome)
             ? max(self::MIN_UNREADABLE_ATTEMPTS, $policy->attempts)
@@ -330,8 +356,10 @@ final class JobSettlement
     ): Settlement {
         $frame = $outcome === null
             ? ''
-            : Frame::seal($this->keys, Frame::OUTCOME, $this->queue, $delivery->id, $delivery->number, $outcome);
+            : Frame::seal($this->keys, Frame::OUTCOME, $this->queue, $delivery->id, $delivery->claimNumber, $outcome);
 
-        return new Settlement($delivery->id, $delivery->number, $kind, $crashes, $failures, $delay, $frame, $reason);
+        $claimNumber = $delivery->claimNumber;
+
+        return new Settlement($delivery->id, $claimNumber, $kind, $crashes, $failures, $delay, $frame, $reason);
     }
 }

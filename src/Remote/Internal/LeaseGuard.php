@@ -10,18 +10,21 @@ use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\LauncherException;
 
 /**
- * A helper process that kills all processes that this one has started, unless their time is extended in time.
+ * Starts and controls a helper process. The helper kills all processes that this process has started when their time is
+ * over, unless {@see extend()} was called before.
  *
- * A stopped process can't end anything. Its workers would go on while another agent runs the same jobs.
+ * An agent that is stopped, such as by SIGSTOP, can't end its own workers. Without the helper, they would continue
+ * while another agent runs the same jobs.
  */
 final class LeaseGuard
 {
-    /** @var resource|null */
+    /** @var resource|null the helper process; null while it is not running */
     private mixed $process = null;
 
-    /** @var resource|null */
+    /** @var resource|null the helper's standard input */
     private mixed $pipe = null;
 
+    /** Time of {@see Clock::now()} at which the helper kills the processes; INF for never. */
     private float $until = \INF;
 
     private function __clone() {}
@@ -32,7 +35,7 @@ final class LeaseGuard
     }
 
     /**
-     * Starts the helper process, unless it runs.
+     * Starts the helper process, unless it is running.
      *
      * @throws LauncherException
      */
@@ -42,7 +45,7 @@ final class LeaseGuard
             return;
         }
         $none = ['file', '/dev/null', 'r+'];
-        // PHP does not close descriptors in a child, and a socket that the helper has stays open in the engine, too.
+        // The helper would inherit all file descriptors, and so keep sockets open that this process closes.
         $replaced = array_fill_keys(Descriptors::toReplace(), $none);
         $command = [PhpBinary::find(null), ...PhpBinary::options(), __DIR__ . '/lease-guard.php', (string) getmypid()];
         $process = @proc_open($command, [['pipe', 'r'], $none, $none] + $replaced, $pipes, '/');
@@ -54,7 +57,13 @@ final class LeaseGuard
         $this->extend($this->until);
     }
 
-    /** @param float $until in seconds of {@see Clock::now()}; INF while nothing runs */
+    /**
+     * Sets the time at which the helper kills the processes.
+     *
+     * @param float $until time of {@see Clock::now()}; INF for never, while no job is running
+     *
+     * @throws LauncherException when the helper was killed and can't be started again
+     */
     public function extend(float $until): void
     {
         $this->until = $until;
@@ -68,6 +77,7 @@ final class LeaseGuard
         }
     }
 
+    /** Ends the helper process. */
     public function close(): void
     {
         if ($this->pipe !== null) {

@@ -6,16 +6,22 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Internal\UnlinkedFile;
 
-/** Outcomes that do not fit into memory, in an unlinked file. The file is truncated when all of them were read. */
+/** An unlinked file for outcomes that exceed the memory limit. The file is truncated when all outcomes were read. */
 final class OutcomeFile
 {
     /** @var resource|null */
     private mixed $file = null;
 
+    /** Length of the file in bytes. */
     private int $end = 0;
-    private int $unread = 0;
 
-    /** @return array{int, int}|null offset and length; null when writing fails, as on a full disk */
+    private int $unreadCount = 0;
+
+    /**
+     * Appends bytes to the file.
+     *
+     * @return array{int, int}|null range of the bytes: offset and length; null if writing has failed, as on a full disk
+     */
     public function write(string $bytes): ?array
     {
         $file = $this->file ?? UnlinkedFile::open(sys_get_temp_dir());
@@ -25,20 +31,20 @@ final class OutcomeFile
         $this->file = $file;
         $range = [$this->end, \strlen($bytes)];
         $this->end += \strlen($bytes);
-        ++$this->unread;
+        ++$this->unreadCount;
 
         return $range;
     }
 
     /**
-     * Returns what was written. Each place can be read once.
+     * Returns the bytes of a range. Each range must be read once.
      *
      * @param array{int, int} $range
      */
     public function read(array $range): string
     {
         $bytes = $this->file === null ? '' : (string) stream_get_contents($this->file, $range[1], $range[0]);
-        if (--$this->unread === 0 && $this->file !== null) {
+        if (--$this->unreadCount === 0 && $this->file !== null) {
             ftruncate($this->file, 0);
             $this->end = 0;
         }

@@ -6,28 +6,32 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
 
-/** Receives the outcomes of jobs. */
+/** A waiter of one or more jobs: receives their outcomes, and the messages about them. */
 interface OutcomeReceiver
 {
-    /** Whether the outcome is needed; if not, {@see outcome()} may get an empty string. */
+    /** Returns whether the outcome is needed. If not, {@see outcome()} may receive an empty string. */
     public function wantsOutcome(): bool;
 
     /**
-     * Receives the outcome. Nothing more follows for the job.
+     * Receives the outcome. No further message follows for the job.
      *
-     * @param string $frame not verified yet; may be empty
+     * @param string $frame the unverified frame; may be empty if the outcome is not needed
      */
     public function outcome(string $id, string $frame): void;
 
-    /** Reports that the broker does not know the job. Nothing more follows for it. */
+    /** Reports that the broker does not know the job. No further message follows for the job. */
     public function unknown(string $id): void;
 
-    /** Reports that the engine refuses requests about the job. Nothing more follows for it. */
+    /** Reports that the engine refuses requests about the job. No further message follows for the job. */
     public function refused(string $id, BrokerRefusedException $refused): void;
 
-    /** Reports that the job is a generator with new items. */
+    /** Reports that new items of a generator task are stored. */
     public function items(string $id): void;
 
-    /** Receives a report of the task. */
+    /**
+     * Receives a report of the task.
+     *
+     * @param string $frame the unverified frame
+     */
     public function report(string $id, string $frame): void;
 }

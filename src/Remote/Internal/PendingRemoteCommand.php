@@ -20,24 +20,25 @@ use Spindle\Remote\QueueFullException;
 
 use function Amp\async;
 
-/** A command that was sent to a queue and has no outcome yet. */
+/** A command that is sent to a queue, until its outcome arrives. */
 final class PendingRemoteCommand implements OutcomeReceiver
 {
-    /** Seconds until a full queue is retried. */
+    /** Pause in seconds before a job that a full queue did not accept is sent again. */
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
-    /** Seconds until a withdrawal is repeated, because the message to the agent may have been lost. */
+    /** Seconds between two withdrawals of the job, because the message to its agent may be lost. */
     private const WITHDRAWAL_INTERVAL = 1.0;
 
-    /** Seconds in which the engine must confirm a cancellation; otherwise the command counts as abandoned. */
+    /** Seconds that the engine has to confirm a cancellation, before this process stops waiting for the outcome. */
     private const CONFIRMATION_TIMEOUT = 1.0;
 
     private const ABANDONED = 'cancelled while the broker was not available, '
-        . 'so it may still run until the broker is back and its agent gets the cancellation';
+        . 'so it may run until the broker is available again and the agent receives the cancellation';
 
     /** @var DeferredFuture<string> */
     private readonly DeferredFuture $deferred;
 
+    /** False once the command was recalled or cancelled. */
     private bool $isWanted = true;
 
     public function __construct(private readonly QueueClient $client, private readonly Job $job)
@@ -45,13 +46,22 @@ final class PendingRemoteCommand implements OutcomeReceiver
         $this->deferred = new DeferredFuture();
     }
 
-    /** @throws CancelledException when the command did not start */
+    /**
+     * Sends the command, and waits for its outcome.
+     *
+     * @param Cancellation $recall       withdraws the command unless an agent has claimed it
+     * @param Cancellation $cancellation ends the command
+     *
+     * @return string the outcome's bytes, as {@see PortableCommand} encodes them
+     *
+     * @throws CancelledException when the command did not start
+     */
     public function run(Cancellation $recall, Cancellation $cancellation): string
     {
         $recall->throwIfRequested();
         $cancellation->throwIfRequested();
         $either = new CompositeCancellation($recall, $cancellation);
-        while (!$this->isAccepted($cancellation)) {
+        while (!$this->trySend($cancellation)) {
             \Amp\delay(self::FULL_QUEUE_PAUSE_SECONDS, true, $either);
         }
         $recallSubscription = $recall->subscribe($this->withdrawUnclaimed(...));
@@ -64,8 +74,8 @@ final class PendingRemoteCommand implements OutcomeReceiver
         }
     }
 
-    /** Sends the job. Returns false when the queue is full, and true when the job is accepted or was abandoned. */
-    private function isAccepted(Cancellation $cancellation): bool
+    /** Sends the job. Returns false if the queue is full, and true if the job was accepted or abandoned. */
+    private function trySend(Cancellation $cancellation): bool
     {
         /** @var Future<int> $sending */
         $sending = async($this->client->send(...), $this->job, $this);
@@ -103,7 +113,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         }
     }
 
-    /** Fails the command: it was withdrawn before an agent had it, or the engine does not know it. */
+    /** Fails the command, because it was withdrawn before an agent had claimed it, or the engine does not know it. */
     public function unknown(string $id): void
     {
         $this->fail($this->isWanted ? JobLostException::unknown($id, $this->client->queue) : new CancelledException());
@@ -124,6 +134,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         $this->client->withdrawUnclaimed($this->job->id);
     }
 
+    /** Withdraws the job repeatedly until its outcome arrives, the command is abandoned, or the patience is over. */
     private function cancel(): void
     {
         $this->isWanted = false;
@@ -135,7 +146,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
             try {
                 $this->deferred->getFuture()->await(new TimeoutCancellation(self::WITHDRAWAL_INTERVAL));
             } catch (\Throwable) {
-                // The failure is thrown in run(), or the wait has timed out.
+                // Either the command has failed, which run() throws, or the wait has timed out.
             }
             if (!$this->isOver() && Clock::now() > $deadline) {
                 $this->client->removeWaiter($this->job->id);
@@ -145,7 +156,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         EventLoop::cancel($timer);
     }
 
-    /** Stops waiting for an engine that is not available. The withdrawal is sent when the engine is back. */
+    /** Abandons the command if the engine is not available. The withdrawal is sent when the engine answers again. */
     private function abandonUnlessConfirmed(): void
     {
         if ($this->client->isWithdrawalPending($this->job->id)) {
@@ -153,6 +164,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         }
     }
 
+    /** Ends the wait with an outcome that says that the command may still run. */
     private function abandon(): void
     {
         if (!$this->isOver()) {

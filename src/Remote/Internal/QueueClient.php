@@ -29,7 +29,7 @@ use function Amp\async;
 /** Turns tasks and commands into jobs of one queue, and outcomes into results. */
 final class QueueClient
 {
-    /** Seconds to wait for the engine when a task is cancelled while it is sent, so that the task ends first. */
+    /** How long a cancelled submission waits for the engine's answer, in seconds. */
     private const CONFIRMATION_TIMEOUT = 1.0;
 
     private BrokerClient $brokerClient;
@@ -38,46 +38,63 @@ final class QueueClient
         private readonly Broker $broker,
         public readonly string $queue,
         private readonly Keys $keys,
-        private readonly JobRetryPolicy $policy,
+        private readonly JobRetryPolicy $retryPolicy,
         public readonly RemoteOptions $options,
     ) {
         $this->brokerClient = BrokerClient::of($broker);
     }
 
-    /** Returns the part of the body that all tasks with this code share. */
+    /** Returns the part of the job's body that all tasks with this code share. */
     public function head(string $code): string
     {
-        $this->brokerClient = $this->brokerClient(); // once for all tasks, because asking for the process id takes time
+        $this->brokerClient = $this->brokerClient(); // once for all tasks, because getmypid() is slow
 
-        return TaskBody::head($this->policy, $this->options->timeout, $code);
+        return TaskBody::head($this->retryPolicy, $this->options->timeout, $code);
     }
 
-    /** @throws PayloadTooLargeException */
+    /**
+     * Returns a job with a new id for a task.
+     *
+     * @param string      $head     as {@see head()} returns it
+     * @param string|null $argument encoded; null for a task without an argument
+     *
+     * @throws PayloadTooLargeException
+     */
     public function job(string $head, ?string $argument): Job
     {
         return $this->sealedJob($this->brokerClient->id(), TaskBody::withArgument($head, $argument), '', 0.0);
     }
 
     /**
+     * Sends a job whose outcome is not awaited here, and returns its id.
+     *
      * @throws QueueFullException
      * @throws PayloadTooLargeException
      * @throws \Spindle\Remote\JobConflictException
      * @throws \Spindle\Remote\BrokerException
      * @throws CancelledException
      */
-    public function dispatch(string $code, string $id, string $key, float $delay, ?Cancellation $cancellation): string
-    {
-        $job = $this->sealedJob(Job::storedId($id), TaskBody::withArgument($this->head($code), null), $key, $delay);
+    public function dispatch(
+        string $code,
+        string $id,
+        string $exclusiveKey,
+        float $delay,
+        ?Cancellation $cancellation,
+    ): string {
+        $body = TaskBody::withArgument($this->head($code), null);
+        $job = $this->sealedJob(Job::storedId($id), $body, $exclusiveKey, $delay);
         $dispatch = fn(): int => $this->brokerClient()->dispatch($this->queue, $this->options, $job);
         if (self::untilCancelled($dispatch, $cancellation) === 0) {
-            throw QueueFullException::of($this->queue, $this->options->backlog);
+            throw QueueFullException::of($this->queue, $this->options->maxJobs);
         }
 
         return $id;
     }
 
     /**
-     * @param string $code of {@see \Spindle\Command\PortableCommand}
+     * Returns a job with a new id for a command.
+     *
+     * @param string $code as {@see \Spindle\Command\PortableCommand} encodes it
      *
      * @throws PayloadTooLargeException
      */
@@ -87,7 +104,9 @@ final class QueueClient
     }
 
     /**
-     * @return int 0 when the queue is full
+     * Sends a job, and returns when the engine has accepted it.
+     *
+     * @return int 1; 0 when the queue is full
      *
      * @throws QueueFullException when the engine is out of memory
      * @throws \Spindle\Remote\BrokerException
@@ -98,6 +117,8 @@ final class QueueClient
     }
 
     /**
+     * Sends jobs, and returns when the engine has accepted them.
+     *
      * @param list<Job> $jobs
      *
      * @return int number of accepted jobs from the start of the list
@@ -123,7 +144,7 @@ final class QueueClient
     }
 
     /**
-     * Waits for a request until it is answered or $cancellation is requested. A cancelled request goes on in the
+     * Waits until the request is answered or $cancellation is requested. A cancelled request continues in the
      * background, and its answer is dropped.
      *
      * @template T
@@ -181,12 +202,11 @@ final class QueueClient
             return \Amp\async($cancellation->throwIfRequested(...));
         }
         $submission = new RemoteSubmission($this, $job->id);
-        if (($cancellation === null ? $this->send($job, $submission) : $this->sendUntilCancelled(
-            $job,
-            $submission,
-            $cancellation,
-        )) === 0) {
-            throw QueueFullException::of($this->queue, $this->options->backlog);
+        $accepted = $cancellation === null
+            ? $this->send($job, $submission)
+            : $this->sendUntilCancelled($job, $submission, $cancellation);
+        if ($accepted === 0) {
+            throw QueueFullException::of($this->queue, $this->options->maxJobs);
         }
         if ($cancellation !== null) {
             $submission->cancelOn($cancellation);
@@ -196,9 +216,10 @@ final class QueueClient
     }
 
     /**
-     * Sends a job as {@see send()} does. If cancelled without an answer, withdraws the job when the engine answers.
+     * Sends a job as {@see send()} does. After a cancellation, this still waits for CONFIRMATION_TIMEOUT. If no answer
+     * arrives by then, fails the submission, and withdraws the job when the engine answers.
      *
-     * @return int|null null when cancelled
+     * @return int|null null when cancelled without an answer
      *
      * @throws QueueFullException
      * @throws \Spindle\Remote\BrokerException
@@ -226,7 +247,7 @@ final class QueueClient
     }
 
     /**
-     * Withdraws jobs. Waiters are notified at once, or when the jobs have ended.
+     * Withdraws jobs. Waiters of unclaimed jobs are notified at once, other waiters when their jobs have ended.
      *
      * @param list<string> $ids
      */
@@ -236,7 +257,7 @@ final class QueueClient
     }
 
     /**
-     * Calls $callback after the patience, unless $owner is gone by then. The timer keeps the loop running.
+     * Calls $callback after the patience, unless $owner was destroyed by then. The timer keeps the loop running.
      *
      * @template T of object
      *
@@ -272,34 +293,48 @@ final class QueueClient
         $this->brokerClient()->removeWaiter($this->queue, $id);
     }
 
-    /** Replaces a waiter of the job. */
-    public function replaceWaiter(string $id, OutcomeReceiver $before, OutcomeReceiver $after): void
+    /** Replaces the waiter $old of the job. */
+    public function replaceWaiter(string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
     {
-        $this->brokerClient()->replaceWaiter($this->queue, $id, $before, $after);
+        $this->brokerClient()->replaceWaiter($this->queue, $id, $old, $new);
     }
 
-    /** Returns whether the job was submitted here, so that no other process knows its id. */
+    /** Returns whether this process created the id, so that no other process knows it. */
     public function isOwn(string $id): bool
     {
         return $this->brokerClient->isOwn($id);
     }
 
-    public function leaveItems(string $id): void
+    /** Reports to the engine that the items of the job are not read any more. */
+    public function stopTakingItems(string $id): void
     {
-        $this->brokerClient()->leaveItems($this->queue, $id);
-    }
-
-    /** @return list<string> frames */
-    public function takeItems(string $id, int $from, int $most): array
-    {
-        return $this->brokerClient()->takeItems($this->queue, $this->options, $id, $from, $most);
+        $this->brokerClient()->stopTakingItems($this->queue, $id);
     }
 
     /**
+     * Fetches the next items of a job.
+     *
+     * @param int $offset number of items that were taken before
+     *
+     * @return list<string> frames, at most $limit
+     *
+     * @throws \Spindle\Remote\BrokerException
+     */
+    public function takeItems(string $id, int $offset, int $limit): array
+    {
+        return $this->brokerClient()->takeItems($this->queue, $this->options, $id, $offset, $limit);
+    }
+
+    /**
+     * Verifies and decodes an item.
+     *
+     * @param int   $index number of the expected item, from 0
+     * @param mixed $key   key of the task's input in a map
+     *
      * @return array{mixed, mixed} key and item
      *
      * @throws TamperedFrameException
-     * @throws JobLostException
+     * @throws JobLostException         when the frame is that of a later item
      * @throws \Spindle\Worker\TaskFailedException
      */
     public function item(string $id, string $frame, int $index, mixed $key): array
@@ -311,7 +346,7 @@ final class QueueClient
             throw JobLostException::items($id, $this->queue, $index, $at[1]);
         }
         if ($at[1] < $index) {
-            throw TamperedFrameException::of($id, "it is not that of the item {$index}");
+            throw TamperedFrameException::of($id, "it belongs to an item before item {$index}");
         }
 
         return PortableOutcome::item(substr($body, 4), 1, $key);
@@ -333,7 +368,7 @@ final class QueueClient
     }
 
     /**
-     * Decodes an outcome. For a generator, returns one that reads the stored items.
+     * Verifies and decodes an outcome. The result of a generator task is a generator that reads the stored items.
      *
      * @param mixed $key key of the task's input in a map
      *
@@ -354,7 +389,7 @@ final class QueueClient
     }
 
     /**
-     * Decodes the return value of a generator.
+     * Verifies and decodes the outcome of a generator task, and returns the generator's return value.
      *
      * @param int $taken number of items that were read
      *
@@ -384,12 +419,17 @@ final class QueueClient
     }
 
     /** @throws PayloadTooLargeException */
-    private function sealedJob(string $id, #[\SensitiveParameter] string $body, string $key, float $delay): Job
-    {
+    private function sealedJob(
+        string $id,
+        #[\SensitiveParameter]
+        string $body,
+        string $exclusiveKey,
+        float $delay,
+    ): Job {
         if (\strlen($body) > $this->options->maxPayload) {
             throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayload);
         }
 
-        return new Job($id, Frame::seal($this->keys, Frame::JOB, $this->queue, $id, 0, $body), $key, $delay);
+        return new Job($id, Frame::seal($this->keys, Frame::JOB, $this->queue, $id, 0, $body), $exclusiveKey, $delay);
     }
 }

@@ -7,7 +7,11 @@ namespace Spindle\Remote\Internal;
 /** Rules for the names of queues. */
 final class QueueName
 {
-    /** @throws \ValueError */
+    /**
+     * Returns the name if it is valid.
+     *
+     * @throws \ValueError
+     */
     public static function check(string $name): string
     {
         return preg_match('/^[A-Za-z0-9_.-]{1,64}$/D', $name) === 1

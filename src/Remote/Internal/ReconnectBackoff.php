@@ -8,18 +8,21 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerUnavailableException;
 
-/** Retries requests while the engine is not available, with growing pauses. */
+/** Retries a request while the engine is not available. Each pause is longer than the one before. */
 final class ReconnectBackoff
 {
     /**
      * @template T
      *
+     * Calls $request until it does not throw a {@see BrokerUnavailableException}.
+     *
      * @param float             $seconds for which the request is retried
-     * @param \Closure(bool): T $request the request; gets true if an earlier one may have been done
+     * @param \Closure(bool): T $request its argument is false at the first call and true at further calls, when an
+     *                                   earlier call may have had its effect
      *
      * @return T
      *
-     * @throws BrokerUnavailableException of the last request
+     * @throws BrokerUnavailableException when the time is over
      */
     public static function retry(float $seconds, \Closure $request): mixed
     {

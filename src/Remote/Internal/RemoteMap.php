@@ -17,9 +17,12 @@ use Spindle\Remote\QueueFullException;
 use Spindle\Worker\PortableTask;
 
 /**
- * One call of map() or mapUnordered() on a queue. A callback of the loop pulls the input, and outcomes are kept until
- * the caller's loop takes them. At most MAX_WINDOW_TASKS tasks are pulled and not taken. When their bytes exceed
- * MAX_BYTES, no more input is pulled, and further outcomes go to a file.
+ * One call of map() or mapUnordered() on a queue. A callback of the event loop pulls the input and submits the tasks.
+ * Outcomes are kept until the caller's loop takes them.
+ *
+ * The window is what was pulled from the input and not yet taken by the caller. It has at most MAX_WINDOW_TASKS tasks.
+ * While the jobs and outcomes of the window exceed MAX_BYTES, no more input is pulled. Outcomes beyond MAX_BYTES of
+ * memory are written to a file.
  */
 final class RemoteMap implements OutcomeReceiver
 {
@@ -27,18 +30,20 @@ final class RemoteMap implements OutcomeReceiver
     private const MAX_BATCH_TASKS = 512;
     private const MAX_BYTES = 16 << 20;
 
-    /** Seconds after which an incomplete batch is sent. */
+    /** Longest time in seconds for which the input is pulled before the batch is sent. */
     private const GATHER_SECONDS = 0.001;
 
-    /** Seconds until a full queue is retried. */
+    /** Pause in seconds before jobs that a full queue did not accept are sent again. */
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
     /** @var array<string, array{int, mixed, int}> number, key and bytes of jobs without an outcome, by id */
     private array $pending = [];
 
     /**
-     * @var array<int, array{string|array{int, int}|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}> outcome
-     *     or its place in the file, key and id, by number, or in order of arrival
+     * Outcomes that the caller has not taken, with key and id. Ordered maps number them by their input, unordered maps
+     * by their arrival. An outcome is a frame, its range in the file, the items of a generator, or null if it is lost.
+     *
+     * @var array<int, array{string|array{int, int}|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}>
      */
     private array $arrived = [];
 
@@ -50,31 +55,38 @@ final class RemoteMap implements OutcomeReceiver
 
     private ?string $patienceTimer = null;
 
-    private int $bytes = 0;
+    /** Bytes of the pending jobs and of the outcomes that the caller has not taken. */
+    private int $windowBytes = 0;
 
     /** Bytes of outcomes in memory. */
     private int $heldBytes = 0;
 
     private readonly OutcomeFile $file;
     private int $pulledCount = 0;
+
+    /** Number of the outcome that the caller takes next. */
     private int $nextNumber = 0;
     private int $arrivedCount = 0;
-    private bool $pulling = false;
-    private bool $exhausted = false;
+    private bool $isPulling = false;
+    private bool $isExhausted = false;
     private bool $isAbandoned = false;
+
+    /** Failure of the input or of a submission. It is thrown after the outcomes of all submitted jobs. */
     private ?\Throwable $failure = null;
 
+    /** Thrown in place of outcomes that the engine refuses to return. */
     private ?BrokerRefusedException $refused = null;
 
-    /** Reason of an abort. It is thrown when all open jobs have ended; no further outcomes are delivered. */
+    /** The cancellation. It is thrown when all pending jobs have ended; no further outcomes are delivered. */
     private ?\Throwable $abortReason = null;
 
     /** @var Suspension<null>|null */
     private ?Suspension $consumer = null;
 
-    /** @var \Generator<int, mixed, mixed, void>|null */
-    private ?\Generator $items;
+    /** @var \Generator<int, mixed, mixed, void>|null pairs of key and value */
+    private ?\Generator $input;
 
+    /** The part of the job's body that all tasks share. */
     private readonly string $head;
 
     /** @param iterable<mixed, mixed> $input */
@@ -86,7 +98,7 @@ final class RemoteMap implements OutcomeReceiver
     ) {
         $this->file = new OutcomeFile();
         $this->head = $client->head($code);
-        $this->items = (static function () use ($input): \Generator {
+        $this->input = (static function () use ($input): \Generator {
             foreach ($input as $key => $value) {
                 yield [$key, $value];
             }
@@ -113,7 +125,7 @@ final class RemoteMap implements OutcomeReceiver
                 $arrived = null;
                 if ($outcome instanceof \Generator) {
                     yield from self::yieldOnce($key, $outcome);
-                    yield from OneWayGenerator::release(); // without a reader, the task of the yielded stream ends now
+                    yield from OneWayGenerator::release(); // ends the task now if the caller has dropped the stream
                 } else {
                     yield $key => $this->client->result(
                         $id,
@@ -136,6 +148,8 @@ final class RemoteMap implements OutcomeReceiver
     }
 
     /**
+     * Yields the items, and keeps no reference to them.
+     *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      *
      * @param-out null $items
@@ -144,8 +158,8 @@ final class RemoteMap implements OutcomeReceiver
      */
     private static function yieldOnce(mixed $key, ?\Generator &$items): \Generator
     {
-        [$only, $items] = [$items, null];
-        yield $key => $only;
+        [$onlyReference, $items] = [$items, null];
+        yield $key => $onlyReference;
     }
 
     public function wantsOutcome(): bool
@@ -189,7 +203,7 @@ final class RemoteMap implements OutcomeReceiver
             return;
         }
         unset($this->pending[$id]);
-        $this->bytes -= $bytes;
+        $this->windowBytes -= $bytes;
         if (!$this->isAbandoned) {
             $size = \is_string($outcome) ? \strlen($outcome) : 0;
             if (\is_string($outcome) && $this->heldBytes > 0 && $this->heldBytes + $size > self::MAX_BYTES) {
@@ -197,14 +211,19 @@ final class RemoteMap implements OutcomeReceiver
             }
             $this->arrived[$this->inOrder ? $number : $this->arrivedCount++] = [$outcome, $key, $id];
             $this->heldBytes += \is_string($outcome) ? $size : 0;
-            $this->bytes += $size;
+            $this->windowBytes += $size;
         }
         if ($this->isAbandoned || isset($this->arrived[$this->nextNumber])) {
             $this->wake();
         }
     }
 
-    /** @return array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}|null next result */
+    /**
+     * Waits for the next outcome.
+     *
+     * @return array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}|null outcome, key and id; null
+     *     after the last outcome
+     */
     private function takeNext(): ?array
     {
         while (true) {
@@ -221,13 +240,13 @@ final class RemoteMap implements OutcomeReceiver
                 } else {
                     $this->heldBytes -= \is_string($arrived[0]) ? \strlen($arrived[0]) : 0;
                 }
-                $this->bytes -= \is_string($arrived[0]) ? \strlen($arrived[0]) : 0;
+                $this->windowBytes -= \is_string($arrived[0]) ? \strlen($arrived[0]) : 0;
                 if (\count($this->pending) + \count($this->arrived) <= self::MAX_WINDOW_TASKS - self::MAX_BATCH_TASKS) {
                     $this->schedulePull();
                 }
 
                 return $arrived;
-            } elseif ($this->exhausted && $this->pending === [] && !$this->pulling) {
+            } elseif ($this->isExhausted && $this->pending === [] && !$this->isPulling) {
                 return $this->failure === null ? null : throw $this->failure;
             }
             $this->schedulePull();
@@ -242,8 +261,8 @@ final class RemoteMap implements OutcomeReceiver
 
     private function schedulePull(): void
     {
-        if (!$this->pulling && $this->hasRoom()) {
-            $this->pulling = true;
+        if (!$this->isPulling && $this->canPull()) {
+            $this->isPulling = true;
             EventLoop::queue($this->pull(...));
         }
     }
@@ -251,51 +270,51 @@ final class RemoteMap implements OutcomeReceiver
     private function pull(): void
     {
         try {
-            while ($this->hasRoom()) {
+            while ($this->canPull()) {
                 $this->fillBatch();
                 $this->sendBatch();
             }
         } finally {
-            $this->pulling = false;
+            $this->isPulling = false;
             $this->wake();
         }
     }
 
-    private function hasRoom(): bool
+    private function canPull(): bool
     {
         return !$this->isAbandoned
-            && !$this->exhausted
+            && !$this->isExhausted
             && \count($this->pending) + \count($this->arrived) < self::MAX_WINDOW_TASKS
-            && $this->bytes < self::MAX_BYTES;
+            && $this->windowBytes < self::MAX_BYTES;
     }
 
-    /** Pulls the input until a batch is complete or GATHER_SECONDS is over. */
+    /** Pulls the input until the batch or the window is full, the input ends, or GATHER_SECONDS are over. */
     private function fillBatch(): void
     {
         $deadline = Clock::now() + self::GATHER_SECONDS;
         try {
             while (
-                \count($this->batch) < self::MAX_BATCH_TASKS
-                && $this->bytes < self::MAX_BYTES
+                $this->canPull()
+                && \count($this->batch) < self::MAX_BATCH_TASKS
                 && Clock::now() < $deadline
             ) {
                 if ($this->pulledCount > 0) {
-                    $this->items?->next();
+                    $this->input?->next();
                 }
-                if ($this->items?->valid() !== true) {
-                    $this->exhausted = true;
-                    $this->items = null;
+                if ($this->input?->valid() !== true) {
+                    $this->isExhausted = true;
+                    $this->input = null;
 
                     return;
                 }
                 /** @var array{mixed, mixed} $item */
-                $item = $this->items->current();
+                $item = $this->input->current();
                 $this->add(...$item);
             }
         } catch (\Throwable $failure) {
-            $this->exhausted = true;
+            $this->isExhausted = true;
             $this->failure = $failure;
-            $this->items = null;
+            $this->input = null;
         }
     }
 
@@ -304,7 +323,7 @@ final class RemoteMap implements OutcomeReceiver
         $number = $this->pulledCount++;
         $job = $this->client->job($this->head, PortableTask::encodeArgument($value, $key));
         $this->pending[$job->id] = [$number, $key, \strlen($job->frame)];
-        $this->bytes += \strlen($job->frame);
+        $this->windowBytes += \strlen($job->frame);
         if ($this->batch === []) {
             EventLoop::queue($this->sendBatch(...)); // in case the input suspends
         }
@@ -318,7 +337,7 @@ final class RemoteMap implements OutcomeReceiver
         try {
             $this->send($jobs);
         } catch (\Throwable $failure) {
-            $this->exhausted = true;
+            $this->isExhausted = true;
             $this->failure ??= $failure;
             $this->wake();
         }
@@ -346,7 +365,7 @@ final class RemoteMap implements OutcomeReceiver
             } finally {
                 $this->sending = [];
             }
-            if ($this->isAbandoned()) { // left while waiting
+            if ($this->isAbandoned()) { // the caller's loop ended during the submission
                 foreach (\array_slice($jobs, $accepted) as $refused) {
                     unset($this->pending[$refused->id]);
                 }
@@ -371,18 +390,20 @@ final class RemoteMap implements OutcomeReceiver
         }
     }
 
+    /** Returns the flag. Static analysis does not expect a property to change while a fiber waits. */
     private function isAbandoned(): bool
     {
         return $this->isAbandoned;
     }
 
+    /** Drops the input and the outcomes, and withdraws the pending jobs. */
     private function abandon(): void
     {
         if ($this->isAbandoned) {
             return;
         }
         $this->isAbandoned = true;
-        $this->items = null;
+        $this->input = null;
         $this->arrived = [];
         if ($this->pending !== []) {
             $ids = array_keys($this->pending);
@@ -392,7 +413,7 @@ final class RemoteMap implements OutcomeReceiver
         }
     }
 
-    /** Stops waiting for submissions and withdrawals without an answer: the engine may be away for ever. */
+    /** Stops waiting for submissions and withdrawals without an answer, because the engine may never answer. */
     private function giveUp(): void
     {
         foreach ([

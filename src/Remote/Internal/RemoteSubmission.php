@@ -15,15 +15,16 @@ use Spindle\Remote\JobLostException;
 /** A submitted task and the future of its outcome. */
 final class RemoteSubmission implements OutcomeReceiver
 {
-    /** @var DeferredFuture<mixed>|null null when complete, because its result may keep a generator running */
+    /** @var DeferredFuture<mixed>|null null once complete, because a reference to a generator keeps its task running */
     private ?DeferredFuture $deferred;
 
-    /** @var Future<mixed>|null null once it was returned */
+    /** @var Future<mixed>|null null once {@see Future()} has returned it, for the same reason */
     private ?Future $future;
 
+    /** Set once the submission is cancelled. */
     private ?CancelledException $cancelled = null;
 
-    /** @var (\Closure(): void)|null */
+    /** @var (\Closure(): void)|null unsubscribes from the cancellation */
     private ?\Closure $unsubscribe = null;
 
     private ?string $patienceTimer = null;
@@ -34,7 +35,11 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->future = $this->deferred->getFuture();
     }
 
-    /** @return Future<mixed> for one call */
+    /**
+     * Returns the future. May be called once.
+     *
+     * @return Future<mixed>
+     */
     public function future(): Future
     {
         $future = $this->future ?? throw new \LogicException('The future was returned before');
@@ -43,7 +48,7 @@ final class RemoteSubmission implements OutcomeReceiver
         return $future;
     }
 
-    /** Withdraws the job when $cancellation is requested. The job is confirmed by then. */
+    /** Withdraws the job when $cancellation is requested. The engine must have confirmed the job. */
     public function cancelOn(Cancellation $cancellation): void
     {
         $weak = \WeakReference::create($this);
@@ -95,7 +100,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->client->report($id, $frame);
     }
 
-    /** Fails the future; later outcomes are ignored. */
+    /** Fails the future. Later outcomes are ignored. */
     public function fail(CancelledException $cancelled): void
     {
         $this->cancelled ??= $cancelled;
@@ -103,6 +108,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->finish();
     }
 
+    /** Releases the timer, the subscription and the future. */
     public function finish(): void
     {
         $this->deferred = null;
@@ -128,7 +134,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->client->withdraw([$this->id]);
     }
 
-    /** Stops waiting if the engine has not confirmed the withdrawal, because it may be away for ever. */
+    /** Stops waiting if the engine has not confirmed the withdrawal, because the engine may never answer. */
     private function giveUp(CancelledException $cancelled): void
     {
         if ($this->client->isWithdrawalPending($this->id)) {

@@ -6,19 +6,19 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
 
-/** Several waiters of the same job. */
+/** Passes the messages about a job to two waiters. The first may be another shared receiver. */
 final class SharedReceiver implements OutcomeReceiver
 {
     public function __construct(private readonly OutcomeReceiver $first, private readonly OutcomeReceiver $second) {}
 
-    /** Returns a copy in which one waiter is replaced. */
-    public function with(OutcomeReceiver $before, OutcomeReceiver $after): OutcomeReceiver
+    /** Returns a copy in which the waiter $old is replaced. */
+    public function with(OutcomeReceiver $old, OutcomeReceiver $new): OutcomeReceiver
     {
         return new self(
             $this->first instanceof self
-                ? $this->first->with($before, $after)
-                : ($this->first === $before ? $after : $this->first),
-            $this->second === $before ? $after : $this->second,
+                ? $this->first->with($old, $new)
+                : ($this->first === $old ? $new : $this->first),
+            $this->second === $old ? $new : $this->second,
         );
     }
 
@@ -45,7 +45,7 @@ final class SharedReceiver implements OutcomeReceiver
         $this->second->refused($id, $refused);
     }
 
-    /** Notifies only the first waiter, because only one reader can have the items. */
+    /** Notifies only the first waiter, because each item can be taken only once. */
     public function items(string $id): void
     {
         $this->first->items($id);

@@ -6,7 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
 
-/** The waiter of a submitted generator task, which can be cancelled until its outcome arrives. */
+/** The waiter of a submitted generator task. The task can be cancelled until its outcome arrives. */
 final class StreamedSubmission implements OutcomeReceiver
 {
     public function __construct(

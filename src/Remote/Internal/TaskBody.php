@@ -9,23 +9,27 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Worker\PortableTask;
 
-/** The body of a job's frame: retry policy and timeout, and the encoded task or command. */
+/** The body of a job's frame: the retry policy, the timeout, and the encoded task or command. */
 final class TaskBody
 {
     private const HEAD_FORMAT = 'vattempts/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
     private const HEAD_BYTES = 48;
 
-    /** Bytes of a task's outcome before the result: its kind. */
+    /** Bytes of a task's encoded outcome before the result: the kind of the outcome. */
     public const KIND_BYTES = 1;
 
-    /** Kinds of bodies, by what follows the code. */
+    /** Kinds of bodies; one byte behind the code. Only WITH_ARGUMENT has bytes after it. */
     private const NO_ARGUMENT = 0;
     private const WITH_ARGUMENT = 1;
-    private const COMMAND = 2; // nothing follows, and the code is a command
+    private const COMMAND = 2;
 
-    /** @param float|null $timeout seconds that the task may run */
+    /**
+     * @param float|null  $timeout  seconds that the task may run; null for no limit, and for a command
+     * @param string      $code     the encoded function or command
+     * @param string|null $argument the encoded argument of a task in a map
+     */
     public function __construct(
-        public readonly JobRetryPolicy $policy,
+        public readonly JobRetryPolicy $retryPolicy,
         public readonly ?float $timeout,
         private readonly string $code,
         private readonly ?string $argument,
@@ -48,17 +52,19 @@ final class TaskBody
         ) . $code;
     }
 
+    /** Returns the body of a task; null for a task without an argument. */
     public static function withArgument(string $head, ?string $argument): string
     {
         return $argument === null ? $head . \chr(self::NO_ARGUMENT) : $head . \chr(self::WITH_ARGUMENT) . $argument;
     }
 
+    /** Returns the body of a command. */
     public static function command(#[\SensitiveParameter] string $head): string
     {
         return $head . \chr(self::COMMAND);
     }
 
-    /** @throws \ValueError when the body is malformed or of another version */
+    /** @throws \ValueError when the body is malformed, or a number of the retry policy is out of its range */
     public static function read(string $body): self
     {
         if (\strlen($body) <= self::HEAD_BYTES) {
@@ -108,7 +114,7 @@ final class TaskBody
         return PortableCommand::decode($this->code);
     }
 
-    /** @param int $maxResult largest result in bytes */
+    /** @param int $maxResult maximum size of the result in bytes */
     public function task(int $attempt, string $idempotencyKey, int $maxResult): PortableTask
     {
         return new PortableTask(

@@ -3,10 +3,11 @@
 declare(strict_types=1);
 
 /*
- * Kills what an agent runs if the agent itself is stopped or gets no CPU until its lease is nearly over.
+ * Helper process of LeaseGuard. Kills all processes that the agent has started when the time that the agent has set is
+ * over. A running agent extends the time. A stopped agent, or one without CPU time, does not.
  *
- * Argument: the agent's process id. Standard input: lines with the time until which its processes may run, in
- * nanoseconds of hrtime(); at end of input the agent is gone, and this process ends too.
+ * Argument: the agent's process id. Standard input: lines with the time until which the processes may run, in
+ * nanoseconds of hrtime(). At the end of the input the agent has exited, and this process exits too.
  */
 
 use Spindle\Internal\Launcher\Process\ProcessTree;
@@ -17,16 +18,20 @@ foreach (['Files', 'ProcessTree', 'Signals'] as $class) {
 }
 require dirname(__DIR__, 2) . '/Internal/Launcher/LauncherProtocol.php';
 
-$agent = (int) $argv[1];
+$agentPid = (int) $argv[1];
 $until = \PHP_INT_MAX;
 $lines = '';
-$find = static fn(): array => array_values(array_diff(array_keys(ProcessTree::find('', [], $agent)), [getmypid()]));
+$findProcesses = static function () use ($agentPid): array {
+    $pids = array_keys(ProcessTree::find('', [], $agentPid));
+
+    return array_values(array_diff($pids, [getmypid()]));
+};
 stream_set_blocking(\STDIN, false);
 while (true) {
-    $left = min(3_600_000_000, max(0, intdiv($until - hrtime(true), 1000)));
+    $microseconds = min(3_600_000_000, max(0, intdiv($until - hrtime(true), 1000)));
     $reads = [\STDIN];
     $none = null;
-    @stream_select($reads, $none, $none, intdiv($left, 1_000_000), $left % 1_000_000);
+    @stream_select($reads, $none, $none, intdiv($microseconds, 1_000_000), $microseconds % 1_000_000);
     $lines .= fread(\STDIN, 65536);
     if (preg_match_all('/(\d+)\n/', $lines, $times) > 0) {
         $until = (int) end($times[1]);
@@ -35,7 +40,7 @@ while (true) {
         exit(0);
     }
     if (hrtime(true) >= $until) {
-        ProcessTree::kill($find, static function (int $pid, int $signal): void {
+        ProcessTree::kill($findProcesses, static function (int $pid, int $signal): void {
             Signals::send($pid, $signal);
         });
         $until = \PHP_INT_MAX;

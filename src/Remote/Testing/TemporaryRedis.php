@@ -17,19 +17,21 @@ use Spindle\Remote\Testing\Internal\RedisLeftovers;
 use Spindle\Remote\Testing\Internal\TestRedisClient;
 
 /**
- * A private Redis or Valkey server for tests, started from the installed program in a private directory. The server and
- * its files are removed by {@see stop()}, with the last reference to this object, or when the PHP process ends, even by
- * SIGKILL.
+ * A temporary Redis or Valkey server for tests. It runs the installed program in a private directory.
  *
- * The server listens on 127.0.0.1 and on a Unix socket, requires a password on both, and keeps an append-only file.
+ * The server is killed and its files are removed by {@see stop()}, when the last reference to this object is dropped,
+ * or when the PHP process exits, even after SIGKILL.
  *
- * A fork of the process may use the server, but not end or restart it. All methods block, even within an event loop.
+ * The server listens on 127.0.0.1 and on a Unix socket, requires a password on both, and by default keeps an
+ * append-only file.
+ *
+ * A fork of the process may use the server, but can't stop or restart it. All methods block, also within an event loop.
  */
 final class TemporaryRedis
 {
     private const SIGTERM = 15;
 
-    /** Signals that end the server, and how many seconds it has to save its data after each. */
+    /** Signals that end the server, and the time in seconds that the server has after each to save its data. */
     private const SIGNAL_TIMEOUTS = [self::SIGTERM => 5.0];
 
     /** Time limit of one readiness check in seconds. A check that fails is repeated. */
@@ -37,8 +39,9 @@ final class TemporaryRedis
 
     /**
      * @param string   $password  password of the default user
-     * @param string   $directory directory of all files of the server
+     * @param string   $directory path of the directory with all files of the server
      * @param int|null $tlsPort   null without a certificate
+     * @param float    $timeout   seconds that the server has to start, and to answer
      */
     private function __construct(
         public readonly int $port,
@@ -65,94 +68,97 @@ final class TemporaryRedis
     }
 
     /**
-     * Starts a server and returns when it accepts commands. By default it has an append-only file (everysec), no
-     * snapshots and no eviction.
+     * Starts a server and returns when it accepts commands. By default the server has an append-only file with
+     * "appendfsync everysec", no snapshots and no eviction.
      *
      * @param array<string, string|int|float|bool> $settings as in redis.conf, such as ['appendfsync' => 'always',
      *                                                       'save' => '900 1 300 10', 'maxmemory' => '10mb']
      *
-     * @throws RedisException
-     * @throws LauncherException when there is no command-line PHP
-     * @throws \ValueError when a setting is reserved, such as the port, or can't be written in one line
+     * @throws TemporaryRedisException
+     * @throws LauncherException when no command-line PHP was found
+     * @throws \ValueError       when a setting is reserved, such as the port, or can't be written in one line
      */
     public static function start(array $settings = [], ?TemporaryRedisOptions $options = null): self
     {
-        TestServerSettings::check($settings, Configuration::ITS_OWN, 'Redis', 'redis.conf');
+        TestServerSettings::check($settings, Configuration::RESERVED_SETTINGS, 'Redis', 'redis.conf');
 
-        return RedisException::during(
-            static fn(): self => self::make($settings, $options ?? new TemporaryRedisOptions()),
+        return TemporaryRedisException::during(
+            static fn(): self => self::create($settings, $options ?? new TemporaryRedisOptions()),
         );
     }
 
-    /** Returns redis://:password@127.0.0.1:port. */
-    public function address(): string
+    /** Returns the URL for TCP, redis://:password@127.0.0.1:port. It contains the password. */
+    public function url(): string
     {
         return "redis://:{$this->password}@127.0.0.1:{$this->port}";
     }
 
-    /** Returns unix://:password@/path. */
-    public function socketAddress(): string
+    /** Returns the URL for the Unix socket, unix://:password@/path. It contains the password. */
+    public function socketUrl(): string
     {
         return "unix://:{$this->password}@{$this->directory}/socket";
     }
 
     /**
-     * Returns rediss://:password@127.0.0.1:port, with the TLS port.
+     * Returns the URL for TLS, rediss://:password@127.0.0.1:port. It contains the password.
      *
      * @throws \LogicException without TemporaryRedisOptions(certificate: ..., key: ...)
      */
-    public function tlsAddress(): string
+    public function tlsUrl(): string
     {
         return $this->tlsPort === null
             ? throw new \LogicException(
-                'This temporary Redis has no certificate: '
-                    . 'give it one by TemporaryRedisOptions(certificate: ..., key: ...)',
+                'This temporary Redis has no certificate. '
+                    . 'Start it with TemporaryRedisOptions(certificate: ..., key: ...).',
             )
             : "rediss://:{$this->password}@127.0.0.1:{$this->tlsPort}";
     }
 
-    /** Returns the server's process id; null when it does not run. */
+    /** Returns the server's process id; null if the server is not running. */
     public function pid(): ?int
     {
         return $this->daemon->pid();
     }
 
     /**
-     * Sends one command over a separate connection.
+     * Sends one command over a new connection, and returns the answer.
+     *
+     * @param string ...$arguments the name of the command and its arguments
      *
      * @return mixed a string, an integer, null, or a list of these
      *
-     * @throws RedisException when the answer is an error, or does not arrive in time
+     * @throws TemporaryRedisException when the answer is an error, or does not arrive in time
      */
-    public function command(#[\SensitiveParameter] string ...$words): mixed
+    public function command(#[\SensitiveParameter] string ...$arguments): mixed
     {
-        $words = array_values($words);
-        $command = array_shift($words) ?? throw new \ValueError('A command has a name at least');
+        $arguments = array_values($arguments);
+        $command = array_shift($arguments)
+            ?? throw new \ValueError('No command was given: the first argument is its name');
 
-        return (new TestRedisClient("{$this->directory}/socket", $this->password, $this->timeout))->ask(
+        return (new TestRedisClient("{$this->directory}/socket", $this->password, $this->timeout))->call(
             $command,
-            ...$words,
+            ...$arguments,
         );
     }
 
     /**
-     * Returns the server's log so far.
+     * Returns the log that the server has written so far.
      *
-     * @throws RedisException when the log can't be read, such as after {@see stop()}, which removes it
+     * @throws TemporaryRedisException when the log can't be read, such as after {@see stop()}, which removes it
      */
     public function log(): string
     {
-        return RedisException::during(
+        return TemporaryRedisException::during(
             fn(): string => $this->guardian->isDismissed()
-                ? throw ServerException::noLog('the Redis was stopped')
+                ? throw ServerException::noLog('the temporary Redis was stopped')
                 : $this->daemon->log(),
         );
     }
 
     /**
-     * Kills the server with SIGKILL, and returns when it has ended. Its data stay for {@see restart()}.
+     * Kills the server with SIGKILL, and returns when it has exited. Keeps its data for {@see restart()}.
      *
-     * @throws \LogicException in a fork of the process that started it, or when it was stopped
+     * @throws \LogicException in a fork of the process that started the server, or after {@see stop()}
      */
     public function kill(): void
     {
@@ -161,20 +167,22 @@ final class TemporaryRedis
     }
 
     /**
-     * Starts the server again on the same data and addresses. A running server is shut down first. Returns when the
-     * data are loaded and the server accepts commands.
+     * Starts the server again with the same data, ports and socket. Shuts a running server down first. Returns when the
+     * data is loaded and the server accepts commands.
      *
-     * @throws RedisException  when the server does not start
-     * @throws \LogicException in a fork of the process that started it, or when it was stopped
+     * @throws TemporaryRedisException  when the server does not start
+     * @throws \LogicException in a fork of the process that started the server, or after {@see stop()}
      */
     public function restart(): void
     {
         $this->guardian->check('Redis');
         $this->daemon->end(self::SIGNAL_TIMEOUTS);
-        RedisException::during(fn() => self::launch($this->daemon, $this->directory, $this->password, $this->timeout));
+        TemporaryRedisException::during(
+            fn() => self::launch($this->daemon, $this->directory, $this->password, $this->timeout),
+        );
     }
 
-    /** Ends the server and removes its files. Does nothing in a fork of the process that started it. */
+    /** Kills the server and removes its files. Does nothing in a fork of the process that started the server. */
     public function stop(): void
     {
         if ($this->guardian->isOurs()) {
@@ -186,10 +194,10 @@ final class TemporaryRedis
     /**
      * @param array<string, string|int|float|bool> $settings
      *
-     * @throws RedisException
+     * @throws TemporaryRedisException
      * @throws ServerException
      */
-    private static function make(array $settings, TemporaryRedisOptions $options): self
+    private static function create(array $settings, TemporaryRedisOptions $options): self
     {
         $binary = Binary::find($options->binary);
         $directory = new PrivateDirectory('redis');
@@ -232,15 +240,15 @@ final class TemporaryRedis
         string $password,
         float $timeout,
     ): void {
-        RedisLeftovers::of($directory)->kill(); // a killed server's child may still write data that is not needed
+        RedisLeftovers::of($directory)->kill(); // a child of a killed server may still write a snapshot
         $daemon->start(static function () use ($directory, $password): bool {
             try {
                 return (new TestRedisClient(
                     "{$directory}/socket",
                     $password,
                     self::READINESS_TIMEOUT,
-                ))->ask('PING') === 'PONG';
-            } catch (RedisException) { // the server does not listen yet, or is loading its data
+                ))->call('PING') === 'PONG';
+            } catch (TemporaryRedisException) { // the server does not listen yet, or is loading its data
                 return false;
             }
         }, $timeout);

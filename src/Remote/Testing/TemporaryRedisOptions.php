@@ -8,10 +8,11 @@ namespace Spindle\Remote\Testing;
 final class TemporaryRedisOptions
 {
     /**
-     * @param string|null $binary      the program's path or name; null for redis-server, or else valkey-server
-     * @param string|null $certificate the file of the server's certificate, in PEM, which is copied; opens a TLS port
-     * @param string|null $key         the file of its private key, in PEM, without a passphrase, which is copied
-     * @param float       $timeout     seconds that the server has to start, each time, and to answer
+     * @param string|null $binary      path or name of the program; null for redis-server, or valkey-server if that is
+     *                                 not installed
+     * @param string|null $certificate path of the server's certificate in PEM; the server then has a TLS port
+     * @param string|null $key         path of the certificate's private key in PEM, without a passphrase
+     * @param float       $timeout     seconds that the server has for each start, and for each answer
      *
      * @throws \ValueError when only one of certificate and key is given, or the timeout is not positive
      */
@@ -22,7 +23,7 @@ final class TemporaryRedisOptions
         public readonly float $timeout = 20.0,
     ) {
         if (($certificate === null) !== ($key === null)) {
-            throw new \ValueError('A certificate and its key are given together or not at all');
+            throw new \ValueError('A certificate needs its private key, and a private key needs its certificate');
         }
         if (!($timeout > 0)) {
             throw new \ValueError("The timeout must be more than 0 seconds, not {$timeout}");

@@ -88,7 +88,7 @@ abstract class BrokerContract extends TestCase
     /** Takes a lease for a new agent. */
     protected function join(string $owner, float $lease = self::LONG): string
     {
-        $this->broker()->renew($this->queue(), $owner, $lease, true, '{}');
+        $this->broker()->renewLease($this->queue(), $owner, $lease, true, '{}');
 
         return $owner;
     }
@@ -96,7 +96,7 @@ abstract class BrokerContract extends TestCase
     /** @return list<Delivery> */
     protected function claim(string $owner, int $want = 10): array
     {
-        return $this->broker()->settle($this->queue(), $owner, [], $want, self::RETENTION)->deliveries;
+        return $this->broker()->settleAndClaim($this->queue(), $owner, [], $want, self::RETENTION)->deliveries;
     }
 
     /** Claims one job, and asserts that it is the only one. */
@@ -113,7 +113,7 @@ abstract class BrokerContract extends TestCase
     {
         $deliveries = [];
         Eventually::holds(function () use ($owner, &$deliveries): bool {
-            $this->broker()->renew($this->queue(), $owner, self::LONG, false, '{}');
+            $this->broker()->renewLease($this->queue(), $owner, self::LONG, false, '{}');
             $deliveries = $this->claim($owner);
 
             return $deliveries !== [];
@@ -126,7 +126,9 @@ abstract class BrokerContract extends TestCase
     /** @return list<string> ids of settlements that did not count */
     protected function settle(string $owner, Settlement ...$settlements): array
     {
-        return $this->broker()->settle($this->queue(), $owner, array_values($settlements), 0, self::RETENTION)->stale;
+        $settlements = array_values($settlements);
+
+        return $this->broker()->settleAndClaim($this->queue(), $owner, $settlements, 0, self::RETENTION)->stale;
     }
 
     /** Settles a job, and asserts that the settlement counts. */
@@ -139,7 +141,10 @@ abstract class BrokerContract extends TestCase
     ): void {
         self::assertSame(
             [],
-            $this->settle($owner, new Settlement($delivery->id, $delivery->number, $kind, frame: $frame, reason: $why)),
+            $this->settle(
+                $owner,
+                new Settlement($delivery->id, $delivery->claimNumber, $kind, frame: $frame, reason: $why),
+            ),
         );
     }
 
@@ -154,14 +159,17 @@ abstract class BrokerContract extends TestCase
     ): void {
         self::assertSame(
             [],
-            $this->settle($owner, new Settlement($delivery->id, $delivery->number, $kind, $crashes, $fails, $delay)),
+            $this->settle(
+                $owner,
+                new Settlement($delivery->id, $delivery->claimNumber, $kind, $crashes, $fails, $delay),
+            ),
         );
     }
 
     /** Returns the outcome of a job; null while it has none, and false when it is unknown. */
     protected function outcome(string $id): string|false|null
     {
-        $state = $this->broker()->states($this->queue(), [$id], 'client')[$id];
+        $state = $this->broker()->lookUpJobs($this->queue(), [$id], 'client')[$id];
 
         return $state->known ? $state->outcome : false;
     }
@@ -169,7 +177,7 @@ abstract class BrokerContract extends TestCase
     /** @return list<string> */
     protected function listed(JobStatus $status): array
     {
-        return array_map(strval(...), array_keys($this->broker()->list($this->queue(), $status, 1000)));
+        return array_map(strval(...), array_keys($this->broker()->listJobs($this->queue(), $status, 1000)));
     }
 
     protected function statistic(string $name): int

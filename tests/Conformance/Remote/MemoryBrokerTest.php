@@ -33,7 +33,7 @@ final class MemoryBrokerTest extends BrokerContract
         self::assertSame('job', $this->claimOne('a')->id);
         $this->join('b', 7200.0);
         $now += 3600;
-        $this->broker()->renew($this->queue(), 'b', 7200.0, false, '{}');
+        $this->broker()->renewLease($this->queue(), 'b', 7200.0, false, '{}');
         self::assertSame('job', $this->claimOne('b')->id);
     }
 
@@ -50,7 +50,7 @@ final class MemoryBrokerTest extends BrokerContract
         $received = $this->post();
         $cut->cut();
 
-        self::thrown(BrokerUnavailableException::class, $cut->tier(...));
+        self::thrown(BrokerUnavailableException::class, $cut->durability(...));
         self::thrown(BrokerUnavailableException::class, fn() => $cut->statistics($this->queue()));
         $this->end($this->join('a'), $this->claimOne('a'));
         Eventually::holds(static fn(): bool => $received->outcomes !== [], 'the others have their message');

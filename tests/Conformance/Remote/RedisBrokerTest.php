@@ -8,18 +8,18 @@ use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Durability;
 use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Internal\Redis\Engine;
 use Spindle\Remote\Job;
-use Spindle\Remote\JobState;
+use Spindle\Remote\JobLookup;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\Testing\TemporaryRedis;
-use Spindle\Remote\Tier;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Direction;
 use Spindle\Tests\Postgres\FaultyProxy;
@@ -41,7 +41,7 @@ class RedisBrokerTest extends BrokerContract
     {
         $this->redis = $this->start($settings);
 
-        foreach ([$this->broker()->tier(...), fn() => $this->submit('job')] as $use) {
+        foreach ([$this->broker()->durability(...), fn() => $this->submit('job')] as $use) {
             self::assertStringContainsString($advice, self::thrown(BrokerRefusedException::class, $use)->getMessage());
         }
         self::assertSame(0, $this->redis->command('DBSIZE'));
@@ -61,10 +61,10 @@ class RedisBrokerTest extends BrokerContract
 
     public function testTheTierFollowsTheSettings(): void
     {
-        self::assertSame(Tier::Fast, $this->broker()->tier());
+        self::assertSame(Durability::Fast, $this->broker()->durability());
         $this->redis = $this->start(['appendfsync' => 'always']);
 
-        self::assertSame(Tier::Durable, $this->connect()->tier());
+        self::assertSame(Durability::Durable, $this->connect()->durability());
     }
 
     public function testWhereTheSettingMayNotBeReadTheLesserTierIsPromised(): void
@@ -72,7 +72,7 @@ class RedisBrokerTest extends BrokerContract
         $this->redis = $this->start(['appendfsync' => 'always']);
         $this->redis->command('ACL', 'SETUSER', 'app', 'on', '>secret', '~spindle:*', '&spindle:*', '+@all', '-config');
 
-        self::assertSame(Tier::Fast, $this->asUser('app', 'secret')->tier());
+        self::assertSame(Durability::Fast, $this->asUser('app', 'secret')->durability());
     }
 
     public function testAnEngineWithoutTheCommandThatLoadsScriptsIsUsedAllTheSame(): void
@@ -80,7 +80,7 @@ class RedisBrokerTest extends BrokerContract
         $this->redis = $this->start(['rename-command' => 'SCRIPT ""']);
         $broker = $this->connect();
 
-        self::assertSame(Tier::Fast, $broker->tier());
+        self::assertSame(Durability::Fast, $broker->durability());
         self::assertSame(0, $broker->statistics($this->queue())['waiting']);
     }
 
@@ -105,9 +105,9 @@ class RedisBrokerTest extends BrokerContract
         [$a, $b] = $this->claim($owner, 2);
         $this->engine('HSET', "spindle:{{$this->queue()}}:running", 'a', 'garbage');
         $this->engine('HSET', "spindle:{{$this->queue()}}:tried", 'd', "\xc1garbage");
-        $claim = $this->broker()->settle($this->queue(), $owner, [
-            new Settlement('a', $a->number, SettlementKind::Done, frame: 'outcome'),
-            new Settlement('b', $b->number, SettlementKind::Done, frame: 'outcome'),
+        $claim = $this->broker()->settleAndClaim($this->queue(), $owner, [
+            new Settlement('a', $a->claimNumber, SettlementKind::Done, frame: 'outcome'),
+            new Settlement('b', $b->claimNumber, SettlementKind::Done, frame: 'outcome'),
         ], 2, 60.0);
 
         self::assertSame(['a'], $claim->stale);
@@ -121,7 +121,7 @@ class RedisBrokerTest extends BrokerContract
     {
         $this->submit('runs');
         $this->claimOne($this->join('lost'));
-        $this->broker()->renew($this->queue(), 'lost', self::SHORT, false, '{}');
+        $this->broker()->renewLease($this->queue(), 'lost', self::SHORT, false, '{}');
         $this->submit(new Job('delayed', 'frame', delay: 0.3));
         $owner = $this->join('owner');
         $prefix = "spindle:{{$this->queue()}}:";
@@ -133,7 +133,7 @@ class RedisBrokerTest extends BrokerContract
         $this->shared()->command('HINCRBY', "{$prefix}meta", 'heard', '3600000');
         $claimed = [];
         Eventually::holds(function () use ($owner, &$claimed): bool {
-            $due = $this->broker()->renew($this->queue(), $owner, self::LONG, false, '{}');
+            $due = $this->broker()->renewLease($this->queue(), $owner, self::LONG, false, '{}');
             self::assertLessThan(1.0, $due ?? 0.0);
             array_push($claimed, ...self::ids($this->claim($owner)));
 
@@ -155,7 +155,7 @@ class RedisBrokerTest extends BrokerContract
             "redis://nobody:wrong@127.0.0.1:{$port}",
             "redis://127.0.0.1:{$port}",
         ] as $address) {
-            $failure = self::thrown(BrokerRefusedException::class, (new RedisBroker($address))->tier(...));
+            $failure = self::thrown(BrokerRefusedException::class, (new RedisBroker($address))->durability(...));
             self::assertStringContainsString(
                 'put the user and the password into SPINDLE_BROKER',
                 $failure->getMessage(),
@@ -170,17 +170,17 @@ class RedisBrokerTest extends BrokerContract
         $this->redis->command('ACL', 'SETUSER', 'app', 'on', '>secret', '~spindle:*', '&spindle:*', '+@all');
         $this->redis->command('ACL', 'SETUSER', 'default', 'nopass');
         $holder = $this->asUser('app', 'secret');
-        $holder->tier();
+        $holder->durability();
         $brokers = [$this->asUser('app', 'secret'), new RedisBroker("redis://127.0.0.1:{$this->redis->port}")];
         foreach ($brokers as $broker) {
-            $failure = self::thrown(BrokerUnavailableException::class, $broker->tier(...));
+            $failure = self::thrown(BrokerUnavailableException::class, $broker->durability(...));
             self::assertMatchesRegularExpression('/max number of clients|the connection/', $failure->getMessage());
         }
         unset($holder);
         gc_collect_cycles();
         Eventually::holds(static function () use ($brokers): bool {
             try {
-                return $brokers[0]->tier() === Tier::Fast;
+                return $brokers[0]->durability() === Durability::Fast;
             } catch (BrokerUnavailableException) {
                 return false; // the engine has not noticed that the other client is gone
             }
@@ -196,8 +196,8 @@ class RedisBrokerTest extends BrokerContract
         $broker = $this->asUser($user, 'secret');
         $failure = self::thrown(BrokerRefusedException::class, function () use ($broker): void {
             $broker->submit($this->queue(), [new Job('job', 'frame')], 10, 'client', false);
-            $broker->renew($this->queue(), 'a', self::LONG, true, '{}');
-            $broker->settle($this->queue(), 'a', [], 1, 60.0);
+            $broker->renewLease($this->queue(), 'a', self::LONG, true, '{}');
+            $broker->settleAndClaim($this->queue(), 'a', [], 1, 60.0);
         });
         $this->shared()->command('ACL', 'DELUSER', $user);
 
@@ -317,11 +317,11 @@ class RedisBrokerTest extends BrokerContract
         $this->shared()->command('HSET', "{$prefix}why", 'dead', '{broken');
         self::assertStringContainsString(
             'cannot be read',
-            (string) $this->broker()->list($this->queue(), JobStatus::Running, 10)['runs']['why'],
+            (string) $this->broker()->listJobs($this->queue(), JobStatus::Running, 10)['runs']['why'],
         );
         self::assertStringContainsString(
             'cannot be read',
-            (string) $this->broker()->list($this->queue(), JobStatus::Dead, 10)['dead']['why'],
+            (string) $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10)['dead']['why'],
         );
     }
 
@@ -344,7 +344,7 @@ class RedisBrokerTest extends BrokerContract
     {
         $this->submit('one', 'two', new Job('keyed', 'frame', 'key'), new Job('blocked', 'frame', 'key'));
         self::assertCount(3, $this->claim($this->join('a')));
-        $this->broker()->renew($this->queue(), 'a', self::SHORT, false, '{}');
+        $this->broker()->renewLease($this->queue(), 'a', self::SHORT, false, '{}');
         $this->engine(...$doing);
         if ($repairedBefore) {
             self::assertSame(0, $this->broker()->repair($this->queue()));
@@ -353,7 +353,7 @@ class RedisBrokerTest extends BrokerContract
         $this->join('b');
         $claimed = [];
         Eventually::holds(function () use (&$claimed): bool {
-            $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
+            $this->broker()->renewLease($this->queue(), 'b', self::LONG, false, '{}');
             $this->broker()->repair($this->queue());
             foreach ($this->claim('b') as $delivery) {
                 $claimed[$delivery->id] = [$delivery->crashes, $delivery->lost];
@@ -406,8 +406,8 @@ class RedisBrokerTest extends BrokerContract
             foreach ($this->listed(JobStatus::Running) as $id) {
                 $claimed[$id] = true;
             }
-            $this->broker()->leave($this->queue(), 'a');
-            $this->broker()->renew($this->queue(), 'b', self::LONG, true, '{}');
+            $this->broker()->releaseLease($this->queue(), 'a');
+            $this->broker()->renewLease($this->queue(), 'b', self::LONG, true, '{}');
             foreach ($this->claim('b') as $delivery) {
                 $claimed[$delivery->id] = true;
                 $this->end('b', $delivery);
@@ -434,7 +434,7 @@ class RedisBrokerTest extends BrokerContract
      */
     public function testASubmissionThatArrivesAfterItsRetryIsNotAdded(): void
     {
-        $engine = new Engine(Address::parse($this->shared()->address()), null, 5.0);
+        $engine = new Engine(Address::parse($this->shared()->url()), null, 5.0);
         $submit = fn(int $connection): string => $engine->run(
             'submit',
             $this->queue(),
@@ -492,8 +492,8 @@ class RedisBrokerTest extends BrokerContract
         self::assertCount(
             1,
             array_filter(
-                $this->broker()->states($this->queue(), ['one', 'two', 'three'], 'client'),
-                static fn(JobState $state): bool => $state->outcome !== null,
+                $this->broker()->lookUpJobs($this->queue(), ['one', 'two', 'three'], 'client'),
+                static fn(JobLookup $state): bool => $state->outcome !== null,
             ),
         );
     }
@@ -517,7 +517,7 @@ class RedisBrokerTest extends BrokerContract
             ...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 300_000)), range(1, 200)),
         );
         $this->shared()->command('HSET', "spindle:{{$this->queue()}}:meta", 'audited', '0');
-        $engine = new Engine(Address::parse($this->shared()->address()), null, 5.0);
+        $engine = new Engine(Address::parse($this->shared()->url()), null, 5.0);
         $steps = 0;
         [$step, $cursor] = ['check', ''];
         for (; $step !== 'ok'; ++$steps) {
@@ -551,7 +551,7 @@ class RedisBrokerTest extends BrokerContract
     public function testAnAuditorThatWasReplacedAddsNoEntry(): void
     {
         $this->submit('one', 'two', 'three');
-        $engine = new Engine(Address::parse($this->shared()->address()), null, 5.0);
+        $engine = new Engine(Address::parse($this->shared()->url()), null, 5.0);
 
         self::assertSame('0 ok', $engine->run('repair', $this->queue(), 'jobs', '0', 'one of before'));
         self::assertSame(0, $this->statistic('repaired_total'));
@@ -600,7 +600,7 @@ class RedisBrokerTest extends BrokerContract
             new Job('unwanted', 'frame', 'key'),
             new Job('delayed', 'frame', delay: 60.0),
         );
-        $this->broker()->states(
+        $this->broker()->lookUpJobs(
             $this->queue(),
             ['done', 'dead', 'revived', 'retried', 'withdrawn', 'keyed', 'next', 'unwanted', 'delayed'],
             'other',
@@ -608,7 +608,7 @@ class RedisBrokerTest extends BrokerContract
         $this->broker()->withdraw($this->queue(), ['withdrawn', 'delayed']);
         for ($round = 0; $round < 3; ++$round) {
             foreach ($this->claim('a') as $delivery) {
-                match ($delivery->number === 1 ? $delivery->id : '') {
+                match ($delivery->claimNumber === 1 ? $delivery->id : '') {
                     'dead', 'revived', 'keyed' => $this->end('a', $delivery, SettlementKind::Dead),
                     'retried' => $this->giveBack('a', $delivery, SettlementKind::Retry, 0, 1),
                     default => $this->end('a', $delivery),
@@ -616,12 +616,12 @@ class RedisBrokerTest extends BrokerContract
             }
             $this->broker()->withdraw($this->queue(), ['unwanted']);
             if ($round === 0) {
-                $this->broker()->revive($this->queue(), ['revived', 'keyed']);
+                $this->broker()->reviveDeadLetters($this->queue(), ['revived', 'keyed']);
             }
         }
-        $this->broker()->delete($this->queue(), $this->listed(JobStatus::Dead));
-        $this->broker()->leave($this->queue(), 'a');
-        $this->broker()->renew($this->queue(), 'b', self::LONG, true, '{}');
+        $this->broker()->deleteDeadLetters($this->queue(), $this->listed(JobStatus::Dead));
+        $this->broker()->releaseLease($this->queue(), 'a');
+        $this->broker()->renewLease($this->queue(), 'b', self::LONG, true, '{}');
 
         self::assertSame([], $this->left());
         self::assertSame([0, 0], $this->statistics('waiting', 'blocked'));
@@ -642,7 +642,7 @@ class RedisBrokerTest extends BrokerContract
             'memory',
             self::thrown(QueueFullException::class, fn() => $this->submit('another'))->getMessage(),
         );
-        $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}');
+        $this->broker()->renewLease($this->queue(), 'a', self::LONG, false, '{}');
         $deliveries = [...$this->claim('a', 500), ...$this->claim('a', 500)];
         self::assertCount(500, $deliveries);
         self::thrown(
@@ -687,7 +687,7 @@ class RedisBrokerTest extends BrokerContract
         $this->redis->restart();
         Eventually::holds(function (): bool {
             try {
-                return $this->broker()->tier() === Tier::Durable;
+                return $this->broker()->durability() === Durability::Durable;
             } catch (BrokerUnavailableException) {
                 return false;
             }
@@ -718,7 +718,7 @@ class RedisBrokerTest extends BrokerContract
 
     protected function connect(): RedisBroker
     {
-        return new RedisBroker(($this->redis ?? $this->shared())->address());
+        return new RedisBroker(($this->redis ?? $this->shared())->url());
     }
 
     #[After(-1)]

@@ -114,7 +114,7 @@ final class RemoteCommandsTest extends CommandPoolContract
     public static function startAgent(): void
     {
         self::$queue = 'test-' . bin2hex(random_bytes(6));
-        self::$agent = Host::start(AgentProgram::class . '::run', [Redis::shared()->address(), self::$queue, 32]);
+        self::$agent = Host::start(AgentProgram::class . '::run', [Redis::shared()->url(), self::$queue, 32]);
     }
 
     /** @var array<string> */
@@ -171,7 +171,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         ?LoggerInterface $logger = null,
     ): CommandPool {
         $commands = new RemoteCommands(
-            new RedisBroker(Redis::shared()->address()),
+            new RedisBroker(Redis::shared()->url()),
             self::$queue,
             new Keys([AgentProgram::KEY]),
             options: new RemoteOptions(maxPayload: 64 << 20),

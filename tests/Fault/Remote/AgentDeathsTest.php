@@ -44,7 +44,7 @@ final class AgentDeathsTest extends TestCase
     use OwnDirectory;
     use RunsAgents;
 
-    /** Seconds: lease, beat and margin. */
+    /** Seconds: lease, heartbeat and margin. */
     private const SHORT = [2.0, 0.2, 0.8];
     private const LONG = [10.0, 1.0, 3.0];
 
@@ -116,7 +116,7 @@ final class AgentDeathsTest extends TestCase
             $directories[$name] = $directory = $this->path($name);
             mkdir($directory);
             $task = static fn(): int => CountedTasks::tick($directory, 1, 60.0);
-            $ids[] = $executor->dispatch($task, key: "key of {$name}");
+            $ids[] = $executor->dispatch($task, exclusiveKey: "key of {$name}");
         }
         foreach ($directories as $directory) {
             Eventually::holds(static fn(): bool => is_file("{$directory}/1.ran"), 'it runs', 10.0);
@@ -262,15 +262,15 @@ final class AgentDeathsTest extends TestCase
     #[RequiresOperatingSystemFamily('Linux')]
     public function testAnAnswerThatTakesLongerThanTheTimeoutArrivesAsLongAsBytesDo(): void
     {
-        $direct = new RedisBroker(Redis::shared()->address());
+        $direct = new RedisBroker(Redis::shared()->url());
         $large = str_repeat('x', 8 << 20);
         $direct->submit($this->queue(), [new Job('large', 'frame')], 10, 'nobody', false);
-        $direct->renew($this->queue(), 'owner', 10.0, true, '{}');
-        $claim = $direct->settle($this->queue(), 'owner', [], 1, 60.0);
-        $direct->settle(
+        $direct->renewLease($this->queue(), 'owner', 10.0, true, '{}');
+        $claim = $direct->settleAndClaim($this->queue(), 'owner', [], 1, 60.0);
+        $direct->settleAndClaim(
             $this->queue(),
             'owner',
-            [new Settlement('large', $claim->deliveries[0]->number, SettlementKind::Done, frame: $large)],
+            [new Settlement('large', $claim->deliveries[0]->claimNumber, SettlementKind::Done, frame: $large)],
             0,
             60.0,
         );
@@ -281,7 +281,7 @@ final class AgentDeathsTest extends TestCase
         $proxy->delay(0.015);
         $begin = microtime(true);
 
-        self::assertSame($large, $broker->states($this->queue(), ['large'], 'nobody')['large']->outcome);
+        self::assertSame($large, $broker->lookUpJobs($this->queue(), ['large'], 'nobody')['large']->outcome);
         self::assertGreaterThan(2.5, microtime(true) - $begin);
     }
 
@@ -310,7 +310,7 @@ final class AgentDeathsTest extends TestCase
         for ($i = 0; $i < 2; ++$i) {
             $clones[] = Host::start(
                 AgentProgram::class . '::run',
-                [Redis::shared()->address(), $this->queue(), 1, ...self::SHORT],
+                [Redis::shared()->url(), $this->queue(), 1, ...self::SHORT],
                 $within,
             );
         }
@@ -320,7 +320,7 @@ final class AgentDeathsTest extends TestCase
         $futures = [$executor->submit(static fn(): int => LoggedTasks::runUntil($log, 1, $open))];
         $futures[] = $executor->submit(static fn(): int => LoggedTasks::runUntil($log, 2, $open));
         Eventually::holds(static fn(): bool => \count(LoggedTasks::started($log)) === 2, 'each runs one', 10.0);
-        $owners = array_column($this->broker()->list($this->queue(), JobStatus::Running, 10), 'owner');
+        $owners = array_column($this->broker()->listJobs($this->queue(), JobStatus::Running, 10), 'owner');
         $names = array_map(
             static fn(mixed $owner): string => (string) preg_replace('/[^:]*$/', '', (string) $owner),
             $owners,
@@ -355,7 +355,7 @@ final class AgentDeathsTest extends TestCase
         }
         self::assertSame(5050, array_sum(await($others)));
 
-        $dead = $this->broker()->list($this->queue(), JobStatus::Dead, 10);
+        $dead = $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10);
         self::assertSame([$poison], array_keys($dead));
         self::assertSame(3, $dead[$poison]['attempts']);
         self::assertStringContainsString('signal 9', (string) $dead[$poison]['why']);
@@ -442,7 +442,7 @@ final class AgentDeathsTest extends TestCase
 
     private function broker(): RedisBroker
     {
-        return new RedisBroker(Redis::shared()->address());
+        return new RedisBroker(Redis::shared()->url());
     }
 
     /** @return array<string, int> */

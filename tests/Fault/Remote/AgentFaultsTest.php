@@ -32,7 +32,7 @@ final class AgentFaultsTest extends TestCase
     use OwnDirectory;
     use RunsAgents;
 
-    /** Short lease, beat and margin in seconds. */
+    /** Short lease, heartbeat and margin in seconds. */
     private const SHORT = [2.0, 0.2, 0.8];
 
     private string $queue = '';
@@ -62,7 +62,7 @@ final class AgentFaultsTest extends TestCase
         $agent = $this->agentWithin(
             [],
             ['SPINDLE_TEST_AGENT_MEMORY' => '128M'],
-            Redis::shared()->address(),
+            Redis::shared()->url(),
             $this->queue(),
             8,
         );
@@ -98,7 +98,7 @@ final class AgentFaultsTest extends TestCase
         $agent = $this->agentWithin(
             [],
             ['SPINDLE_TEST_AGENT_MEMORY' => '128M'],
-            Redis::shared()->address(),
+            Redis::shared()->url(),
             $this->queue(),
             8,
         );
@@ -200,7 +200,7 @@ final class AgentFaultsTest extends TestCase
         } catch (WorkerCrashedException $crashed) {
             self::assertSame([\SIGKILL, 3], [$crashed->signal, $crashed->attempts]);
         }
-        $dead = (new RedisBroker(Redis::shared()->address()))->list($this->queue(), JobStatus::Dead, 10);
+        $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue(), JobStatus::Dead, 10);
         self::assertSame([$poison], array_keys($dead));
         self::assertStringContainsString('signal 9', (string) $dead[$poison]['why']);
     }
@@ -208,7 +208,7 @@ final class AgentFaultsTest extends TestCase
     public function testAnEngineThatIsKilledLosesNothing(): void
     {
         $redis = TemporaryRedis::start(['appendfsync' => 'always']);
-        $this->agentAt($redis->address(), $this->queue());
+        $this->agentAt($redis->url(), $this->queue());
         $executor = $this->executor($redis);
         $count = 2000;
         $sum = $seen = 0;
@@ -279,7 +279,7 @@ final class AgentFaultsTest extends TestCase
         $id = $this->executor()->dispatch(static fn(): int => 1);
         $this->agent($this->queue());
         $stranger = new RemoteExecutor(
-            new RedisBroker(Redis::shared()->address()),
+            new RedisBroker(Redis::shared()->url()),
             $this->queue(),
             new Keys([str_repeat('another key', 3)]),
         );
@@ -296,7 +296,7 @@ final class AgentFaultsTest extends TestCase
     private function executor(?TemporaryRedis $redis = null): RemoteExecutor
     {
         return new RemoteExecutor(
-            new RedisBroker(($redis ?? Redis::shared())->address()),
+            new RedisBroker(($redis ?? Redis::shared())->url()),
             $this->queue(),
             self::keys(),
             new JobRetryPolicy(delay: 0.05),
@@ -306,7 +306,7 @@ final class AgentFaultsTest extends TestCase
     /** @return array<string, int> */
     private function statistics(): array
     {
-        return (new RedisBroker(Redis::shared()->address()))->statistics($this->queue());
+        return (new RedisBroker(Redis::shared()->url()))->statistics($this->queue());
     }
 
     private function directory(string $name): string

@@ -50,8 +50,8 @@ final class CallersTest extends TestCase
         $queue = self::newQueue();
         $this->agent($queue);
 
-        self::assertSame([0, 0, 0, 0, 20], Host::call(Callers::class . '::fork', [Redis::shared()->address(), $queue]));
-        $statistics = (new RedisBroker(Redis::shared()->address()))->statistics($queue);
+        self::assertSame([0, 0, 0, 0, 20], Host::call(Callers::class . '::fork', [Redis::shared()->url(), $queue]));
+        $statistics = (new RedisBroker(Redis::shared()->url()))->statistics($queue);
         self::assertSame([101, 101], [$statistics['submitted_total'], $statistics['done_total']]);
     }
 
@@ -61,14 +61,14 @@ final class CallersTest extends TestCase
         $this->agent($queue, 1);
         $caller = Host::start(
             Callers::class . '::readSlowly',
-            [Redis::shared()->address(), $queue, $file = $this->path('read')],
+            [Redis::shared()->url(), $queue, $file = $this->path('read')],
         );
         Eventually::holds(static fn(): bool => is_file($file), 'it reads', 20.0);
         self::kill($caller);
-        $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys());
+        $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->url()), $queue, self::keys());
 
         self::assertSame(7, $executor->submit(static fn(): int => 7)->await(new TimeoutCancellation(40.0)));
-        self::assertSame(1, (new RedisBroker(Redis::shared()->address()))->statistics($queue)['cancelled_total']);
+        self::assertSame(1, (new RedisBroker(Redis::shared()->url()))->statistics($queue)['cancelled_total']);
     }
 
     public function testCallersThatAreKilledAreReplacedAndHaveEveryOutcome(): void
@@ -77,10 +77,10 @@ final class CallersTest extends TestCase
         $tasks = Scale::of(10_000);
         $log = $this->path('log');
         $random = new Randomizer(new Mt19937(Scale::seed()));
-        $broker = new RedisBroker(Redis::shared()->address());
+        $broker = new RedisBroker(Redis::shared()->url());
         for ($i = 0; $i < 2 + Scale::of(10); ++$i) {
             $moment = $random->getInt(1, $tasks);
-            $caller = Host::start(Callers::class . '::dispatch', [Redis::shared()->address(), $queue, $tasks, $log]);
+            $caller = Host::start(Callers::class . '::dispatch', [Redis::shared()->url(), $queue, $tasks, $log]);
             Eventually::holds(
                 static fn(): bool => $broker->statistics($queue)['submitted_total'] >= $moment || !$caller->isRunning(),
                 'it submits',
@@ -93,17 +93,17 @@ final class CallersTest extends TestCase
         }
         self::assertSame(
             $tasks,
-            Host::call(Callers::class . '::dispatch', [Redis::shared()->address(), $queue, $tasks, $log]),
+            Host::call(Callers::class . '::dispatch', [Redis::shared()->url(), $queue, $tasks, $log]),
         );
         for ($i = 0; $i < 2 + Scale::of(10); ++$i) {
-            $caller = Host::start(Callers::class . '::attach', [Redis::shared()->address(), $queue, $tasks]);
+            $caller = Host::start(Callers::class . '::attach', [Redis::shared()->url(), $queue, $tasks]);
             delay($random->getInt(50, 400) / 1000);
             self::kill($caller);
         }
 
         self::assertSame(
             intdiv($tasks * ($tasks + 1), 2),
-            Host::call(Callers::class . '::attach', [Redis::shared()->address(), $queue, $tasks]),
+            Host::call(Callers::class . '::attach', [Redis::shared()->url(), $queue, $tasks]),
         );
         self::assertCount($tasks, LoggedTasks::ended($log));
         self::assertSame($tasks, array_sum(LoggedTasks::ended($log)), 'each task ran once');
@@ -116,8 +116,8 @@ final class CallersTest extends TestCase
         $tasks = Scale::of(10_000);
         $log = $this->path('log');
         $file = $this->path('waits');
-        Host::call(Callers::class . '::dispatch', [Redis::shared()->address(), $queue, $tasks, $log]);
-        $caller = Host::start(Callers::class . '::wait', [Redis::shared()->address(), $queue, $tasks, $file]);
+        Host::call(Callers::class . '::dispatch', [Redis::shared()->url(), $queue, $tasks, $log]);
+        $caller = Host::start(Callers::class . '::wait', [Redis::shared()->url(), $queue, $tasks, $file]);
         Eventually::holds(static fn(): bool => is_file($file), 'it waits', 30.0);
         Eventually::holds(
             static fn(): bool => Redis::shared()->command('HLEN', "spindle:{{$queue}}:watchers") === $tasks,
@@ -150,7 +150,7 @@ final class CallersTest extends TestCase
     {
         $queue = self::newQueue();
         $this->agent($queue);
-        $taken = Host::call(Callers::class . '::takeLate', [Redis::shared()->address(), $queue, 600, $inOrder]);
+        $taken = Host::call(Callers::class . '::takeLate', [Redis::shared()->url(), $queue, 600, $inOrder]);
         self::assertIsArray($taken);
         if (!$inOrder) {
             sort($taken);
@@ -163,7 +163,7 @@ final class CallersTest extends TestCase
     {
         $failure = Host::call(
             Callers::class . '::withoutDescriptors',
-            [Redis::shared()->address(), self::newQueue()],
+            [Redis::shared()->url(), self::newQueue()],
             ['sh', '-c', 'ulimit -n 64; exec "$@"', 'sh'],
         );
 
@@ -179,7 +179,7 @@ final class CallersTest extends TestCase
         }
         $queue = self::newQueue();
         $this->agent($queue);
-        $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys());
+        $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->url()), $queue, self::keys());
         $items = $executor->submit(static function (): \Generator {
             yield 1;
             delay(0.2);
@@ -193,7 +193,7 @@ final class CallersTest extends TestCase
             static fn(): array => iterator_to_array($executor->map([-5], abs(...))),
             static fn(): mixed
                 => (new RemoteExecutor(
-                    new RedisBroker(Redis::shared()->address()),
+                    new RedisBroker(Redis::shared()->url()),
                     $queue,
                     self::keys(),
                 ))->status('order-7'),
@@ -238,7 +238,7 @@ final class CallersTest extends TestCase
         $proxy->refuse();
         $proxy->close();
         touch($file);
-        $broker = new RedisBroker($redis->address());
+        $broker = new RedisBroker($redis->url());
         Eventually::holds(static fn(): bool => $broker->statistics($queue)['done_total'] === 1, 'it is done');
         $proxy->resume();
         Eventually::holds(static fn(): bool => $future->isComplete(), 'it is told', 10.0);

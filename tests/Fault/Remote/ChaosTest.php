@@ -36,8 +36,8 @@ final class ChaosTest extends TestCase
     private const WORKERS = 3;
 
     /**
-     * Lease, beat and margin in seconds. A restart of the engine takes less than a lease; otherwise its agents would
-     * end their jobs.
+     * Lease, heartbeat and margin in seconds. A restart of the engine takes less than a lease. Otherwise, its agents
+     * would end their jobs.
      */
     private const SHORT = [6.0, 0.5, 1.5];
     private const LONG = [10.0, 1.0, 3.0];
@@ -91,7 +91,7 @@ final class ChaosTest extends TestCase
         foreach ($this->places as $place) {
             $this->startAgent($place, $redis);
         }
-        $broker = new RedisBroker($redis->address(), timeout: 20.0);
+        $broker = new RedisBroker($redis->url(), timeout: 20.0);
         $poison = new RemoteExecutor($broker, $this->queue, self::keys(), new JobRetryPolicy(delay: 0.05));
         $dead = [];
         for ($i = 0; $i < Scale::of(20); ++$i) {
@@ -276,7 +276,7 @@ final class ChaosTest extends TestCase
         $options = [$this->queue, self::WORKERS, ...self::lease()];
         $this->agentsAt[$place] = \in_array($place, $this->others, true)
             ? $this->agentOn($place, $redis, ...$options)
-            : $this->agentAt($redis->address(), ...$options);
+            : $this->agentAt($redis->url(), ...$options);
     }
 
     /** @return array{float, float, float} */

@@ -28,7 +28,7 @@ final class ClockTest extends TestCase
     #[DataProvider('errors')]
     public function testTimesAreTheEngineS(int $agents, int $callers): void
     {
-        $address = $this->engine()->address();
+        $address = $this->engine()->url();
         $executor = $this->executor(new RedisBroker($address));
         $long = $this->directory('long');
         $this->agentWithin([], self::wrongBy($agents), $address, $this->queue(), 2, ...self::SHORT);
@@ -61,7 +61,7 @@ final class ClockTest extends TestCase
     public function testALeaseThatEndsDoesSoByTheEngineSClock(): void
     {
         [$dying, $living] = [self::HOUR, -self::HOUR];
-        $address = $this->engine()->address();
+        $address = $this->engine()->url();
         $executor = $this->executor(new RedisBroker($address));
         $directory = $this->directory('runs');
         $agent = $this->agentWithin([], self::wrongBy($dying), $address, $this->queue(), 1, ...self::SHORT);

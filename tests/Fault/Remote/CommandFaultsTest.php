@@ -31,7 +31,7 @@ final class CommandFaultsTest extends TestCase
     use OwnDirectory;
     use RunsAgents;
 
-    /** Short lease, beat and margin in seconds. */
+    /** Short lease, heartbeat and margin in seconds. */
     private const SHORT = [2.0, 0.2, 0.8];
 
     private string $queue = '';
@@ -79,10 +79,10 @@ final class CommandFaultsTest extends TestCase
 
         self::assertFalse($result->succeeded());
         self::assertFalse($result->cancelled);
-        self::assertStringContainsString('each agent that ran it was lost', $result->describe());
-        $dead = array_values($this->broker()->list($this->queue(), JobStatus::Dead, 10));
+        self::assertStringContainsString('each agent that ran the job was lost', $result->describe());
+        $dead = array_values($this->broker()->listJobs($this->queue(), JobStatus::Dead, 10));
         self::assertCount(1, $dead);
-        self::assertStringContainsString('each agent that ran it', (string) $dead[0]['why']);
+        self::assertStringContainsString('each agent that ran the job', (string) $dead[0]['why']);
         self::assertTrue($pool->execute(Command::of('true'))->succeeded());
     }
 
@@ -135,7 +135,7 @@ final class CommandFaultsTest extends TestCase
 
     public function testAFullQueueIsWaitedFor(): void
     {
-        $pool = $this->pool(options: new RemoteOptions(backlog: 2));
+        $pool = $this->pool(options: new RemoteOptions(maxJobs: 2));
         $run = Async::run(
             static fn(): array => iterator_to_array($pool->run(array_fill(0, 10, Command::of('echo', 'x')))),
         );
@@ -201,7 +201,7 @@ final class CommandFaultsTest extends TestCase
         }
         self::assertStringNotContainsString(
             $secret,
-            print_r($this->broker()->list($this->queue(), JobStatus::Running, 10), true),
+            print_r($this->broker()->listJobs($this->queue(), JobStatus::Running, 10), true),
         );
         touch($this->path('go'));
 
@@ -224,7 +224,7 @@ final class CommandFaultsTest extends TestCase
 
     private function broker(): RedisBroker
     {
-        return new RedisBroker(Redis::shared()->address());
+        return new RedisBroker(Redis::shared()->url());
     }
 
     private function queue(): string

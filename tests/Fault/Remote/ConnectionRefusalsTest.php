@@ -118,7 +118,7 @@ final class ConnectionRefusalsTest extends TestCase
         yield 'a database that it has not' => ['database', ['DB index is out of range', 'the database number']];
         yield 'a certificate that is not trusted' => [
             'untrusted',
-            ['TLS fails', 'certificate verify failed', 'that its certificate is trusted'],
+            ['the TLS handshake failed', 'certificate verify failed', 'that its certificate is trusted'],
         ];
         yield 'no scripts' => ['-evalsha', ['evalsha', 'docs/reference/remote.md']];
         yield 'no hashes' => ['-hset -get', ['docs/reference/remote.md']];
@@ -133,7 +133,7 @@ final class ConnectionRefusalsTest extends TestCase
         $address = $this->address($how);
         $broker = new RedisBroker($address, timeout: 0.5);
         $before = $this->connections();
-        $failure = self::thrown($broker->tier(...));
+        $failure = self::thrown($broker->durability(...));
         self::assertInstanceOf(BrokerUnavailableException::class, $failure);
         self::assertSays($advice, $failure->getMessage());
         $this->works[] = $process = $this->remote(
@@ -152,7 +152,7 @@ final class ConnectionRefusalsTest extends TestCase
     /** @return iterable<string, array{string, list<string>}> */
     public static function mismatches(): iterable
     {
-        yield 'without TLS where it is asked for' => ['plain peer', ['TLS, which usually has its own port']];
+        yield 'without TLS where it is asked for' => ['plain peer', ['TLS usually has its own port']];
         yield 'with TLS where it is not asked for' => ['plain caller', ['rediss://']];
     }
 
@@ -172,7 +172,7 @@ final class ConnectionRefusalsTest extends TestCase
                 self::keys(),
             ))->submit(static fn(): int => 7)->await(),
         );
-        $failure = self::thrown((new RedisBroker($address, $tls->withPeerName('redis.test')))->tier(...));
+        $failure = self::thrown((new RedisBroker($address, $tls->withPeerName('redis.test')))->durability(...));
         self::assertInstanceOf(BrokerRefusedException::class, $failure);
         self::assertSays(['redis.test', 'that its certificate is trusted'], $failure->getMessage());
     }
@@ -239,9 +239,9 @@ final class ConnectionRefusalsTest extends TestCase
         return match ($how) {
             'wrong password' => "redis://:wrong@{$plain}",
             'database' => "redis://:{$password}@{$plain}/99",
-            'untrusted' => self::engine()->tlsAddress(),
+            'untrusted' => self::engine()->tlsUrl(),
             'plain peer' => "rediss://:{$password}@{$plain}",
-            'plain caller' => str_replace('rediss:', 'redis:', self::engine()->tlsAddress()),
+            'plain caller' => str_replace('rediss:', 'redis:', self::engine()->tlsUrl()),
             default => "redis://app:secret@{$plain}",
         };
     }

@@ -12,7 +12,7 @@ use Spindle\Remote\JobLostException;
 use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
-use Spindle\Remote\Testing\RedisException;
+use Spindle\Remote\Testing\TemporaryRedisException;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
@@ -78,7 +78,7 @@ final class EngineFaultsTest extends TestCase
                 $patient->dispatch($task, $id);
             }
         }
-        $this->agentAt($redis->address(), $this->queue());
+        $this->agentAt($redis->url(), $this->queue());
         $outcomes = Future\await([...$waiting, ...array_map($patient->attach(...), $ids)]);
 
         self::assertSame([1], array_values(array_unique($outcomes, \SORT_REGULAR)));
@@ -98,7 +98,7 @@ final class EngineFaultsTest extends TestCase
         $redis = $this->engine();
         $executor = $this->executor();
         $directory = $this->directory('runs');
-        $agent = $this->agentAt($redis->address(), $this->queue(), 1, ...self::SHORT);
+        $agent = $this->agentAt($redis->url(), $this->queue(), 1, ...self::SHORT);
         $lost = ['running' => $executor->submit(static fn(): int => RecordedTasks::linger($directory, 9))];
         $this->waitForFile("{$directory}/1");
         $lost['waiting'] = $executor->submit(static fn(): int => 1);
@@ -136,7 +136,7 @@ final class EngineFaultsTest extends TestCase
         $redis = $this->engine(['enable-debug-command' => 'local', 'key-load-delay' => 100]);
         $redis->command('EVAL', "for i = 1, 15000 do redis.call('SET', 'k' .. i, i) end", '0');
         $executor = $this->executor();
-        $this->agentAt($redis->address(), $this->queue());
+        $this->agentAt($redis->url(), $this->queue());
         self::assertSame(1, $executor->submit(static fn(): int => 1)->await());
         $directory = $this->directory('runs');
         $running = $executor->submit(static fn(): int => CountedTasks::tick($directory, 1, 0.5));
@@ -146,7 +146,7 @@ final class EngineFaultsTest extends TestCase
         $doing = $this->send('DEBUG', 'LOADAOF');
         Eventually::holds($this->isLoading(...), 'it loads');
         $others = [];
-        $late = new RedisBroker($redis->address());
+        $late = new RedisBroker($redis->url());
         foreach ([$executor, $this->executor($late)] as $caller) {
             for ($i = 3; $i < 10; ++$i) {
                 $others[] = self::later($caller, 3);
@@ -155,7 +155,7 @@ final class EngineFaultsTest extends TestCase
         $this->waitForUnansweredCalls('submit', 2);
         self::assertTrue($this->isLoading());
         try {
-            (new RedisBroker($redis->address()))->tier();
+            (new RedisBroker($redis->url()))->durability();
             self::fail('It loads');
         } catch (BrokerUnavailableException $failure) {
             self::assertStringContainsString('loading', $failure->getMessage());
@@ -179,7 +179,7 @@ final class EngineFaultsTest extends TestCase
             $ids[] = $executor->dispatch(static fn(): int => \strlen($ballast));
         }
         $running = $this->directory('runs');
-        $this->agentAt($redis->address(), $this->queue(), 2, ...self::SHORT);
+        $this->agentAt($redis->url(), $this->queue(), 2, ...self::SHORT);
         $long = $executor->submit(static fn(): int => CountedTasks::tick($running, 1, 2.5)); // longer than a lease
         $items = $executor->submit(static fn(): \Generator => CountedTasks::count(20, 0.05))->await();
         self::assertSame(1, $items->current());
@@ -220,7 +220,7 @@ final class EngineFaultsTest extends TestCase
                     . 'exec $(command -v redis-server || command -v valkey-server) "$@"',
             ),
         ));
-        $executor = $this->executor(new RedisBroker($redis->address(), timeout: 1.0), patience: 0.5);
+        $executor = $this->executor(new RedisBroker($redis->url(), timeout: 1.0), patience: 0.5);
         $log = $this->file('log', '');
         $ballast = str_repeat('x', 100_000);
         $failure = null;
@@ -238,10 +238,10 @@ final class EngineFaultsTest extends TestCase
         if ($redis->pid() === null) { // the engine exits instead of confirming what it can't write
             file_put_contents($limit, 'unlimited');
             $redis->restart();
-            $this->agentAt($redis->address(), $this->queue());
+            $this->agentAt($redis->url(), $this->queue());
         } else {
             $refused = $this->refusedWrites();
-            $this->agentAt($redis->address(), $this->queue());
+            $this->agentAt($redis->url(), $this->queue());
             Eventually::holds(fn(): bool => $this->refusedWrites() > $refused, 'the agent finds no room');
             exec("prlimit --pid {$redis->pid()} --fsize=unlimited:");
         }
@@ -267,7 +267,7 @@ final class EngineFaultsTest extends TestCase
     {
         $redis = $this->engine();
         $executor = $this->executor();
-        $this->agentAt($redis->address(), $this->queue());
+        $this->agentAt($redis->url(), $this->queue());
         $directory = $this->directory('runs');
         $running = $executor->submit(static fn(): int => CountedTasks::tick($directory, 1, 0.5));
         $this->waitForFile("{$directory}/1.began");
@@ -301,7 +301,7 @@ final class EngineFaultsTest extends TestCase
     {
         $before = $this->engineInfo('total_connections_received');
         try {
-            $this->executor(new RedisBroker($this->engine()->address()), 1.5)->submit(static fn(): int => 1);
+            $this->executor(new RedisBroker($this->engine()->url()), 1.5)->submit(static fn(): int => 1);
             self::fail('It is read-only');
         } catch (BrokerUnavailableException) {
             return $this->engineInfo('total_connections_received') - $before;
@@ -342,7 +342,7 @@ final class EngineFaultsTest extends TestCase
             $this->engine()->command('GET', 'any');
 
             return false;
-        } catch (RedisException $failure) {
+        } catch (TemporaryRedisException $failure) {
             return str_starts_with($failure->output, 'LOADING');
         }
     }

@@ -53,7 +53,7 @@ final class EngineOutagesTest extends TestCase
     {
         $redis = $this->engine(['appendfsync' => 'always']);
         $executor = $this->executor();
-        $this->agentAt($redis->address(), $this->queue());
+        $this->agentAt($redis->url(), $this->queue());
         $items = $executor->submit(static fn(): \Generator => CountedTasks::count(100, 0.002))->await();
         $got = [];
         $restarted = null;
@@ -87,7 +87,7 @@ final class EngineOutagesTest extends TestCase
         $executor = $this->executor();
         $futures = [];
         for ($i = 1; $i <= 2; ++$i) {
-            $this->agentAt($redis->address(), $this->queue(), 1, 1.0, 0.1, 0.4);
+            $this->agentAt($redis->url(), $this->queue(), 1, 1.0, 0.1, 0.4);
             $futures[] = $executor->submit(static fn(): int => LoggedTasks::runUntil($log, $i, $open));
         }
         for ($outage = 1; $outage <= 3; ++$outage) {
@@ -112,7 +112,7 @@ final class EngineOutagesTest extends TestCase
     {
         $redis = $this->engine();
         $directory = $this->directory('runs');
-        $this->agentAt($redis->address(), $this->queue(), 1);
+        $this->agentAt($redis->url(), $this->queue(), 1);
         $cancellation = new DeferredCancellation();
         $future = $this->executor()->submit(
             static fn(): int => RecordedTasks::linger($directory, 9),
@@ -179,7 +179,7 @@ final class EngineOutagesTest extends TestCase
     public function testAShortPatienceIsNotDelayedByALongOne(): void
     {
         $redis = $this->engine();
-        $broker = new RedisBroker($redis->address());
+        $broker = new RedisBroker($redis->url());
         [$patient, $impatient] = array_map(
             fn(float $patience): RemoteExecutor
                 => new RemoteExecutor(
@@ -210,7 +210,7 @@ final class EngineOutagesTest extends TestCase
         $redis = $this->engine();
         $log = $this->path('log');
         $open = $this->path('open');
-        $this->agentAt($redis->address(), $this->queue());
+        $this->agentAt($redis->url(), $this->queue());
         $cancellation = new DeferredCancellation();
         $executor = $this->executor(patience: 1.0);
         $patient = $this->executor(patience: 60.0);
@@ -288,9 +288,9 @@ final class EngineOutagesTest extends TestCase
     {
         $redis = $this->engine();
         $file = $this->path('pid');
-        $this->agentAt($redis->address(), $this->queue());
+        $this->agentAt($redis->url(), $this->queue());
         $pool = new CommandPool(4, 0, new CommandPoolOptions(
-            carrier: new RemoteCommands(new RedisBroker($redis->address()), $this->queue(), self::keys()),
+            carrier: new RemoteCommands(new RedisBroker($redis->url()), $this->queue(), self::keys()),
         ));
         $running = new DeferredCancellation();
         $command = Command::shell("echo \$\$ > {$file}; exec sleep 100");
@@ -350,7 +350,7 @@ final class EngineOutagesTest extends TestCase
     {
         $redis = $this->engine();
         $directory = $this->directory('runs');
-        $this->agentAt($redis->address(), $this->queue(), 1);
+        $this->agentAt($redis->url(), $this->queue(), 1);
         $cancellation = new DeferredCancellation();
         $future = $this->executor()->submit(
             static fn(): int => RecordedTasks::linger($directory, 9),

@@ -26,7 +26,7 @@ final class IdleAgentsTest extends TestCase
     use OwnDirectory;
     use RunsAgents;
 
-    /** Seconds: lease, beat and margin. */
+    /** Seconds: lease, heartbeat and margin. */
     private const LEASE = [10.0, 0.5, 2.0];
 
     /** Jobs that may stay with the busy agent: a pool of short tasks gets what it runs in 20 ms. */
@@ -35,7 +35,7 @@ final class IdleAgentsTest extends TestCase
         $queue = self::newQueue();
         $log = $this->path('log');
         $open = $this->path('open');
-        $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys());
+        $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->url()), $queue, self::keys());
         [$long, $short] = [[], []];
         for ($i = 1; $i <= 200; ++$i) {
             if ($i === 120 || $i === 121) {

@@ -79,7 +79,7 @@ final class MixedVersionsTest extends TestCase
         $id = Host::call(
             self::class . '::order',
             [
-                Redis::shared()->address(),
+                Redis::shared()->url(),
                 $this->queue(),
                 $this->code('public function number(): int { return $this->number; }'),
                 __NAMESPACE__ . '\Shop\Order',
@@ -101,7 +101,7 @@ final class MixedVersionsTest extends TestCase
 
         $this->stop($old);
         $other = $this->agentWith('public function numeral(): int { return $this->number; }');
-        self::assertSame(1, $this->broker()->revive($this->queue(), [$id]));
+        self::assertSame(1, $this->broker()->reviveDeadLetters($this->queue(), [$id]));
         try {
             $executor->attach($id)->await();
             self::fail('Its class has no such method');
@@ -114,7 +114,7 @@ final class MixedVersionsTest extends TestCase
 
         $this->stop($other);
         $this->agentWith('public function number(): int { return $this->number; }');
-        self::assertSame(1, $this->broker()->revive($this->queue(), [$id]));
+        self::assertSame(1, $this->broker()->reviveDeadLetters($this->queue(), [$id]));
         self::assertSame(77, $executor->attach($id)->await());
     }
 
@@ -142,7 +142,7 @@ final class MixedVersionsTest extends TestCase
         self::assertSame($newer, $redis->command('HGET', "spindle:{{$this->queue()}}:dead", $id), 'it is kept');
 
         $redis->command('HSET', "spindle:{{$this->queue()}}:dead", $id, $frame); // as if a newer caller could decode it
-        $this->broker()->revive($this->queue(), [$id]);
+        $this->broker()->reviveDeadLetters($this->queue(), [$id]);
         self::assertSame(7, $executor->attach($id)->await());
     }
 
@@ -166,7 +166,7 @@ final class MixedVersionsTest extends TestCase
     {
         return $this->agents[] = Host::start(
             AgentWithOtherCode::class . '::run',
-            [Redis::shared()->address(), $this->queue(), $this->code($method)],
+            [Redis::shared()->url(), $this->queue(), $this->code($method)],
         );
     }
 
@@ -178,11 +178,11 @@ final class MixedVersionsTest extends TestCase
     private function whyDead(string $id): string
     {
         Eventually::holds(
-            fn(): bool => isset($this->broker()->list($this->queue(), JobStatus::Dead, 10)[$id]),
+            fn(): bool => isset($this->broker()->listJobs($this->queue(), JobStatus::Dead, 10)[$id]),
             'it is a dead letter',
         );
 
-        return (string) $this->broker()->list($this->queue(), JobStatus::Dead, 10)[$id]['why'];
+        return (string) $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10)[$id]['why'];
     }
 
     private function queue(): string
@@ -197,7 +197,7 @@ final class MixedVersionsTest extends TestCase
 
     private function broker(): RedisBroker
     {
-        return new RedisBroker(Redis::shared()->address());
+        return new RedisBroker(Redis::shared()->url());
     }
 
     /** @return array<string, int> */

@@ -38,7 +38,7 @@ final class NetworkFaultsTest extends TestCase
     public function testASubmissionWithALostAnswerIsStoredOnce(): void
     {
         $log = $this->file('log', '');
-        $executor = $this->executor(new RedisBroker($this->engine()->address(), timeout: 0.5), patience: 0.0);
+        $executor = $this->executor(new RedisBroker($this->engine()->url(), timeout: 0.5), patience: 0.0);
         $task = static fn(): int => CountedTasks::note($log);
         $executor->dispatch($task, 'first');
         $this->loseReplies();
@@ -51,7 +51,7 @@ final class NetworkFaultsTest extends TestCase
         self::assertSame(2, $this->statistics()['submitted_total'], 'it was done');
         $this->passReplies();
         $executor->dispatch($task, 'second');
-        $this->agentAt($this->engine()->socketAddress(), $this->queue());
+        $this->agentAt($this->engine()->socketUrl(), $this->queue());
 
         self::assertSame([1, 1], [$executor->attach('first')->await(), $executor->attach('second')->await()]);
         self::assertSame(2, $this->statistics()['submitted_total']);
@@ -63,12 +63,12 @@ final class NetworkFaultsTest extends TestCase
         $this->loseReplies(); // first, because nothing has to be stopped yet if this skips the test
         $this->passReplies();
         $redis = $this->engine();
-        $executor = $this->executor(new RedisBroker($redis->socketAddress()));
-        $deaf = $this->agentAt($redis->address(), $this->queue(), 2, ...self::SHORT);
+        $executor = $this->executor(new RedisBroker($redis->socketUrl()));
+        $deaf = $this->agentAt($redis->url(), $this->queue(), 2, ...self::SHORT);
         $directories = [$this->directory('one'), $this->directory('two')];
         $outcomes = $this->ticking($executor, $directories);
         $this->loseReplies();
-        $this->agentAt($redis->socketAddress(), $this->queue(), 2, ...self::SHORT);
+        $this->agentAt($redis->socketUrl(), $this->queue(), 2, ...self::SHORT);
 
         self::assertEquals([2, 2], Future\await($outcomes));
         foreach ($directories as $directory) {
@@ -88,13 +88,13 @@ final class NetworkFaultsTest extends TestCase
     {
         $redis = $this->engine();
         $machine = $this->machine();
-        $executor = $this->executor(new RedisBroker($redis->socketAddress()));
+        $executor = $this->executor(new RedisBroker($redis->socketUrl()));
         $this->agentThere($machine, ...self::SHORT);
         $directories = [$this->directory('one'), $this->directory('two')];
         $outcomes = $this->ticking($executor, $directories);
         $this->cutOff($machine);
         $cut = hrtime(true);
-        $other = $this->agentAt($redis->socketAddress(), $this->queue(), 2, ...self::SHORT);
+        $other = $this->agentAt($redis->socketUrl(), $this->queue(), 2, ...self::SHORT);
 
         self::assertEquals([2, 2], Future\await($outcomes));
         foreach ($directories as $directory) {
@@ -115,14 +115,14 @@ final class NetworkFaultsTest extends TestCase
     public function testTheTasksOfAMachineThatDiesRunElsewhereWithin15Seconds(): void
     {
         $redis = $this->engine();
-        $executor = $this->executor(new RedisBroker($redis->socketAddress()));
+        $executor = $this->executor(new RedisBroker($redis->socketUrl()));
         $times = [];
         for ($round = 1; $round <= max(1, intdiv(Scale::of(20), 2)); ++$round) {
             $machine = $this->machine();
             $agent = $this->agentThere($machine);
             $directories = [$this->directory("{$round}-one"), $this->directory("{$round}-two")];
             $outcomes = $this->ticking($executor, $directories);
-            $other = $this->agentAt($redis->socketAddress(), $this->queue());
+            $other = $this->agentAt($redis->socketUrl(), $this->queue());
             $this->cutOff($machine);
             $this->signalMachine($machine, \SIGSTOP);
             $died = hrtime(true) / 1e9;

@@ -107,7 +107,7 @@ trait OtherMachines
         int $workers,
         float ...$options,
     ): Process {
-        $address = str_replace('@127.0.0.1', "@{$this->network}.1", $redis->address());
+        $address = str_replace('@127.0.0.1', "@{$this->network}.1", $redis->url());
 
         return $this->agentWithin(
             ['ip', 'netns', 'exec', $machine],

@@ -23,7 +23,7 @@ trait OwnEngine
     use OwnDirectory;
     use RunsAgents;
 
-    /** Short lease, beat and margin in seconds. */
+    /** Short lease, heartbeat and margin in seconds. */
     protected const SHORT = [2.0, 0.2, 0.8];
 
     private ?TemporaryRedis $redis = null;
@@ -56,7 +56,7 @@ trait OwnEngine
         ?float $timeout = null,
     ): RemoteExecutor {
         return new RemoteExecutor(
-            $this->observed($broker ?? new RedisBroker($this->engine()->address())),
+            $this->observed($broker ?? new RedisBroker($this->engine()->url())),
             $this->queue(),
             self::keys(),
             new JobRetryPolicy(delay: 0.05),
@@ -105,7 +105,7 @@ trait OwnEngine
     /** @return array<string, int> */
     private function statistics(): array
     {
-        return (new RedisBroker($this->engine()->socketAddress()))->statistics($this->queue());
+        return (new RedisBroker($this->engine()->socketUrl()))->statistics($this->queue());
     }
 
     /** Returns a number from INFO. */

@@ -38,7 +38,7 @@ final class AgentsTest extends TestCase
         $this->seed(10);
         $this->agent('certificates', 1);
         $this->agent('certificates', 1);
-        $this->serve($this->aircraft($this->environment(Redis::shared()->address())), ['--processes', '1']);
+        $this->serve($this->aircraft($this->environment(Redis::shared()->url())), ['--processes', '1']);
         foreach (['S-000001', 'S-000002', 'S-000003'] as $number) {
             $response = $this->get("/aircraft/{$number}/certificate");
             self::assertSame(200, $response->status);
@@ -75,6 +75,6 @@ final class AgentsTest extends TestCase
 
     private static function rendered(): int
     {
-        return (new RedisBroker(Redis::shared()->address()))->statistics('certificates')['done_total'];
+        return (new RedisBroker(Redis::shared()->url()))->statistics('certificates')['done_total'];
     }
 }

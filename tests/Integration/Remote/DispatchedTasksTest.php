@@ -87,14 +87,15 @@ final class DispatchedTasksTest extends TestCase
         file_put_contents($file, 'the next key of tests, the next key' . "\n" . AgentProgram::KEY);
         chmod($file, 0o600);
         $executor = $this->executor();
-        $rotated = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $this->queue, Keys::fromFile($file));
+        $rotated = new RemoteExecutor(new RedisBroker(Redis::shared()->url()), $this->queue, Keys::fromFile($file));
         foreach ([$executor, $rotated, $this->executor()] as $executor) {
             self::assertSame('order-7', $executor->dispatch($task, id: 'order-7'));
         }
         $this->agent($this->queue);
         $this->executor()->attach('order-7')->await();
         foreach ([$this->executor(), $rotated] as $executor) {
-            self::assertSame('order-7', $executor->dispatch($task, id: 'order-7', key: 'customer 7', delay: 60.0));
+            $id = $executor->dispatch($task, id: 'order-7', exclusiveKey: 'customer 7', delay: 60.0);
+            self::assertSame('order-7', $id);
         }
         $this->executor()->submit(static fn(): int => 1)->await();
 
@@ -134,7 +135,7 @@ final class DispatchedTasksTest extends TestCase
     public function testOneIdInTwoQueuesIsTwoTasks(): void
     {
         $gate = new Gate($this->path('gate'));
-        $broker = new RedisBroker(Redis::shared()->address());
+        $broker = new RedisBroker(Redis::shared()->url());
         $reports = [];
         $options = new RemoteOptions(onReport: static function (mixed $report) use (&$reports): void {
             $reports[] = $report;
@@ -197,7 +198,7 @@ final class DispatchedTasksTest extends TestCase
                 usleep(20_000);
 
                 return $isAlone && rmdir("{$directory}/busy");
-            }, key: 'customer 5');
+            }, exclusiveKey: 'customer 5');
         }
 
         self::assertSame(array_fill(0, 6, true), await(array_map($executor->attach(...), $ids)));
@@ -252,7 +253,7 @@ final class DispatchedTasksTest extends TestCase
 
     public function testAQueueRefusesTheNewestWhenItIsFull(): void
     {
-        $executor = $this->executor(options: new RemoteOptions(backlog: 2));
+        $executor = $this->executor(options: new RemoteOptions(maxJobs: 2));
         $executor->dispatch(static fn(): int => 1);
         $executor->dispatch(static fn(): int => 2);
         $refused = 0;
@@ -270,7 +271,7 @@ final class DispatchedTasksTest extends TestCase
 
     public function testALoopWaitsForRoomInAQueueThatIsFull(): void
     {
-        $executor = $this->executor(options: new RemoteOptions(backlog: 5));
+        $executor = $this->executor(options: new RemoteOptions(maxJobs: 5));
         $this->agent($this->queue);
 
         self::assertSame(5050, array_sum(iterator_to_array($executor->map(range(1, 100), abs(...)), false)));
@@ -278,7 +279,7 @@ final class DispatchedTasksTest extends TestCase
 
     public function testALoopThatIsCancelledWhileTheQueueIsFullEnds(): void
     {
-        $executor = $this->executor(options: new RemoteOptions(backlog: 1));
+        $executor = $this->executor(options: new RemoteOptions(maxJobs: 1));
         $cancellation = new DeferredCancellation();
         EventLoop::delay(0.3, static fn() => $cancellation->cancel());
         $more = new DeferredFuture();
@@ -311,7 +312,7 @@ final class DispatchedTasksTest extends TestCase
                 $stop->cancel(); // the first claim is under way
             });
         });
-        $broker = new RedisBroker(Redis::shared()->address());
+        $broker = new RedisBroker(Redis::shared()->url());
         (new Agent($broker, $this->queue, 2, self::keys(), logger: $logger))->run($stop->getCancellation());
 
         $statistics = $broker->statistics($this->queue);
@@ -322,7 +323,7 @@ final class DispatchedTasksTest extends TestCase
     public function testASignedFrameThatCanNotBeReadIsADeadLetterAndTheAgentGoesOn(): void
     {
         $executor = $this->executor();
-        $broker = new RedisBroker(Redis::shared()->address());
+        $broker = new RedisBroker(Redis::shared()->url());
         foreach (['short', TaskBody::head(JobRetryPolicy::none(), null, 'code')] as $i => $body) {
             $broker->submit(
                 $this->queue,
@@ -369,7 +370,7 @@ final class DispatchedTasksTest extends TestCase
     public static function endWhileItSubmits(): bool
     {
         $redis = TemporaryRedis::start();
-        $executor = new RemoteExecutor(new RedisBroker($redis->address()), 'queue', self::keys());
+        $executor = new RemoteExecutor(new RedisBroker($redis->url()), 'queue', self::keys());
         $executor->dispatch(static fn(): int => 1);
         posix_kill((int) $redis->pid(), \SIGSTOP);
         $future = Async::run(static fn(): Future => $executor->submit([Number::class, 'answer']));
@@ -398,7 +399,7 @@ final class DispatchedTasksTest extends TestCase
         $executor = $this->executor();
         $stop = new DeferredCancellation();
         $options = new AgentOptions(pool: new WorkerPoolOptions(maxResult: 100_000));
-        $agent = new Agent(new RedisBroker(Redis::shared()->address()), $this->queue, 1, self::keys(), $options);
+        $agent = new Agent(new RedisBroker(Redis::shared()->url()), $this->queue, 1, self::keys(), $options);
         $running = async(static fn() => $agent->run($stop->getCancellation()));
         try {
             $executor->submit(static fn(): string => str_repeat('x', 1 << 20))->await(new TimeoutCancellation(10));
@@ -527,7 +528,7 @@ final class DispatchedTasksTest extends TestCase
         $stop = new DeferredCancellation();
         $agent = async(
             fn() => (new Agent(
-                new RedisBroker(Redis::shared()->address()),
+                new RedisBroker(Redis::shared()->url()),
                 $this->queue,
                 1,
                 self::keys(),
@@ -554,14 +555,14 @@ final class DispatchedTasksTest extends TestCase
             self::assertStringContainsString('The limit is 1000 ', $tooLarge->getMessage());
         }
         Eventually::holds(
-            fn(): bool => (new RedisBroker(Redis::shared()->address()))->statistics($this->queue)['waiting'] === 0,
+            fn(): bool => (new RedisBroker(Redis::shared()->url()))->statistics($this->queue)['waiting'] === 0,
             'nothing is there',
         );
     }
 
     private function statistic(string $name): int
     {
-        return (new RedisBroker(Redis::shared()->address()))->statistics($this->queue)[$name];
+        return (new RedisBroker(Redis::shared()->url()))->statistics($this->queue)[$name];
     }
 
     private static function assertItemsAreGone(mixed $items): void
@@ -582,7 +583,7 @@ final class DispatchedTasksTest extends TestCase
         $this->queue = $this->queue === '' ? self::newQueue() : $this->queue;
 
         return new RemoteExecutor(
-            new RedisBroker(Redis::shared()->address()),
+            new RedisBroker(Redis::shared()->url()),
             $this->queue,
             self::keys(),
             $retries,

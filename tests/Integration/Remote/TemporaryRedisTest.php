@@ -6,8 +6,8 @@ namespace Spindle\Tests\Integration\Remote;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Internal\Redis\Address;
-use Spindle\Remote\Testing\RedisException;
 use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Remote\Testing\TemporaryRedisException;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\EndsWithItsOwner;
@@ -30,14 +30,14 @@ final class TemporaryRedisTest extends TestCase
     {
         $redis = TemporaryRedis::start();
 
-        foreach ([$redis->address(), $redis->socketAddress()] as $text) {
+        foreach ([$redis->url(), $redis->socketUrl()] as $text) {
             $address = Address::parse($text);
             self::assertSame($redis->password, $address->password?->getValue());
             self::assertSame("-NOAUTH Authentication required.\r\n", self::firstAnswer($address->uri, 'PING'));
             self::assertSame("+OK\r\n", self::firstAnswer($address->uri, "AUTH {$redis->password}"));
             self::assertStringStartsWith('-WRONGPASS ', self::firstAnswer($address->uri, 'AUTH wrong'));
         }
-        self::assertSame("redis://:{$redis->password}@127.0.0.1:{$redis->port}", $redis->address());
+        self::assertSame("redis://:{$redis->password}@127.0.0.1:{$redis->port}", $redis->url());
         $redis->stop();
         self::assertNothingLeft($redis->directory);
     }
@@ -58,7 +58,7 @@ final class TemporaryRedisTest extends TestCase
         try {
             $redis->command('HGET', 'key', 'field');
             self::fail('It is no hash');
-        } catch (RedisException $failure) {
+        } catch (TemporaryRedisException $failure) {
             self::assertStringStartsWith('Redis answered HGET with an error: WRONGTYPE ', $failure->getMessage());
             self::assertStringStartsWith('WRONGTYPE ', $failure->output);
         }
@@ -70,8 +70,8 @@ final class TemporaryRedisTest extends TestCase
     {
         $redis = TemporaryRedis::start([], new TemporaryRedisOptions(timeout: 1.2));
 
-        $this->expectException(RedisException::class);
-        $this->expectExceptionMessage('Redis did not answer BLPOP: it takes too long');
+        $this->expectException(TemporaryRedisException::class);
+        $this->expectExceptionMessage('Redis did not answer BLPOP: the time limit was exceeded');
         $redis->command('BLPOP', 'nothing', '0');
     }
 
@@ -173,7 +173,7 @@ final class TemporaryRedisTest extends TestCase
         $authority = new Certificates($this->path());
         [$certificate, $key] = $authority->forServer('127.0.0.1');
         $redis = TemporaryRedis::start([], new TemporaryRedisOptions(certificate: $certificate, key: $key));
-        $address = Address::parse($redis->tlsAddress());
+        $address = Address::parse($redis->tlsUrl());
 
         self::assertTrue($address->tls);
         self::assertNotSame("tcp://127.0.0.1:{$redis->port}", $address->uri);
@@ -187,7 +187,7 @@ final class TemporaryRedisTest extends TestCase
             @stream_socket_client($uri, context: stream_context_create(['ssl' => ['cafile' => $stranger->authority]])),
         );
         self::assertSame('1', $redis->command('ECHO', '1'));
-        $this->expectException(RedisException::class);
+        $this->expectException(TemporaryRedisException::class);
         $this->expectExceptionMessage("The file {$this->path('none')} could not be read");
         TemporaryRedis::start([], new TemporaryRedisOptions(certificate: $certificate, key: $this->path('none')));
     }
@@ -198,7 +198,7 @@ final class TemporaryRedisTest extends TestCase
 
         $this->expectException(\LogicException::class);
         $this->expectExceptionMessage('This temporary Redis has no certificate');
-        $redis->tlsAddress();
+        $redis->tlsUrl();
     }
 
     public function testACertificateComesWithItsKeyAndATimeoutIsATime(): void
@@ -225,12 +225,12 @@ final class TemporaryRedisTest extends TestCase
     {
         $redis = TemporaryRedis::start();
         $redis->command('SET', 'kept', '1');
-        [$pid, $address] = [$redis->pid(), $redis->address()];
+        [$pid, $address] = [$redis->pid(), $redis->url()];
 
         $redis->restart();
 
         self::assertNotSame($pid, $redis->pid());
-        self::assertSame($address, $redis->address());
+        self::assertSame($address, $redis->url());
         self::assertSame("+OK\r\n", self::firstAnswer(Address::parse($address)->uri, "AUTH {$redis->password}"));
         self::assertSame('1', $redis->command('GET', 'kept'));
         self::assertStringContainsString('User requested shutdown', $redis->log());
@@ -250,7 +250,7 @@ final class TemporaryRedisTest extends TestCase
         try {
             $redis->command('GET', 'kept');
             self::fail('It was killed');
-        } catch (RedisException $failure) {
+        } catch (TemporaryRedisException $failure) {
             self::assertSame('Redis did not answer CONNECT: connection refused', $failure->getMessage());
         }
         $redis->restart();
@@ -315,7 +315,7 @@ final class TemporaryRedisTest extends TestCase
             try {
                 TemporaryRedis::start([], new TemporaryRedisOptions(binary: $binary));
                 self::fail('It started');
-            } catch (RedisException $failure) {
+            } catch (TemporaryRedisException $failure) {
                 self::assertStringStartsWith("No Redis server is installed: {$message}", $failure->getMessage());
                 self::assertStringContainsString(
                     'On Debian, install the package redis-server, '
@@ -336,7 +336,7 @@ final class TemporaryRedisTest extends TestCase
                 try {
                     TemporaryRedis::start([], new TemporaryRedisOptions(binary: $binary));
                     self::fail('It started');
-                } catch (RedisException $failure) {
+                } catch (TemporaryRedisException $failure) {
                     self::assertSame(
                         "The Redis server ended before it was ready; the end of its log:\n"
                             . "I am {$server} and read redis.conf",
@@ -354,7 +354,7 @@ final class TemporaryRedisTest extends TestCase
         try {
             TemporaryRedis::start(['nonsense' => true]);
             self::fail('It started');
-        } catch (RedisException $failure) {
+        } catch (TemporaryRedisException $failure) {
             self::assertStringStartsWith(
                 'The Redis server ended before it was ready; the end of its log:',
                 $failure->getMessage(),

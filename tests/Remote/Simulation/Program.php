@@ -66,7 +66,8 @@ final class Program
             $broker = new SimulatedBroker($engine, $world, $driver->time(...));
             $pool = new SimulatedPool($world, self::WORKERS);
             $agents[$i] = [$broker, $pool];
-            $agent = new Agent($broker, self::QUEUE, self::WORKERS, $keys, pool: static fn(): SimulatedPool => $pool);
+            $createPool = static fn(): SimulatedPool => $pool;
+            $agent = new Agent($broker, self::QUEUE, self::WORKERS, $keys, createPool: $createPool);
             async(static function () use ($agent, $stop): void {
                 try {
                     $agent->run($stop->getCancellation());

@@ -7,9 +7,9 @@ namespace Spindle\Tests\Remote\Simulation;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Claim;
+use Spindle\Remote\Durability;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\SubmitResult;
-use Spindle\Remote\Tier;
 use Spindle\Tests\Remote\MemoryBroker;
 use Spindle\Tests\Remote\MemoryEngine;
 
@@ -62,19 +62,19 @@ final class SimulatedBroker implements Broker
         $this->reliable = true;
     }
 
-    public function tier(): Tier
+    public function durability(): Durability
     {
-        return $this->ask(fn(): Tier => $this->broker->tier());
+        return $this->ask(fn(): Durability => $this->broker->durability());
     }
 
-    public function submit(string $queue, array $jobs, int $backlog, string $mailbox, bool $maybeKnown): SubmitResult
+    public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $mayExist): SubmitResult
     {
-        return $this->ask(fn(): SubmitResult => $this->broker->submit($queue, $jobs, $backlog, $mailbox, $maybeKnown));
+        return $this->ask(fn(): SubmitResult => $this->broker->submit($queue, $jobs, $maxJobs, $mailbox, $mayExist));
     }
 
-    public function states(string $queue, array $ids, string $mailbox): array
+    public function lookUpJobs(string $queue, array $ids, string $mailbox): array
     {
-        return $this->ask(fn(): array => $this->broker->states($queue, $ids, $mailbox));
+        return $this->ask(fn(): array => $this->broker->lookUpJobs($queue, $ids, $mailbox));
     }
 
     public function dropOutcomes(string $queue, array $ids): void
@@ -97,41 +97,49 @@ final class SimulatedBroker implements Broker
         return $this->broker->openMailbox($mailbox, $onMessage, $onOpen);
     }
 
-    public function renew(
+    public function renewLease(
         string $queue,
         string $owner,
         float $lease,
         bool $isNew,
         string $description,
-        int $maxDead = \PHP_INT_MAX,
-        float $deadRetention = \INF,
+        int $maxDeadLetters = \PHP_INT_MAX,
+        float $deadLetterRetention = \INF,
     ): ?float {
         return $this->ask(
             fn(): ?float
-                => $this->broker->renew($queue, $owner, $lease, $isNew, $description, $maxDead, $deadRetention),
+                => $this->broker->renewLease(
+                    $queue,
+                    $owner,
+                    $lease,
+                    $isNew,
+                    $description,
+                    $maxDeadLetters,
+                    $deadLetterRetention,
+                ),
         );
     }
 
-    public function settle(
+    public function settleAndClaim(
         string $queue,
         string $owner,
         array $settlements,
         int $maxClaims,
         float $retention,
-        int $firstNumber = 0,
-        ?int $lastBegun = null,
-        int $maxFrame = \PHP_INT_MAX,
+        int $firstSequenceNumber = 0,
+        ?int $lastStartedNumber = null,
+        int $maxFrameBytes = \PHP_INT_MAX,
     ): Claim {
         return $this->ask(
-            fn(): Claim => $this->broker->settle(
+            fn(): Claim => $this->broker->settleAndClaim(
                 $queue,
                 $owner,
                 $settlements,
                 $maxClaims,
                 $retention,
-                $firstNumber,
-                $lastBegun,
-                $maxFrame,
+                $firstSequenceNumber,
+                $lastStartedNumber,
+                $maxFrameBytes,
             ),
         );
     }
@@ -140,14 +148,20 @@ final class SimulatedBroker implements Broker
         string $queue,
         string $owner,
         array $known,
-        int $maxFrame = \PHP_INT_MAX,
+        int $maxFrameBytes = \PHP_INT_MAX,
     ): array {
-        return $this->ask(fn(): array => $this->broker->claimedJobs($queue, $owner, $known, $maxFrame));
+        return $this->ask(fn(): array => $this->broker->claimedJobs($queue, $owner, $known, $maxFrameBytes));
     }
 
-    public function putItems(string $queue, string $owner, string $id, int $number, int $offset, array $frames): ?int
-    {
-        return $this->ask(fn(): ?int => $this->broker->putItems($queue, $owner, $id, $number, $offset, $frames));
+    public function putItems(
+        string $queue,
+        string $owner,
+        string $id,
+        int $claimNumber,
+        int $offset,
+        array $frames,
+    ): ?int {
+        return $this->ask(fn(): ?int => $this->broker->putItems($queue, $owner, $id, $claimNumber, $offset, $frames));
     }
 
     public function takeItems(string $queue, string $id, int $offset, int $limit): array
@@ -155,14 +169,14 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): array => $this->broker->takeItems($queue, $id, $offset, $limit));
     }
 
-    public function leaveItems(string $queue, string $id): void
+    public function stopTakingItems(string $queue, string $id): void
     {
-        $this->ask(fn() => $this->broker->leaveItems($queue, $id));
+        $this->ask(fn() => $this->broker->stopTakingItems($queue, $id));
     }
 
-    public function report(string $queue, string $owner, string $id, int $number, string $frame): void
+    public function report(string $queue, string $owner, string $id, int $claimNumber, string $frame): void
     {
-        $this->broker->report($queue, $owner, $id, $number, $frame);
+        $this->broker->report($queue, $owner, $id, $claimNumber, $frame);
     }
 
     public function statistics(string $queue): array
@@ -170,9 +184,9 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): array => $this->broker->statistics($queue));
     }
 
-    public function list(string $queue, JobStatus $status, int $limit): array
+    public function listJobs(string $queue, JobStatus $status, int $limit): array
     {
-        return $this->ask(fn(): array => $this->broker->list($queue, $status, $limit));
+        return $this->ask(fn(): array => $this->broker->listJobs($queue, $status, $limit));
     }
 
     public function status(string $queue, string $id): ?JobStatus
@@ -180,14 +194,14 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): ?JobStatus => $this->broker->status($queue, $id));
     }
 
-    public function revive(string $queue, array $ids): int
+    public function reviveDeadLetters(string $queue, array $ids): int
     {
-        return $this->ask(fn(): int => $this->broker->revive($queue, $ids));
+        return $this->ask(fn(): int => $this->broker->reviveDeadLetters($queue, $ids));
     }
 
-    public function delete(string $queue, array $ids): int
+    public function deleteDeadLetters(string $queue, array $ids): int
     {
-        return $this->ask(fn(): int => $this->broker->delete($queue, $ids));
+        return $this->ask(fn(): int => $this->broker->deleteDeadLetters($queue, $ids));
     }
 
     public function repair(string $queue): int
@@ -195,9 +209,9 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): int => $this->broker->repair($queue));
     }
 
-    public function leave(string $queue, string $owner): void
+    public function releaseLease(string $queue, string $owner): void
     {
-        $this->ask(fn() => $this->broker->leave($queue, $owner));
+        $this->ask(fn() => $this->broker->releaseLease($queue, $owner));
     }
 
     /**

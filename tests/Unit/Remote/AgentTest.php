@@ -107,7 +107,7 @@ final class AgentTest extends TestCase
             'queue',
             2,
             new Keys([str_repeat('another', 6)]),
-            pool: fn(): Executor => $this->pool(),
+            createPool: fn(): Executor => $this->pool(),
         );
         try {
             $agent->run(new NullCancellation());
@@ -130,7 +130,8 @@ final class AgentTest extends TestCase
         $engine = new MemoryEngine();
         $broker = new MemoryBroker($engine);
         $stop = new DeferredCancellation();
-        $agent = new Agent($broker, 'queue', 2, new Keys([AgentProgram::KEY]), pool: fn(): Executor => $this->pool());
+        $keys = new Keys([AgentProgram::KEY]);
+        $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
         $ended = async(static fn() => $agent->run($stop->getCancellation()));
         (new RemoteExecutor(new MemoryBroker($engine), 'queue', new Keys([AgentProgram::KEY])))->dispatch(
             static fn(): int => 1,
@@ -163,7 +164,7 @@ final class AgentTest extends TestCase
                 'queue',
                 2,
                 new Keys([AgentProgram::KEY]),
-                pool: fn(): Executor => $this->pool(),
+                createPool: fn(): Executor => $this->pool(),
             );
             $agents[] = async(static fn() => $agent->run($stop->getCancellation()));
         }
@@ -194,7 +195,7 @@ final class AgentTest extends TestCase
         $engine = new MemoryEngine();
         $keys = new Keys([AgentProgram::KEY]);
         $stop = new DeferredCancellation();
-        $agent = new Agent(new MemoryBroker($engine), 'queue', 2, $keys, pool: fn(): Executor => $this->pool());
+        $agent = new Agent(new MemoryBroker($engine), 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
         $ended = async(static fn() => $agent->run($stop->getCancellation()));
         $limit = (string) ini_set('memory_limit', '96M'); // the agent reads it when it starts
         try {
@@ -235,7 +236,7 @@ final class AgentTest extends TestCase
                     'queue',
                     2,
                     new Keys([AgentProgram::KEY]),
-                    pool: $make,
+                    createPool: $make,
                 ))->run(new NullCancellation());
                 self::fail('It ends');
             } catch (LauncherException $failure) {
@@ -244,7 +245,7 @@ final class AgentTest extends TestCase
 
             $queue = $engine->queue('queue');
             self::assertSame([6, 0], [$queue->statistics()['waiting'], $queue->statistics()['running']]);
-            $claim = (new MemoryBroker($engine))->settle('queue', self::joined($engine), [], 6, 1.0);
+            $claim = (new MemoryBroker($engine))->settleAndClaim('queue', self::joined($engine), [], 6, 1.0);
             self::assertSame(array_fill(0, 6, 0), array_column($claim->deliveries, 'crashes'));
             $queue->leave('another');
         }
@@ -272,7 +273,7 @@ final class AgentTest extends TestCase
 
     private static function joined(MemoryEngine $engine): string
     {
-        (new MemoryBroker($engine))->renew('queue', 'another', 10.0, true, '{}');
+        (new MemoryBroker($engine))->renewLease('queue', 'another', 10.0, true, '{}');
 
         return 'another';
     }
@@ -290,12 +291,12 @@ final class AgentTest extends TestCase
         $memory = new MemoryBroker($engine);
         $broker = self::createStub(Broker::class);
         foreach (get_class_methods(Broker::class) as $method) {
-            if ($method !== 'settle') {
+            if ($method !== 'settleAndClaim') {
                 $real = new \ReflectionMethod($memory, $method);
                 $broker->method($method)->willReturnCallback($real->getClosure($memory));
             }
         }
-        $broker->method('settle')->willReturnCallback(
+        $broker->method('settleAndClaim')->willReturnCallback(
             static function (
                 string $queue,
                 string $owner,
@@ -304,10 +305,19 @@ final class AgentTest extends TestCase
                 float $retention,
                 int $first,
                 ?int $begun,
-                int $maxFrame,
+                int $maxFrameBytes,
             ) use ($memory, $onAnswer): Claim {
                 /** @var list<Settlement> $done */
-                $claim = $memory->settle($queue, $owner, $done, $want, $retention, $first, $begun, $maxFrame);
+                $claim = $memory->settleAndClaim(
+                    $queue,
+                    $owner,
+                    $done,
+                    $want,
+                    $retention,
+                    $first,
+                    $begun,
+                    $maxFrameBytes,
+                );
                 $onAnswer($claim);
 
                 return $claim;
@@ -315,7 +325,7 @@ final class AgentTest extends TestCase
         );
         $keys = new Keys([AgentProgram::KEY]);
         $stop = new DeferredCancellation();
-        $agent = new Agent($broker, 'queue', 2, $keys, pool: fn(): Executor => $this->pool());
+        $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
         $ended = async(static fn() => $agent->run($stop->getCancellation()));
         $caller(new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys));
         $stop->cancel();

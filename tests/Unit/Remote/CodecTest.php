@@ -8,7 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Job;
-use Spindle\Remote\JobState;
+use Spindle\Remote\JobLookup;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
@@ -126,13 +126,13 @@ final class CodecTest extends TestCase
 
         self::assertEquals(
             [
-                'a' => new JobState(false, null, false),
-                'b' => new JobState(true, null, false),
-                'c' => new JobState(true, self::BYTES, true),
-                'd' => new JobState(true, '', true),
-                'e' => new JobState(true, null, true),
+                'a' => new JobLookup(false, null, false),
+                'b' => new JobLookup(true, null, false),
+                'c' => new JobLookup(true, self::BYTES, true),
+                'd' => new JobLookup(true, '', true),
+                'e' => new JobLookup(true, null, true),
             ],
-            Codec::states($packed, ['a', 'b', 'c', 'd', 'e']),
+            Codec::lookups($packed, ['a', 'b', 'c', 'd', 'e']),
         );
     }
 

@@ -19,8 +19,8 @@ final class JobTest extends TestCase
     {
         $job = new Job('id', "\0frame", "\0key", 1.5);
 
-        self::assertSame(['id', "\0frame", "\0key", 1.5], [$job->id, $job->frame, $job->key, $job->delay]);
-        self::assertSame(['', 0.0], [(new Job('id', ''))->key, (new Job('id', ''))->delay]);
+        self::assertSame(['id', "\0frame", "\0key", 1.5], [$job->id, $job->frame, $job->exclusiveKey, $job->delay]);
+        self::assertSame(['', 0.0], [(new Job('id', ''))->exclusiveKey, (new Job('id', ''))->delay]);
     }
 
     #[DataProvider('ids')]
@@ -74,10 +74,10 @@ final class JobTest extends TestCase
 
     public function testAKeyIsAnyBytesButNotTooMany(): void
     {
-        self::assertSame(128, \strlen((new Job('id', 'frame', str_repeat("\0", 128)))->key));
+        self::assertSame(128, \strlen((new Job('id', 'frame', str_repeat("\0", 128)))->exclusiveKey));
 
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('The key of a job must have at most 128 bytes');
+        $this->expectExceptionMessage('The exclusive key of a job must have at most 128 bytes');
         new Job('id', 'frame', str_repeat('a', 129));
     }
 

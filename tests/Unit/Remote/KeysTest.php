@@ -113,7 +113,7 @@ final class KeysTest extends TestCase
     {
         $this->expectException(KeyFileException::class);
         $this->expectExceptionMessage(
-            "The key file '{$this->path('none')}' can't be read. "
+            "The key file '{$this->path('none')}' does not exist or can't be read. "
                 . 'Create one: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)',
         );
         Keys::fromFile($this->path('none'));
@@ -130,7 +130,7 @@ final class KeysTest extends TestCase
     public function testAFileWithoutASecretIsRefused(): void
     {
         $this->expectException(KeyFileException::class);
-        $this->expectExceptionMessage('No key was found. Create one:');
+        $this->expectExceptionMessage('No signing key was given. Create one:');
         Keys::fromFile($this->file('keys', "# soon\n\n   \n", 0o600));
     }
 
@@ -141,7 +141,7 @@ final class KeysTest extends TestCase
                 new Keys($secrets);
                 self::fail('It is taken');
             } catch (KeyFileException $refused) {
-                self::assertStringStartsWith('A key has less than 32 bytes. Create one:', $refused->getMessage());
+                self::assertStringStartsWith('A key is shorter than 32 bytes. Create one:', $refused->getMessage());
                 self::assertStringNotContainsString(
                     substr(self::ONE, 1),
                     $refused->getMessage() . $refused->getTraceAsString(),

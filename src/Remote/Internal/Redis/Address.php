@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal\Redis;
 
-/** The address of an engine, with user, password and database. */
+/** The address of the engine, with user, password and database. */
 final class Address
 {
     private const DEFAULT_PORT = 6379;
@@ -20,6 +20,8 @@ final class Address
     ) {}
 
     /**
+     * Parses an address.
+     *
      * @param string $address redis://[[user]:password@]host[:port][/database], the same with rediss for TLS, or
      *                        unix://[[user]:password@]/path
      *

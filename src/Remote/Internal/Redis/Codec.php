@@ -6,16 +6,17 @@ namespace Spindle\Remote\Internal\Redis;
 
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Job;
-use Spindle\Remote\JobState;
+use Spindle\Remote\JobLookup;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 
 /**
- * Encodes arguments of the scripts and decodes their answers. A batch is one argument and one answer: a string of many
- * records, with little-endian integers.
+ * Encodes arguments of the scripts and decodes their answers. A batch of records is one string, in which integers are
+ * little-endian and strings have their length before them.
  */
 final class Codec
 {
+    /** Flags of a delivery, as prelude.lua defines them. */
     private const CANCELLED = 1;
     private const LOST = 2;
     private const STREAMED = 4;
@@ -27,7 +28,7 @@ final class Codec
     {
         $packed = '';
         foreach ($jobs as $job) {
-            $packed .= \chr(\strlen($job->id)) . $job->id . \chr(\strlen($job->key)) . $job->key
+            $packed .= \chr(\strlen($job->id)) . $job->id . \chr(\strlen($job->exclusiveKey)) . $job->exclusiveKey
                 . pack('eV', round($job->delay * 1000), \strlen($job->frame)) . $job->frame;
         }
 
@@ -42,7 +43,7 @@ final class Codec
             $packed .= \chr(\strlen($settlement->id)) . $settlement->id
                 . pack(
                     'VCVVeV',
-                    $settlement->number,
+                    $settlement->claimNumber,
                     $settlement->kind->value,
                     $settlement->crashes,
                     $settlement->failures,
@@ -66,47 +67,51 @@ final class Codec
         return $packed;
     }
 
-    /** @param array<string, int> $numbers by ids */
-    public static function claims(array $numbers): string
+    /** @param array<string, int> $claimNumbers by job id */
+    public static function claims(array $claimNumbers): string
     {
         $packed = '';
-        foreach ($numbers as $id => $number) {
+        foreach ($claimNumbers as $id => $number) {
             $packed .= \chr(\strlen($id)) . $id . pack('V', $number);
         }
 
         return $packed;
     }
 
-    /** @return list<string> ids; $at is moved past them */
-    public static function readIds(string $packed, int &$at): array
+    /**
+     * Reads a count and as many ids, and moves $offset behind them.
+     *
+     * @return list<string>
+     */
+    public static function readIds(string $packed, int &$offset): array
     {
-        $count = self::integer($packed, $at);
+        $count = self::integer($packed, $offset);
         $ids = [];
         for ($i = 0; $i < $count; ++$i) {
-            $ids[] = self::name($packed, $at);
+            $ids[] = self::name($packed, $offset);
         }
 
         return $ids;
     }
 
-    /** @return array<string, array<string, int|float|string>> */
+    /** @return array<string, array<string, int|float|string>> details of jobs by id */
     public static function details(string $packed): array
     {
-        $known = [];
-        foreach (self::outcomes($packed, 0) as $id => $json) {
-            $known[$id] = [];
-            $of = json_decode($json, true, 8, \JSON_INVALID_UTF8_SUBSTITUTE);
-            foreach (\is_array($of) ? $of : [] as $name => $value) {
+        $details = [];
+        foreach (self::framesById($packed, 0) as $id => $json) {
+            $details[$id] = [];
+            $decoded = json_decode($json, true, 8, \JSON_INVALID_UTF8_SUBSTITUTE);
+            foreach (\is_array($decoded) ? $decoded : [] as $name => $value) {
                 if (\is_string($name) && (\is_int($value) || \is_float($value) || \is_string($value))) {
-                    $known[$id][$name] = $value;
+                    $details[$id][$name] = $value;
                 }
             }
         }
 
-        return $known;
+        return $details;
     }
 
-    /** @return list<string> */
+    /** @return list<string> all strings of $packed */
     public static function strings(string $packed): array
     {
         $strings = [];
@@ -118,7 +123,7 @@ final class Codec
         return $strings;
     }
 
-    /** @return list<Delivery> records up to the end of $packed */
+    /** @return list<Delivery> the claimed jobs from the offset $at to the end of $packed */
     public static function deliveries(string $packed, int $at): array
     {
         $deliveries = [];
@@ -158,7 +163,7 @@ final class Codec
 
                 return new MailboxMessage(nextDueIn: self::integer($packed, $at) / 1000);
             case 'r':
-                return new MailboxMessage(outcomes: self::outcomes($packed, 1));
+                return new MailboxMessage(outcomes: self::framesById($packed, 1));
             case 'c':
                 $at = 1;
                 $id = self::name($packed, $at);
@@ -173,45 +178,46 @@ final class Codec
 
                 return new MailboxMessage(taken: [self::name($packed, $at)]);
             case 'p':
-                return new MailboxMessage(reports: self::outcomes($packed, 1));
+                return new MailboxMessage(reports: self::framesById($packed, 1));
             default:
                 return null;
         }
     }
 
-    /** @return array<string, string> */
-    private static function outcomes(string $packed, int $at): array
+    /** @return array<string, string> frames or JSON texts by job id, from the offset $at to the end of $packed */
+    private static function framesById(string $packed, int $at): array
     {
-        $outcomes = [];
+        $frames = [];
         for ($end = \strlen($packed); $at < $end;) {
             $id = self::name($packed, $at);
             $size = self::integer($packed, $at);
-            $outcomes[$id] = substr($packed, $at, $size);
+            $frames[$id] = substr($packed, $at, $size);
             $at += $size;
         }
 
-        return $outcomes;
+        return $frames;
     }
 
     /**
-     * @param list<string> $ids
+     * @param list<string> $ids of the request, in its order
      *
-     * @return array<string, JobState>
+     * @return array<string, JobLookup> by id
      */
-    public static function states(string $packed, array $ids): array
+    public static function lookups(string $packed, array $ids): array
     {
-        $states = [];
+        $lookups = [];
         $at = 0;
         foreach ($ids as $id) {
             $state = \ord($packed[$at++]);
             $size = self::integer($packed, $at);
-            $states[$id] = new JobState($state !== 0, $state === 2 ? substr($packed, $at, $size) : null, $state >= 2);
+            $lookups[$id] = new JobLookup($state !== 0, $state === 2 ? substr($packed, $at, $size) : null, $state >= 2);
             $at += $size;
         }
 
-        return $states;
+        return $lookups;
     }
 
+    /** Reads a string of at most 255 bytes. */
     private static function name(string $packed, int &$at): string
     {
         $name = substr($packed, $at + 1, \ord($packed[$at]));

@@ -19,20 +19,23 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Durability;
 use Spindle\Remote\Internal\ReconnectBackoff;
-use Spindle\Remote\Tier;
 
 use function Amp\async;
 use function Amp\Future\awaitFirst;
 
-/** An engine and the connection for its scripts. A broken connection is replaced. */
+/**
+ * A client of the engine: the Redis or Valkey server. It runs the scripts in the folder scripts/ over one connection,
+ * and opens a new connection when that one is broken.
+ */
 final class Engine
 {
     private const SCRIPT_DIRECTORY = __DIR__ . '/scripts';
 
     /**
-     * Scripts that an engine without free memory refuses. The others run even then, because they end jobs and so free
-     * memory. Each script runs completely or not at all.
+     * Scripts that the engine refuses when its memory is full. The other scripts run even then, because they end jobs
+     * and so free memory. Each script runs completely or not at all.
      */
     private const SCRIPTS_NEEDING_MEMORY = ['submit', 'put-items'];
     private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
@@ -57,35 +60,36 @@ final class Engine
         'repair',
     ];
 
-    /** @var array<string, array{string, string}> */
+    /** @var array<string, array{string, string}> source and SHA-1 hash, by name; empty until they are read */
     private static array $scripts = [];
 
     /** Id of the process that opened the connection. */
-    private int $process;
+    private int $pid;
 
     private ?RedisConnection $connection = null;
 
-    /** Number of connections that were opened for scripts. */
+    /** Number of connections for scripts that were opened so far. */
     private int $connectionCount = 0;
 
-    private ?Tier $tier = null;
+    private ?Durability $durability = null;
 
-    /** Whether each connection loads all scripts first. Agents do so, processes that dispatch a few jobs do not. */
+    /** Whether a new connection loads all scripts first. Agents load them; callers that submit a few jobs do not. */
     private bool $loadsScripts = false;
 
     /** @var Future<RedisConnection>|null while a connection is being opened */
     private ?Future $opening = null;
 
-    /** @var array<int, Mailbox> mailboxes that were not tried yet or that the engine refuses, by object id */
+    /** @var array<int, Mailbox> mailboxes whose first attempt is pending or that the engine refuses, by object id */
     private array $unverified = [];
 
+    /** @param float $timeout seconds to connect, and seconds without progress in which an answer must arrive */
     public function __construct(
         public readonly Address $address,
         private readonly ?ClientTlsContext $tls,
         private readonly float $timeout,
     ) {
-        $this->process = (int) getmypid();
-        Preload::classes( // in case no file descriptor is free for loading classes
+        $this->pid = (int) getmypid();
+        Preload::classes( // loading a class needs a file descriptor, and later none may be free
             Backoff::class,
             BrokerUnavailableException::class,
             CancelledException::class,
@@ -98,11 +102,12 @@ final class Engine
     }
 
     /**
-     * Returns the tier. Also loads the scripts that the engine does not know, now and on later connections.
+     * Returns the durability of confirmed jobs. Also loads the scripts that the engine does not know, now and on later
+     * connections.
      *
      * @throws BrokerException
      */
-    public function tier(): Tier
+    public function durability(): Durability
     {
         $connection = $this->connection();
         if (!$this->loadsScripts) {
@@ -110,11 +115,11 @@ final class Engine
             self::load($connection);
         }
 
-        return $this->tier ?? throw new \LogicException('The tier is known once a connection is open');
+        return $this->durability ?? throw new \LogicException('An open connection has no known durability');
     }
 
     /**
-     * Returns the number of the current connection for scripts, 1 for the first.
+     * Returns the number of the current connection for scripts. The first connection has the number 1.
      *
      * @throws BrokerException
      */
@@ -125,7 +130,7 @@ final class Engine
         return $this->connectionCount;
     }
 
-    /** Makes {@see run()} wait for the first attempt to open this mailbox, and fail while it is refused. */
+    /** Makes {@see run()} wait for the first attempt to open this mailbox, and fail while the engine refuses it. */
     public function addUnverified(Mailbox $mailbox): void
     {
         $this->unverified[spl_object_id($mailbox)] = $mailbox;
@@ -137,7 +142,7 @@ final class Engine
     }
 
     /**
-     * Opens a separate connection.
+     * Opens a separate connection, such as for a mailbox.
      *
      * @throws BrokerException
      */
@@ -183,13 +188,13 @@ final class Engine
     }
 
     /**
-     * Runs a script that may run twice, as {@see run()} does. When no answer arrives within `$seconds` seconds, it is
-     * also sent on a new connection, because a network may drop a connection silently. The first answer counts, and a
-     * connection that stays silent is closed.
+     * Runs a script that may run twice, as {@see run()} does. When no answer arrives within $hedgeDelay seconds, the
+     * script is also sent on a new connection, because a network may drop a connection silently. Returns the first
+     * answer. Closes the old connection if it has been silent since the request.
      *
      * @throws BrokerException
      */
-    public function runHedged(float $seconds, string $script, string $queue, string ...$arguments): string
+    public function runHedged(float $hedgeDelay, string $script, string $queue, string ...$arguments): string
     {
         $connection = $this->connection();
         $sentAt = Clock::now();
@@ -198,9 +203,9 @@ final class Engine
         $first = async($run);
         $first->ignore();
         try {
-            return $first->await(new TimeoutCancellation($seconds));
+            return $first->await(new TimeoutCancellation($hedgeDelay));
         } catch (CancelledException) {
-            // The connection is silent or slow.
+            // The connection is silent or slow, so the script is sent on another connection.
         }
         if ($this->connection !== $connection || $connection->isBroken()) {
             return $first->await();
@@ -209,7 +214,7 @@ final class Engine
         /** @var string $answer */
         $answer = awaitFirst([$first, async($run)]);
         if (!$first->isComplete() && $connection->isSilentSince($sentAt)) {
-            $connection->close('it is silent, while another connection is answered');
+            $connection->close('the connection was silent, while the engine answered on another connection');
         }
 
         return $answer;
@@ -218,7 +223,7 @@ final class Engine
     /** @throws BrokerException */
     private function connection(): RedisConnection
     {
-        if ($this->process !== getmypid()) {
+        if ($this->pid !== getmypid()) {
             $this->forgetConnection();
         }
         if ($this->connection !== null && !$this->connection->isBroken()) {
@@ -233,7 +238,7 @@ final class Engine
         $this->opening->ignore();
         try {
             $connection = $this->open();
-            $this->tier = $this->checkSettings($connection);
+            $this->durability = $this->checkSettings($connection);
             if ($this->loadsScripts) {
                 self::load($connection);
             }
@@ -257,8 +262,8 @@ final class Engine
     }
 
     /**
-     * Loads the scripts that the engine does not know, so that requests run in their order. Where SCRIPT is not
-     * available, a request with an unknown script is sent again, behind later requests.
+     * Loads the scripts that the engine does not know, so that requests run in the order in which they are sent. If the
+     * user may not call SCRIPT, a request with an unknown script is sent again, and so runs after later requests.
      *
      * @throws BrokerException
      */
@@ -273,7 +278,7 @@ final class Engine
                 }
             }
         } catch (EngineError) {
-            // Each script is sent when the engine does not know it.
+            // run() sends the source of each script that the engine does not know.
         }
     }
 
@@ -281,21 +286,21 @@ final class Engine
     private function forgetConnection(): void
     {
         $this->connection?->keepUntilExit(); // closing it would end the other process's TLS session
-        $this->process = (int) getmypid();
+        $this->pid = (int) getmypid();
         $this->connection = $this->opening = null;
         $this->unverified = [];
     }
 
     /**
-     * Returns the tier, and refuses an engine that would lose jobs.
+     * Returns the durability of confirmed jobs, and refuses an engine that would lose jobs.
      *
      * @throws BrokerException
      */
-    private function checkSettings(RedisConnection $connection): Tier
+    private function checkSettings(RedisConnection $connection): Durability
     {
         $where = (string) $this->address;
         $info = self::info($connection, 'server', 'persistence');
-        $settings = $this->settings($connection);
+        $settings = self::settings($connection);
         if (version_compare($info['redis_version'] ?? '0', '7.0.0', '<')) {
             throw BrokerRefusedException::at(
                 $where,
@@ -330,18 +335,20 @@ final class Engine
         }
 
         return match ($settings['appendfsync'] ?? null) {
-            'always' => ($settings['no-appendfsync-on-rewrite'] ?? '') === 'no' ? Tier::Durable : Tier::Fast,
+            'always' => ($settings['no-appendfsync-on-rewrite'] ?? '') === 'no'
+                ? Durability::Durable
+                : Durability::Fast,
             'no' => throw BrokerRefusedException::at(
                 $where,
                 'its appendfsync is no, so the system decides when jobs are written to disk',
-                'set "appendfsync everysec", or "appendfsync always" for the durable tier',
+                'set "appendfsync everysec", or "appendfsync always" to lose no job',
             ),
-            default => Tier::Fast,
+            default => Durability::Fast, // everysec, or a value that the user may not read
         };
     }
 
     /**
-     * @return array<string, string>
+     * @return array<string, string> values by name
      *
      * @throws BrokerException
      */
@@ -354,11 +361,11 @@ final class Engine
     }
 
     /**
-     * @return array<string, string> empty when the user may not read them; then the lowest tier is assumed
+     * @return array<string, string> values by name; empty when the user may not read them
      *
      * @throws BrokerException
      */
-    private function settings(RedisConnection $connection): array
+    private static function settings(RedisConnection $connection): array
     {
         try {
             $answer = $connection->call('CONFIG', ['GET', ...self::SETTINGS]);
@@ -366,15 +373,15 @@ final class Engine
             return [];
         }
         $settings = [];
-        $words = \is_array($answer) ? array_values(array_filter($answer, \is_string(...))) : [];
-        for ($i = 1; $i < \count($words); $i += 2) {
-            $settings[$words[$i - 1]] = $words[$i];
+        $namesAndValues = \is_array($answer) ? array_values(array_filter($answer, \is_string(...))) : [];
+        for ($i = 1; $i < \count($namesAndValues); $i += 2) {
+            $settings[$namesAndValues[$i - 1]] = $namesAndValues[$i];
         }
 
         return $settings;
     }
 
-    /** @return array<string, array{string, string}> source and hash, by name */
+    /** @return array<string, array{string, string}> source and SHA-1 hash, by name */
     private static function scripts(): array
     {
         if (self::$scripts === []) {

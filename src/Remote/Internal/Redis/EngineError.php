@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal\Redis;
 /** Thrown when the engine answers a command with an error. */
 final class EngineError extends \RuntimeException
 {
-    /** Temporary errors, after which a retry may help. Values explain errors whose own text does not. */
+    /** Explanations of temporary errors, after which a retry may help. Null if the engine's own text is clear. */
     private const TEMPORARY_ERRORS = [
         'LOADING' => null,
         'READONLY' => 'it is a replica, which accepts no jobs',
@@ -24,6 +24,7 @@ final class EngineError extends \RuntimeException
     /** First word of the error, such as NOAUTH. */
     public readonly string $kind;
 
+    /** @param string $message as the engine has sent it */
     public function __construct(string $message)
     {
         parent::__construct($message);
@@ -35,11 +36,11 @@ final class EngineError extends \RuntimeException
         return \array_key_exists($this->kind, self::TEMPORARY_ERRORS);
     }
 
-    /** Returns an explanation for messages. */
+    /** Returns the engine's text, after an explanation if there is one. */
     public function explanation(): string
     {
-        $words = self::TEMPORARY_ERRORS[$this->kind] ?? null;
+        $explanation = self::TEMPORARY_ERRORS[$this->kind] ?? null;
 
-        return $words === null ? $this->getMessage() : "{$words} ({$this->getMessage()})";
+        return $explanation === null ? $this->getMessage() : "{$explanation} ({$this->getMessage()})";
     }
 }

@@ -14,17 +14,18 @@ use Spindle\Internal\Fibers;
 use Spindle\Internal\Warnings;
 
 /**
- * The stream that Predis reads and writes: a socket whose reader is suspended until bytes arrive, while the loop runs.
+ * The socket of a connection to the engine, as the stream that Predis reads and writes. While no bytes are available,
+ * read() suspends its fiber and the event loop runs.
  *
- * One fiber reads at a time. Bytes that the socket does not accept are buffered and sent later. So write() never
- * suspends, and commands of several fibers are not interleaved.
+ * At most one fiber may read at a time. write() never suspends: it buffers bytes that the socket does not accept, and
+ * sends them later. So the commands of several fibers are never interleaved.
  */
 final class EngineStream implements StreamInterface, StreamFactoryInterface
 {
-    /** Bytes of one read. */
+    /** Maximum number of bytes of one read from the socket. */
     private const READ_BYTES = 1 << 16;
 
-    /** Code that Predis treats as a broken connection. */
+    /** Exception code that Predis treats as a broken connection. */
     private const BROKEN_CONNECTION_CODE = 1;
 
     private string $buffer = '';
@@ -32,23 +33,28 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Read offset into the buffer. */
     private int $offset = 0;
 
+    /** Written bytes that the socket has not accepted. */
     private string $unsent = '';
 
-    /** @var Suspension<null>|null */
+    /** @var Suspension<null>|null fiber that waits in {@see awaitBytes()} */
     private ?Suspension $reader = null;
 
+    /** Why the stream was closed; null if it is open or {@see close()} was called. */
     private ?string $failure = null;
 
     /** Time of {@see Clock::now()} at which the engine last sent bytes, or accepted buffered bytes. */
     private float $lastProgress;
 
-    /** Process id. A fork shares the socket, and must not read or write. */
-    private readonly int $process;
+    /** Id of the process that opened the stream. A fork shares the socket, and must not read or write. */
+    private readonly int $pid;
 
-    private readonly string $readable;
-    private readonly string $writable;
+    /** Identifier of the callback for readable sockets in the event loop. */
+    private readonly string $readWatcher;
 
-    /** @var resource|null */
+    /** Identifier of the callback for writable sockets in the event loop. */
+    private readonly string $writeWatcher;
+
+    /** @var resource|null null once the stream is closed */
     private $socket;
 
     /** @param resource $socket connected and non-blocking */
@@ -56,13 +62,13 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     {
         $this->socket = $socket;
         $this->lastProgress = Clock::now();
-        $this->process = (int) getmypid();
+        $this->pid = (int) getmypid();
         stream_set_read_buffer($socket, 0);
         $weak = \WeakReference::create($this);
         $onReadable = static fn() => $weak->get()?->onReadable();
         $onWritable = static fn() => $weak->get()?->onWritable();
-        $this->readable = EventLoop::disable(EventLoop::onReadable($socket, $onReadable));
-        $this->writable = EventLoop::disable(EventLoop::onWritable($socket, $onWritable));
+        $this->readWatcher = EventLoop::disable(EventLoop::onReadable($socket, $onReadable));
+        $this->writeWatcher = EventLoop::disable(EventLoop::onWritable($socket, $onWritable));
     }
 
     public function __destruct()
@@ -70,32 +76,33 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->close();
     }
 
-    /** Returns this stream to Predis. */
+    /** Returns this stream: Predis creates its connection with a stream factory. */
     public function createStream(ParametersInterface $parameters): StreamInterface
     {
         return $this;
     }
 
+    /** Returns whether this process has opened the stream, and is not a fork of that process. */
     public function isOfThisProcess(): bool
     {
-        return $this->process === getmypid();
+        return $this->pid === getmypid();
     }
 
-    /** Sets whether a waiting reader keeps the loop running. */
-    public function keepLoop(bool $keep): void
+    /** Sets whether a waiting reader keeps the event loop running. */
+    public function setKeepsLoopRunning(bool $keepsRunning): void
     {
         if ($this->socket !== null) {
-            $keep ? EventLoop::reference($this->readable) : EventLoop::unreference($this->readable);
+            $keepsRunning ? EventLoop::reference($this->readWatcher) : EventLoop::unreference($this->readWatcher);
         }
     }
 
-    /** Whether the engine has sent or accepted nothing since that time of {@see Clock::now()}. */
+    /** Returns whether the engine has neither sent nor accepted bytes since that time of {@see Clock::now()}. */
     public function isSilentSince(float $time): bool
     {
         return $this->lastProgress <= $time;
     }
 
-    /** Closes the stream. The reader gets $reason. */
+    /** Closes the stream. The waiting reader fails with $reason. */
     public function fail(string $reason): void
     {
         $this->failure ??= $reason;
@@ -108,7 +115,13 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return $this->failure ?? 'the connection was closed';
     }
 
-    /** @param int $length bytes to read at most, at least 1; -1 for a line with its end */
+    /**
+     * Waits until bytes are available, and returns them.
+     *
+     * @param int $length maximum number of bytes; -1 for a line, which is returned with its line break
+     *
+     * @throws \RuntimeException when the stream is closed
+     */
     public function read(int $length): string
     {
         if ($length === -1) {
@@ -122,6 +135,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return $bytes;
     }
 
+    /** Sends or buffers all bytes. Never suspends. */
     public function write(#[\SensitiveParameter] string $string): int
     {
         if ($this->unsent !== '') {
@@ -134,6 +148,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return \strlen($string);
     }
 
+    /** Closes the socket. Bytes that were read before can still be read. */
     public function close(): void
     {
         if ($this->socket === null) {
@@ -141,12 +156,13 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
         $socket = $this->socket;
         $this->socket = null;
-        EventLoop::cancel($this->readable);
-        EventLoop::cancel($this->writable);
+        EventLoop::cancel($this->readWatcher);
+        EventLoop::cancel($this->writeWatcher);
         fclose($socket);
         $this->resumeReader();
     }
 
+    /** Returns whether the stream is closed and all bytes were read. */
     public function eof(): bool
     {
         return $this->socket === null && $this->offset === \strlen($this->buffer);
@@ -207,20 +223,20 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return self::class;
     }
 
-    /** Waits for the next line and returns its length. */
+    /** Waits until the buffer has a complete line. Returns the line's length with its line break. */
     private function awaitLine(): int
     {
-        for ($from = $this->offset;;) {
-            $end = strpos($this->buffer, "\n", $from);
+        for ($searchFrom = $this->offset;;) {
+            $end = strpos($this->buffer, "\n", $searchFrom);
             if ($end !== false) {
                 return $end + 1 - $this->offset;
             }
-            $from = \strlen($this->buffer) - $this->offset; // the unread rest moves to the start in awaitBytes()
+            $searchFrom = \strlen($this->buffer) - $this->offset; // awaitBytes() moves the unread bytes to the start
             $this->awaitBytes();
         }
     }
 
-    /** Waits for more bytes. */
+    /** Drops the bytes that were read from the buffer, and waits for more bytes. */
     private function awaitBytes(): void
     {
         $this->buffer = $this->offset === \strlen($this->buffer) ? '' : substr($this->buffer, $this->offset);
@@ -242,7 +258,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
                 continue;
             }
-            EventLoop::enable($this->readable);
+            EventLoop::enable($this->readWatcher);
             $this->reader = EventLoop::getSuspension();
             Fibers::suspend($this->reader);
         }
@@ -250,7 +266,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     private function onReadable(): void
     {
-        EventLoop::disable($this->readable);
+        EventLoop::disable($this->readWatcher);
         if ($this->isOfThisProcess()) {
             $this->resumeReader();
         }
@@ -266,7 +282,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     private function onWritable(): void
     {
         if (!$this->isOfThisProcess()) {
-            EventLoop::disable($this->writable);
+            EventLoop::disable($this->writeWatcher);
 
             return;
         }
@@ -277,6 +293,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
+    /** Sends as many of the unsent bytes as the socket accepts. */
     private function flush(): void
     {
         $socket = $this->socket;
@@ -292,11 +309,11 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
             return;
         }
         $this->unsent = $written === \strlen($bytes) ? '' : substr($bytes, $written);
-        $this->unsent === '' ? EventLoop::disable($this->writable) : EventLoop::enable($this->writable);
+        $this->unsent === '' ? EventLoop::disable($this->writeWatcher) : EventLoop::enable($this->writeWatcher);
     }
 
     private static function unsupported(): \RuntimeException
     {
-        return new \RuntimeException('A connection can\'t be read as a whole and has no position');
+        return new \RuntimeException('The stream of a connection has no position and no complete contents');
     }
 }

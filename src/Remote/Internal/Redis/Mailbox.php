@@ -12,30 +12,33 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\MailboxMessage;
 
-/** A subscription to a channel, which reconnects until it is closed. */
+/** A mailbox: a subscription to a channel of the engine. It reconnects until it is closed. */
 final class Mailbox
 {
-    /** Seconds between two checks of the connection. */
+    /** Seconds between two PING commands, which detect a broken connection. */
     private const PING_INTERVAL = 5.0;
 
-    /** Seconds until an engine that refuses is tried again. */
+    /** Pause in seconds before the next attempt after a refusal of the engine. */
     private const REFUSED_PAUSE_SECONDS = 30.0;
 
     private ?RedisConnection $connection = null;
-    private bool $closed = false;
-    private int $failures = 0;
+    private bool $isClosed = false;
+
+    /** Number of failed attempts since the last success. */
+    private int $failureCount = 0;
 
     /** Timer of the next attempt. */
-    private ?string $timer = null;
+    private ?string $retryTimer = null;
 
-    private readonly int $process;
+    private readonly int $pid;
     private readonly Backoff $backoff;
-    private readonly string $pinger;
+    private readonly string $pingTimer;
 
-    /** @var DeferredFuture<null>|null until the first attempt has ended */
+    /** @var DeferredFuture<null>|null null once the first attempt has ended */
     private ?DeferredFuture $firstAttempt;
 
-    private ?BrokerRefusedException $refused = null;
+    /** Why the engine has refused the last attempt. */
+    private ?BrokerRefusedException $refusal = null;
 
     /**
      * @param \Closure(MailboxMessage): void $onMessage
@@ -47,34 +50,35 @@ final class Mailbox
         private readonly \Closure $onMessage,
         private readonly \Closure $onOpen,
     ) {
-        $this->process = (int) getmypid();
+        $this->pid = (int) getmypid();
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->firstAttempt = new DeferredFuture();
         $this->engine->addUnverified($this);
-        $this->pinger = EventLoop::unreference(EventLoop::repeat(self::PING_INTERVAL, $this->ping(...)));
+        $this->pingTimer = EventLoop::unreference(EventLoop::repeat(self::PING_INTERVAL, $this->ping(...)));
         EventLoop::queue($this->subscribe(...));
     }
 
     /**
-     * Waits until the first attempt has ended, because outcomes arrive here and requests are useless without it.
+     * Waits until the first attempt has ended. Outcomes arrive in the mailbox, so other requests are useless while the
+     * engine refuses to open it.
      *
-     * @throws BrokerRefusedException
+     * @throws BrokerRefusedException when the engine has refused the last attempt
      */
     public function check(): void
     {
         $this->firstAttempt?->getFuture()->await();
-        if ($this->refused !== null) {
-            throw $this->refused;
+        if ($this->refusal !== null) {
+            throw $this->refusal;
         }
     }
 
     public function close(): void
     {
-        $this->closed = true;
+        $this->isClosed = true;
         $this->attemptEnded(null);
-        EventLoop::cancel($this->pinger);
-        if ($this->timer !== null) {
-            EventLoop::cancel($this->timer);
+        EventLoop::cancel($this->pingTimer);
+        if ($this->retryTimer !== null) {
+            EventLoop::cancel($this->retryTimer);
         }
         $connection = $this->connection;
         $this->connection = null;
@@ -83,8 +87,8 @@ final class Mailbox
 
     private function subscribe(): void
     {
-        if ($this->closed || $this->process !== getmypid()) {
-            return; // or this is a fork, and the mailbox is the other process's
+        if ($this->isClosed || $this->pid !== getmypid()) {
+            return; // in a fork, the mailbox belongs to the parent process
         }
         try {
             $connection = $this->engine->open();
@@ -95,26 +99,27 @@ final class Mailbox
 
             return;
         } catch (BrokerException|EngineError) {
-            $this->attemptEnded(null); // other requests report the reason
-            $this->retryIn($this->backoff->after(++$this->failures));
+            $this->attemptEnded(null); // other requests throw the reason
+            $this->retryIn($this->backoff->after(++$this->failureCount));
 
             return;
         }
-        if ($this->isClosed()) { // closed while connecting
+        if ($this->isClosed()) { // close() was called during the attempt
             $connection->close('the mailbox was closed');
 
             return;
         }
         $this->connection = $connection;
-        $this->failures = 0;
+        $this->failureCount = 0;
         $this->attemptEnded(null);
         $connection->listen($this->onData(...));
         ($this->onOpen)();
     }
 
+    /** Returns the flag. Static analysis does not expect a property to change while a fiber waits. */
     private function isClosed(): bool
     {
-        return $this->closed;
+        return $this->isClosed;
     }
 
     private function onData(mixed $message): void
@@ -126,13 +131,13 @@ final class Mailbox
             }
         } elseif ($message === null && $this->connection !== null) {
             $this->connection = null;
-            $this->retryIn($this->backoff->after(++$this->failures));
+            $this->retryIn($this->backoff->after(++$this->failureCount));
         }
     }
 
     private function attemptEnded(?BrokerRefusedException $refused): void
     {
-        $this->refused = $refused;
+        $this->refusal = $refused;
         $refused === null ? $this->engine->removeUnverified($this) : $this->engine->addUnverified($this);
         $firstAttempt = $this->firstAttempt;
         $this->firstAttempt = null;
@@ -141,7 +146,7 @@ final class Mailbox
 
     private function retryIn(float $seconds): void
     {
-        $this->timer = WeakTimer::after(
+        $this->retryTimer = WeakTimer::after(
             $seconds,
             $this,
             static fn(self $mailbox) => EventLoop::queue($mailbox->subscribe(...)),
@@ -150,15 +155,15 @@ final class Mailbox
 
     private function ping(): void
     {
-        if ($this->process !== getmypid()) {
-            EventLoop::cancel($this->pinger);
+        if ($this->pid !== getmypid()) {
+            EventLoop::cancel($this->pingTimer);
 
             return;
         }
         try {
             $this->connection?->call('PING', []);
         } catch (BrokerException|EngineError) {
-            // The link is broken then, and reopened.
+            // The connection is closed now, so onData() schedules another attempt.
         }
     }
 }

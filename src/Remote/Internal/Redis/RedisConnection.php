@@ -26,33 +26,39 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 
-/** One connection to the engine. Commands of concurrent fibers are pipelined and answered in the same order. */
+/** One connection to the engine. Commands of concurrent fibers are pipelined, and the engine answers them in order. */
 final class RedisConnection
 {
-    /** Seconds between two checks for a late answer. */
+    /** Seconds between two checks whether an answer is overdue. */
     private const CHECK_INTERVAL = 0.5;
 
-    private const TLS_ADVICE = 'if it speaks only TLS, use an address that begins with rediss://';
+    private const TLS_ADVICE = 'if the server accepts only TLS, use an address that begins with rediss://';
 
-    /** Error number of a refused connection. */
+    /** Error number of a refused connection on Linux. */
     private const ECONNREFUSED = 111;
 
-    /** @var array<int, self> connections with waiting fibers, which may be referenced by nothing else */
+    /** @var array<int, self> connections with pending commands, which may be referenced by nothing else */
     private static array $busy = [];
 
-    /** @var \SplQueue<array{Suspension<mixed>|null, float}> fibers and deadlines; null if it could not suspend */
+    /**
+     * Fiber and deadline of each command that the engine has not answered. The fiber is null if it could not suspend;
+     * the answer is dropped then.
+     *
+     * @var \SplQueue<array{Suspension<mixed>|null, float}>
+     */
     private \SplQueue $waiting;
 
-    private bool $reading = false;
+    private bool $isReading = false;
     private bool $hasAnswered = false;
     private ?string $closeReason = null;
 
+    /** Timer that calls {@see checkForTimeout()} while a command is pending. */
     private readonly string $watchdog;
 
     /** @var (\Closure(mixed): void)|null receives published messages, and null when the connection closes */
     private ?\Closure $listener = null;
 
-    /** @param Socket $socket referenced so that it is not closed */
+    /** @param Socket $socket kept because its destructor closes the connection */
     private function __construct(
         private readonly Address $address,
         private readonly Socket $socket,
@@ -70,7 +76,7 @@ final class RedisConnection
 
     public function __destruct()
     {
-        $this->waiting = new \SplQueue(); // waiting fibers reference this, so at the end of the process none is left
+        $this->waiting = new \SplQueue(); // the process is exiting: otherwise waiting fibers reference this object
         $this->close('the connection was released');
     }
 
@@ -84,42 +90,40 @@ final class RedisConnection
     public static function open(Address $address, ?ClientTlsContext $tls, float $timeout): self
     {
         $deadline = new TimeoutCancellation($timeout);
-        $late = 'no connection';
+        $missing = 'no connection';
         try {
             $context = (new ConnectContext())->withTcpNoDelay();
             if ($address->tls) {
                 $context = $context->withTlsContext($tls ?? new ClientTlsContext($address->host));
             }
-            // a single attempt, because callers retry
+            // A single attempt is enough, because callers retry.
             $socket = (new DnsSocketConnector())->connect($address->uri, $context, $deadline);
             if (!$socket instanceof ResourceSocket) {
-                throw new \LogicException('A socket of the system is a resource');
+                throw new \LogicException('DnsSocketConnector returned a socket without a resource');
             }
             if ($address->tls) {
-                $late = 'no answer to TLS, which usually has its own port,';
+                $missing = 'no TLS handshake (TLS usually has its own port)';
                 $socket->setupTls($deadline);
             }
         } catch (TlsException $failure) {
             throw BrokerRefusedException::at(
                 (string) $address,
-                'TLS fails: ' . preg_replace('/\s+/', ' ', $failure->getMessage()),
-                'check that the engine listens with TLS there, and that its certificate is trusted',
+                'the TLS handshake failed: ' . preg_replace('/\s+/', ' ', $failure->getMessage()),
+                'check that the server accepts TLS at this address, and that its certificate is trusted',
                 $failure,
             );
         } catch (ConnectException $failure) {
             $why = match (true) {
                 $failure->getCode() === self::ECONNREFUSED => 'connection refused; is Redis or Valkey running there?',
-                // PHP does not report why it can't create a socket.
-                str_contains(
-                    $failure->getMessage(),
-                    'Unknown error',
-                ) => 'no socket could be created; has this process reached its limit of open files (ulimit -n)?',
+                // PHP reports this when it could not create a socket.
+                str_contains($failure->getMessage(), 'Unknown error')
+                    => 'no socket could be created; has this process reached its limit of open files (ulimit -n)?',
                 default => $failure->getMessage(),
             };
 
             throw BrokerUnavailableException::at((string) $address, $why, $failure);
         } catch (CancelledException $failure) {
-            throw BrokerUnavailableException::at((string) $address, "{$late} within {$timeout} seconds", $failure);
+            throw BrokerUnavailableException::at((string) $address, "{$missing} within {$timeout} seconds", $failure);
         }
         $resource = $socket->getResource();
         if (!\is_resource($resource)) {
@@ -133,8 +137,12 @@ final class RedisConnection
         return $self;
     }
 
-    /** @throws BrokerException also when the engine answers with an error about the connection */
-    public function authenticate(): void
+    /**
+     * Sends the user and the password, and selects the database.
+     *
+     * @throws BrokerException also when the engine answers with an error
+     */
+    private function authenticate(): void
     {
         try {
             $password = $this->address->password?->getValue();
@@ -163,19 +171,19 @@ final class RedisConnection
         return $this->closeReason !== null;
     }
 
-    /** Whether this process has opened the connection, and is not a fork. */
+    /** Returns whether this process has opened the connection. A fork of that process must not use it. */
     public function isOfThisProcess(): bool
     {
         return $this->stream->isOfThisProcess();
     }
 
-    /** Keeps a reference until the process ends. */
+    /** Keeps a reference until the process exits, so that the destructor does not close the connection earlier. */
     public function keepUntilExit(): void
     {
         self::$busy[spl_object_id($this)] = $this;
     }
 
-    /** Whether the engine has sent or accepted nothing since that time of {@see Clock::now()}. */
+    /** Returns whether the engine has neither sent nor accepted bytes since that time of {@see Clock::now()}. */
     public function isSilentSince(float $time): bool
     {
         return $this->stream->isSilentSince($time);
@@ -186,9 +194,10 @@ final class RedisConnection
      *
      * @param list<string> $arguments
      *
-     * @throws EngineError                when the engine answers with another error
-     * @throws BrokerRefusedException     when the user lacks a permission
-     * @throws BrokerUnavailableException when there is no answer or a temporary error; the command may have run
+     * @throws EngineError                when the engine answers with an error other than those below
+     * @throws BrokerRefusedException     when authentication fails, or the user lacks a permission
+     * @throws BrokerUnavailableException when no answer or a temporary error arrives; without an answer, the command
+     *                                    may have run
      */
     public function call(string $command, #[\SensitiveParameter] array $arguments): mixed
     {
@@ -201,20 +210,21 @@ final class RedisConnection
             self::$busy[spl_object_id($this)] = $this;
         }
         $this->waiting->enqueue([$suspension, Clock::now() + $this->timeout]);
-        $this->stream->keepLoop(true);
+        $this->stream->setKeepsLoopRunning(true);
         $this->connection->writeRequest(new RawCommand($command, $arguments));
         $this->startReading();
         try {
             $answer = Fibers::suspend($suspension);
         } catch (CannotWaitException $blocked) {
-            $this->waiting->push([null, $this->waiting->pop()[1]]); // the loop has not run since; the answer is dropped
+            // The loop has not run since, so the last element is that of this call.
+            $this->waiting->push([null, $this->waiting->pop()[1]]);
 
             throw $blocked;
         }
         if ($answer instanceof ErrorInterface) {
             $error = new EngineError($answer->getMessage());
             if ($error->kind === 'READONLY') {
-                $this->close($error->explanation()); // the host name may resolve to another engine by now
+                $this->close($error->explanation()); // after a failover, the host name may resolve to the new primary
             }
 
             throw $this->toException($error);
@@ -224,17 +234,18 @@ final class RedisConnection
     }
 
     /**
-     * Passes messages to $listener from now on, after SUBSCRIBE.
+     * Passes published messages to $listener, after a SUBSCRIBE command.
      *
-     * @param \Closure(mixed): void $listener
+     * @param \Closure(mixed): void $listener receives null when the connection closes
      */
     public function listen(\Closure $listener): void
     {
         $this->listener = $listener;
-        $this->stream->keepLoop(false);
+        $this->stream->setKeepsLoopRunning(false);
         $this->startReading();
     }
 
+    /** Closes the connection, and fails pending commands with $reason. Does nothing in a fork. */
     public function close(string $reason): void
     {
         if ($this->closeReason !== null || !$this->isOfThisProcess()) {
@@ -258,8 +269,8 @@ final class RedisConnection
 
     private function startReading(): void
     {
-        if (!$this->reading) {
-            $this->reading = true;
+        if (!$this->isReading) {
+            $this->isReading = true;
             $weak = \WeakReference::create($this);
             EventLoop::queue(static fn() => $weak->get()?->read());
         }
@@ -281,23 +292,23 @@ final class RedisConnection
                 [$suspension] = $this->waiting->dequeue();
                 if ($this->waiting->isEmpty() && $this->closeReason === null) {
                     EventLoop::disable($this->watchdog);
-                    $this->stream->keepLoop(false);
+                    $this->stream->setKeepsLoopRunning(false);
                     unset(self::$busy[spl_object_id($this)]);
                 }
                 $suspension?->resume($answer);
             }
-            $this->reading = false;
+            $this->isReading = false;
         } catch (\RuntimeException) {
-            $this->reading = false;
+            $this->isReading = false;
             $this->close($this->stream->failure());
         } catch (\Throwable) {
-            $this->reading = false;
+            $this->isReading = false;
             $isCut = $this->stream->eof();
             $this->close(
                 $isCut
                     ? $this->stream->failure()
                     . ($this->hasAnswered ? '' : ' before its first answer; ' . self::TLS_ADVICE)
-                    : 'its answer is not in the protocol of Redis; ' . self::TLS_ADVICE,
+                    : 'its answer does not follow the Redis protocol; ' . self::TLS_ADVICE,
             );
         }
     }

@@ -4,23 +4,29 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Testing\Internal;
 
-use Spindle\Remote\Testing\RedisException;
+use Spindle\Remote\Testing\TemporaryRedisException;
 
-/** Finds the server's program. */
+/** Finds the executable of the Redis or Valkey server. */
 final class Binary
 {
     private const NAMES = ['redis-server', 'valkey-server'];
 
-    /** Searched after PATH. */
+    /** Directories that are searched after those of PATH. */
     private const DIRECTORIES = ['/usr/local/bin', '/usr/bin', '/usr/sbin', '/opt/homebrew/bin'];
 
-    /** @throws RedisException */
+    /**
+     * Returns the path of the executable.
+     *
+     * @param string|null $given path or name that the caller has chosen; null to search for {@see NAMES}
+     *
+     * @throws TemporaryRedisException
+     */
     public static function find(?string $given): string
     {
         if ($given !== null && str_contains($given, '/')) {
             return self::isProgram($given)
                 ? $given
-                : throw RedisException::notFound([basename($given)], [\dirname($given)]);
+                : throw TemporaryRedisException::notFound([basename($given)], [\dirname($given)]);
         }
         $names = $given !== null ? [$given] : self::NAMES;
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');
@@ -32,7 +38,7 @@ final class Binary
             }
         }
 
-        throw RedisException::notFound($names, ['PATH', ...self::DIRECTORIES]);
+        throw TemporaryRedisException::notFound($names, ['PATH', ...self::DIRECTORIES]);
     }
 
     private static function isProgram(string $path): bool

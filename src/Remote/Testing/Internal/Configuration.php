@@ -8,11 +8,11 @@ use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
 
-/** Writes a server's configuration without its ports. These are arguments, because several may be tried. */
+/** Writes the server's configuration file. The ports are arguments of the server, because several may be tried. */
 final class Configuration
 {
-    /** Settings that Spindle sets itself. */
-    public const ITS_OWN = [
+    /** Settings that the caller can't choose, because Spindle sets them. */
+    public const RESERVED_SETTINGS = [
         'bind', 'daemonize', 'dir', 'logfile', 'pidfile', 'port', 'proc-title-template', 'requirepass', 'supervised',
         'tls-cert-file',
         'tls-key-file', 'tls-port', 'unixsocket', 'unixsocketperm',

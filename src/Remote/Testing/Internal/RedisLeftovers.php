@@ -10,7 +10,7 @@ use Spindle\Internal\Testing\TestServerState;
 /** The processes and files of a temporary Redis. */
 final class RedisLeftovers implements Removal
 {
-    /** Also matches the children that write snapshots and rewrite the append-only file. */
+    /** Matches the names of the server and of its children, which write snapshots and rewrite the append-only file. */
     private const PROGRAM_PATTERN = '(?:redis|valkey)-(?!cli|benchmark)[\w.-]+';
 
     /** Finds the server by the directory's name in its command line, and its children by their working directory. */

@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Remote\Testing\Internal;
 
 use Spindle\Internal\Warnings;
-use Spindle\Remote\Testing\RedisException;
+use Spindle\Remote\Testing\TemporaryRedisException;
 
 /**
- * A blocking connection for single commands. It speaks RESP2.
+ * A blocking connection that sends one command at a time in the protocol RESP2.
  *
  * @see https://redis.io/docs/latest/develop/reference/protocol-spec/
  */
@@ -17,12 +17,14 @@ final class TestRedisClient
     /** @var resource */
     private readonly mixed $stream;
 
+    /** Name of the current command, for messages. */
     private string $command = 'CONNECT';
 
     /**
-     * @param float $timeout in seconds, for the connection and for each answer
+     * @param string $socket  path of the Unix socket
+     * @param float  $timeout seconds to connect, and to wait for each answer
      *
-     * @throws RedisException
+     * @throws TemporaryRedisException
      */
     public function __construct(string $socket, #[\SensitiveParameter] string $password, float $timeout)
     {
@@ -30,66 +32,72 @@ final class TestRedisClient
             static fn() => stream_socket_client("unix://{$socket}", $code, $message, $timeout),
         );
         if ($stream === false) {
-            throw RedisException::noAnswer($this->command, Warnings::clause($warning));
+            throw TemporaryRedisException::noAnswer($this->command, Warnings::clause($warning));
         }
         stream_set_timeout($stream, (int) $timeout, (int) (fmod($timeout, 1.0) * 1e6));
         $this->stream = $stream;
-        $this->ask('AUTH', $password);
+        $this->call('AUTH', $password);
     }
 
     /**
-     * @return mixed strings, integers, null, or lists of them
+     * Sends a command and returns its answer.
      *
-     * @throws RedisException
+     * @return mixed a string, an integer, null, or a list of these
+     *
+     * @throws TemporaryRedisException
      */
-    public function ask(string $command, #[\SensitiveParameter] string ...$words): mixed
+    public function call(string $command, #[\SensitiveParameter] string ...$arguments): mixed
     {
         $this->command = $command;
-        $request = '*' . (1 + \count($words)) . "\r\n";
-        foreach ([$command, ...$words] as $word) {
-            $request .= '$' . \strlen($word) . "\r\n{$word}\r\n";
+        $request = '*' . (1 + \count($arguments)) . "\r\n";
+        foreach ([$command, ...$arguments] as $argument) {
+            $request .= '$' . \strlen($argument) . "\r\n{$argument}\r\n";
         }
         for ($sent = 0; $sent < \strlen($request); $sent += $written) {
             $written = @fwrite($this->stream, substr($request, $sent));
             if ($written === false || $written === 0) {
-                break; // an answer from before the connection was closed may be readable
+                break; // the connection is closed, but an earlier answer may be readable
             }
         }
 
         return $this->read();
     }
 
-    /** @throws RedisException */
+    /**
+     * Reads one answer.
+     *
+     * @throws TemporaryRedisException
+     */
     private function read(): mixed
     {
         $line = fgets($this->stream);
         if ($line === false || !str_ends_with($line, "\r\n")) {
-            throw $this->ended();
+            throw $this->closed();
         }
         $rest = substr($line, 1, -2);
 
         return match ($line[0]) {
             '+' => $rest,
-            '-' => throw RedisException::refused($this->command, $rest),
+            '-' => throw TemporaryRedisException::refused($this->command, $rest),
             ':' => (int) $rest,
             '$' => $rest === '-1' ? null : $this->bytes((int) $rest),
             '*' => $rest === '-1' ? null : $this->items((int) $rest),
-            default => throw RedisException::noAnswer($this->command, 'it does not speak RESP2'),
+            default => throw TemporaryRedisException::noAnswer($this->command, 'its answer does not follow RESP2'),
         };
     }
 
-    /** @throws RedisException */
+    /** @throws TemporaryRedisException */
     private function bytes(int $count): string
     {
         $bytes = (string) stream_get_contents($this->stream, $count + 2);
 
-        return \strlen($bytes) === $count + 2 ? substr($bytes, 0, -2) : throw $this->ended();
+        return \strlen($bytes) === $count + 2 ? substr($bytes, 0, -2) : throw $this->closed();
     }
 
     /**
      * @return list<mixed>
      *
-     * @throws RedisException
+     * @throws TemporaryRedisException
      */
     private function items(int $count): array
     {
@@ -101,11 +109,14 @@ final class TestRedisClient
         return $items;
     }
 
-    private function ended(): RedisException
+    /** Returns the exception for a connection that returns no more bytes. */
+    private function closed(): TemporaryRedisException
     {
-        return RedisException::noAnswer(
+        $isTimedOut = stream_get_meta_data($this->stream)['timed_out'];
+
+        return TemporaryRedisException::noAnswer(
             $this->command,
-            stream_get_meta_data($this->stream)['timed_out'] ? 'it takes too long' : 'the connection was closed',
+            $isTimedOut ? 'the time limit was exceeded' : 'the connection was closed',
         );
     }
 }

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Remote\Contract;
 
+use Spindle\Remote\Durability;
 use Spindle\Remote\Job;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\SubmitResult;
-use Spindle\Remote\Tier;
 use Spindle\Tests\Conformance\Remote\BrokerContract;
 
 /**
@@ -19,7 +19,7 @@ trait AcceptsJobs
 {
     public function testATierIsPromised(): void
     {
-        self::assertContains($this->broker()->tier(), Tier::cases());
+        self::assertContains($this->broker()->durability(), Durability::cases());
     }
 
     public function testAJobIsStoredOnceItIsAccepted(): void
@@ -113,7 +113,7 @@ trait AcceptsJobs
                 default => null,
             };
         }
-        $this->broker()->revive($this->queue(), ['revived']);
+        $this->broker()->reviveDeadLetters($this->queue(), ['revived']);
         $this->submit(new Job('waits', "{$seal}do waits"));
         $again = fn(string $seal, string $what): SubmitResult => $this->broker()->submit(
             $this->queue(),
@@ -210,8 +210,8 @@ trait AcceptsJobs
             1,
             $this->broker()->submit("{$this->queue()}.other", self::jobs('job'), 1, 'client', true)->accepted,
         );
-        $this->broker()->renew("{$this->queue()}.other", 'a', self::LONG, true, '{}');
-        $this->broker()->settle("{$this->queue()}.other", 'a', [], 10, 60.0);
+        $this->broker()->renewLease("{$this->queue()}.other", 'a', self::LONG, true, '{}');
+        $this->broker()->settleAndClaim("{$this->queue()}.other", 'a', [], 10, 60.0);
 
         self::assertSame(['job'], self::ids($this->claim($this->join('a'))));
     }

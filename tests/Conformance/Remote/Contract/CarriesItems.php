@@ -82,7 +82,7 @@ trait CarriesItems
         $this->streamed();
         $this->put(0);
         Eventually::holds(static fn(): bool => $received->items === ['job'], 'there is a message');
-        $this->broker()->states($this->queue(), ['job'], 'other');
+        $this->broker()->lookUpJobs($this->queue(), ['job'], 'other');
         $this->put(0, 'a');
 
         Eventually::holds(
@@ -108,8 +108,9 @@ trait CarriesItems
         $delivery = $this->streamed();
         $this->join('b');
 
-        self::assertNull($this->broker()->putItems($this->queue(), 'b', 'job', $delivery->number, 0, ['item']));
-        self::assertNull($this->broker()->putItems($this->queue(), 'a', 'job', $delivery->number + 1, 0, ['item']));
+        $number = $delivery->claimNumber;
+        self::assertNull($this->broker()->putItems($this->queue(), 'b', 'job', $number, 0, ['item']));
+        self::assertNull($this->broker()->putItems($this->queue(), 'a', 'job', $number + 1, 0, ['item']));
         self::assertNull($this->broker()->putItems($this->queue(), 'a', 'unheard-of', 1, 0, ['item']));
         self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
         self::assertSame([], $this->broker()->takeItems($this->queue(), 'unheard-of', 0, 10));
@@ -123,7 +124,7 @@ trait CarriesItems
 
         self::thrown(
             LeaseLostException::class,
-            fn() => $this->broker()->putItems($this->queue(), 'a', 'job', $delivery->number, 0, ['item']),
+            fn() => $this->broker()->putItems($this->queue(), 'a', 'job', $delivery->claimNumber, 0, ['item']),
         );
         self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
     }
@@ -143,8 +144,8 @@ trait CarriesItems
         $received = $this->post('a');
         $delivery = $this->streamed();
         $this->put(0, 'a');
-        $this->broker()->leaveItems($this->queue(), 'job');
-        $this->broker()->leaveItems($this->queue(), 'unheard-of');
+        $this->broker()->stopTakingItems($this->queue(), 'job');
+        $this->broker()->stopTakingItems($this->queue(), 'unheard-of');
 
         Eventually::holds(static fn(): bool => $received->taken === ['job'], 'there is a message');
         self::assertSame([], $received->withdrawn);
@@ -172,7 +173,7 @@ trait CarriesItems
         $this->giveBack('a', $delivery, SettlementKind::Retry);
         $delivery = $this->claimOne('a');
         self::assertFalse($delivery->streamed, 'there may be some, there are none');
-        $this->broker()->putItems($this->queue(), 'a', 'job', $delivery->number, 0, ['item']);
+        $this->broker()->putItems($this->queue(), 'a', 'job', $delivery->claimNumber, 0, ['item']);
         $this->giveBack('a', $delivery, SettlementKind::Retry);
 
         self::assertTrue($this->claimOne($this->join('b'))->streamed);
@@ -183,7 +184,7 @@ trait CarriesItems
         $delivery = $this->streamed();
         $this->put(0, 'a', 'b');
         $this->end('a', $delivery, SettlementKind::Dead);
-        $this->broker()->revive($this->queue(), ['job']);
+        $this->broker()->reviveDeadLetters($this->queue(), ['job']);
         self::assertFalse($this->claimOne('a')->streamed);
         self::assertSame(1, $this->put(0, 'A'));
 

@@ -23,19 +23,19 @@ trait ClaimsJobs
         $this->submit(new Job('large', str_repeat('x', 1001)), new Job('small', str_repeat('y', 1000)));
         $this->join('a');
         $claimed = array_column(
-            $this->broker()->settle($this->queue(), 'a', [], 2, 60.0, maxFrame: 1000)->deliveries,
+            $this->broker()->settleAndClaim($this->queue(), 'a', [], 2, 60.0, maxFrameBytes: 1000)->deliveries,
             null,
             'id',
         );
 
-        self::assertSame(['', 1001], [$claimed['large']->frame, $claimed['large']->tooLarge]);
-        self::assertSame([str_repeat('y', 1000), 0], [$claimed['small']->frame, $claimed['small']->tooLarge]);
+        self::assertSame(['', 1001], [$claimed['large']->frame, $claimed['large']->oversizeBytes]);
+        self::assertSame([str_repeat('y', 1000), 0], [$claimed['small']->frame, $claimed['small']->oversizeBytes]);
         [$again] = $this->broker()->claimedJobs($this->queue(), 'a', ['small' => 1], 1000);
-        self::assertSame(['large', '', 1001], [$again->id, $again->frame, $again->tooLarge]);
+        self::assertSame(['large', '', 1001], [$again->id, $again->frame, $again->oversizeBytes]);
         $this->end('a', $claimed['large'], SettlementKind::Dead);
-        self::assertSame(1, $this->broker()->revive($this->queue(), ['large']));
+        self::assertSame(1, $this->broker()->reviveDeadLetters($this->queue(), ['large']));
         $revived = $this->claimOne('a');
-        self::assertSame([str_repeat('x', 1001), 0], [$revived->frame, $revived->tooLarge]);
+        self::assertSame([str_repeat('x', 1001), 0], [$revived->frame, $revived->oversizeBytes]);
     }
 
     public function testJobsAreGivenInTheOrderInWhichTheyCameAndNoMoreThanAreWanted(): void
@@ -73,7 +73,7 @@ trait ClaimsJobs
         $this->join('a');
         foreach ([1, 2, 3] as $number) {
             $delivery = $this->claimOne('a');
-            self::assertSame($number, $delivery->number);
+            self::assertSame($number, $delivery->claimNumber);
             $this->giveBack('a', $delivery);
         }
     }
@@ -86,7 +86,7 @@ trait ClaimsJobs
         self::assertSame(
             [1, 0, 0, false, false, false],
             [
-                $delivery->number,
+                $delivery->claimNumber,
                 $delivery->crashes,
                 $delivery->failures,
                 $delivery->cancelled,
@@ -192,10 +192,10 @@ trait ClaimsJobs
     {
         $this->submit('one', 'two');
         $delivery = $this->claim($this->join('a'), 1)[0];
-        $claim = $this->broker()->settle(
+        $claim = $this->broker()->settleAndClaim(
             $this->queue(),
             'a',
-            [new Settlement('one', $delivery->number, SettlementKind::Done, frame: 'outcome')],
+            [new Settlement('one', $delivery->claimNumber, SettlementKind::Done, frame: 'outcome')],
             1,
             60.0,
         );
@@ -224,7 +224,7 @@ trait ClaimsJobs
         self::assertSame(['one', 'three'], array_keys($byId));
         self::assertSame(
             [2, 1, 2, 'do one'],
-            [$byId['one']->number, $byId['one']->crashes, $byId['one']->failures, $byId['one']->frame],
+            [$byId['one']->claimNumber, $byId['one']->crashes, $byId['one']->failures, $byId['one']->frame],
         );
         self::assertSame([], $this->broker()->claimedJobs($this->queue(), 'a', ['one' => 2, 'two' => 1, 'three' => 1]));
     }
@@ -237,7 +237,7 @@ trait ClaimsJobs
         $held = $this->broker()->claimedJobs($this->queue(), 'a', ['one' => 1, 'two' => 1]);
 
         self::assertSame(['two'], self::ids($held));
-        self::assertSame([1, true], [$held[0]->number, $held[0]->cancelled]);
+        self::assertSame([1, true], [$held[0]->claimNumber, $held[0]->cancelled]);
     }
 
     public function testSettledJobsAreNotAmongTheClaimedJobs(): void

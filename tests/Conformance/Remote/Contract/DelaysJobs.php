@@ -34,7 +34,7 @@ trait DelaysJobs
         self::assertSame(['job'], $this->listed(JobStatus::Delayed));
         $delivery = $this->claimSoon('a');
 
-        self::assertSame([2, 1], [$delivery->number, $delivery->failures]);
+        self::assertSame([2, 1], [$delivery->claimNumber, $delivery->failures]);
     }
 
     public function testALongDelayIsNotOver(): void
@@ -43,15 +43,17 @@ trait DelaysJobs
 
         self::assertSame([], $this->claim($this->join('a')));
         self::assertSame([1, 0], $this->statistics('delayed', 'waiting'));
-        self::assertEqualsWithDelta(3e7, $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'), 60.0);
+        $dueIn = $this->broker()->renewLease($this->queue(), 'a', self::LONG, false, '{}');
+        self::assertEqualsWithDelta(3e7, $dueIn, 60.0);
     }
 
     public function testARenewalReturnsWhenTheNextDelayIsOver(): void
     {
-        self::assertNull($this->broker()->renew($this->queue(), 'a', self::LONG, true, '{}'));
+        self::assertNull($this->broker()->renewLease($this->queue(), 'a', self::LONG, true, '{}'));
         $this->submit(new Job('late', 'frame', delay: 500.0), new Job('soon', 'frame', delay: 100.0));
 
-        self::assertEqualsWithDelta(100.0, $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'), 30.0);
+        $dueIn = $this->broker()->renewLease($this->queue(), 'a', self::LONG, false, '{}');
+        self::assertEqualsWithDelta(100.0, $dueIn, 30.0);
     }
 
     public function testADueJobIsQueuedBehindWaitingJobsAndBeforeLaterOnes(): void
@@ -59,7 +61,7 @@ trait DelaysJobs
         $this->submit('new', new Job('due', 'frame', delay: 0.001));
         $this->join('a');
         Eventually::holds(function (): bool {
-            $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}');
+            $this->broker()->renewLease($this->queue(), 'a', self::LONG, false, '{}');
 
             return $this->statistic('delayed') === 0;
         }, 'its delay is over');
@@ -71,7 +73,7 @@ trait DelaysJobs
     public function testThoseThatAreDelayedAreListedInTheOrderInWhichTheyAreDue(): void
     {
         $this->submit(new Job('late', 'frame', delay: 500.0), new Job('soon', 'frame', delay: 100.0));
-        $delayed = $this->broker()->list($this->queue(), JobStatus::Delayed, 10);
+        $delayed = $this->broker()->listJobs($this->queue(), JobStatus::Delayed, 10);
 
         self::assertSame(['soon', 'late'], array_keys($delayed));
         self::assertEqualsWithDelta(400_000, (int) $delayed['late']['due'] - (int) $delayed['soon']['due'], 5);

@@ -26,8 +26,8 @@ trait KeepsLeases
         $delivery = $this->claimOne($this->join('a', 1.0));
         $this->join('b');
         for ($end = Clock::now() + 1.5; Clock::now() < $end; delay(0.02)) {
-            $this->broker()->renew($this->queue(), 'a', 1.0, false, '{}');
-            $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
+            $this->broker()->renewLease($this->queue(), 'a', 1.0, false, '{}');
+            $this->broker()->renewLease($this->queue(), 'b', self::LONG, false, '{}');
         }
 
         $this->end('a', $delivery);
@@ -44,7 +44,7 @@ trait KeepsLeases
             ['job', 2, 1, 0, true, 'do job'],
             [
                 $delivery->id,
-                $delivery->number,
+                $delivery->claimNumber,
                 $delivery->crashes,
                 $delivery->failures,
                 $delivery->lost,
@@ -63,24 +63,27 @@ trait KeepsLeases
         foreach (['a', 'b'] as $i => $owner) {
             $delivery = $this->claimSoon($this->join($owner, self::LONG));
             self::assertSame([1 + $i, 2], [$delivery->crashes, $delivery->failures]);
-            $this->broker()->renew($this->queue(), $owner, self::SHORT, false, '{}');
+            $this->broker()->renewLease($this->queue(), $owner, self::SHORT, false, '{}');
         }
         $delivery = $this->claimSoon($this->join('c'));
 
-        self::assertSame([3, 2, 4], [$delivery->crashes, $delivery->failures, $delivery->number]);
+        self::assertSame([3, 2, 4], [$delivery->crashes, $delivery->failures, $delivery->claimNumber]);
     }
 
     public function testOnlyJobsThatMayHaveBegunCountAsCrashed(): void
     {
         $this->submit('one', 'two', 'three', 'four');
         $this->join('a', self::SHORT);
-        self::assertCount(2, $this->broker()->settle($this->queue(), 'a', [], 2, self::RETENTION, 1, 2)->deliveries);
-        self::assertCount(2, $this->broker()->settle($this->queue(), 'a', [], 2, self::RETENTION, 3)->deliveries);
-        self::assertSame([], $this->broker()->settle($this->queue(), 'a', [], 0, self::RETENTION, 5, 3)->deliveries);
+        $claim = fn(int $maxClaims, int $first, ?int $lastStarted = null): array => $this->broker()
+            ->settleAndClaim($this->queue(), 'a', [], $maxClaims, self::RETENTION, $first, $lastStarted)
+            ->deliveries;
+        self::assertCount(2, $claim(2, 1, 2));
+        self::assertCount(2, $claim(2, 3));
+        self::assertSame([], $claim(0, 5, 3));
         $this->join('b');
         $crashes = [];
         Eventually::holds(function () use (&$crashes): bool {
-            $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
+            $this->broker()->renewLease($this->queue(), 'b', self::LONG, false, '{}');
             foreach ($this->claim('b') as $delivery) {
                 $crashes[$delivery->id] = $delivery->crashes;
             }
@@ -100,7 +103,7 @@ trait KeepsLeases
 
         self::thrown(
             LeaseLostException::class,
-            fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'),
+            fn() => $this->broker()->renewLease($this->queue(), 'a', self::LONG, false, '{}'),
         );
         self::thrown(LeaseLostException::class, fn() => $this->broker()->claimedJobs($this->queue(), 'a', []));
         $this->claimSoon($this->join('b'));
@@ -110,7 +113,7 @@ trait KeepsLeases
         );
         self::thrown(
             LeaseLostException::class,
-            fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'),
+            fn() => $this->broker()->renewLease($this->queue(), 'a', self::LONG, false, '{}'),
         );
     }
 
@@ -118,7 +121,7 @@ trait KeepsLeases
     {
         self::thrown(
             LeaseLostException::class,
-            fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'),
+            fn() => $this->broker()->renewLease($this->queue(), 'a', self::LONG, false, '{}'),
         );
     }
 
@@ -129,7 +132,7 @@ trait KeepsLeases
         $this->submit('new');
         $this->join('b');
         Eventually::holds(function (): bool {
-            $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
+            $this->broker()->renewLease($this->queue(), 'b', self::LONG, false, '{}');
 
             return $this->statistic('waiting') === 2;
         }, 'it may be claimed again');
@@ -144,11 +147,11 @@ trait KeepsLeases
             $this->claim($this->join("lost-{$owner}"), 50);
         }
         for ($owner = 1; $owner <= 10; ++$owner) {
-            $this->broker()->renew($this->queue(), "lost-{$owner}", self::SHORT, false, '{}');
+            $this->broker()->renewLease($this->queue(), "lost-{$owner}", self::SHORT, false, '{}');
         }
         $this->join('b');
         Eventually::holds(function (): bool {
-            $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
+            $this->broker()->renewLease($this->queue(), 'b', self::LONG, false, '{}');
 
             return $this->statistic('waiting') === 500;
         }, 'all may be claimed again');
@@ -167,7 +170,7 @@ trait KeepsLeases
         $this->claim('b');
 
         Eventually::holds(function () use ($received): bool {
-            $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
+            $this->broker()->renewLease($this->queue(), 'b', self::LONG, false, '{}');
 
             return $received->jobsAvailable > 0;
         }, 'there is a message');
@@ -177,16 +180,16 @@ trait KeepsLeases
     {
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a'));
-        $this->broker()->leave($this->queue(), 'a');
+        $this->broker()->releaseLease($this->queue(), 'a');
 
         self::assertSame(0, $this->statistic('agents'));
         self::thrown(LeaseLostException::class, fn() => $this->end('a', $delivery));
         self::thrown(
             LeaseLostException::class,
-            fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'),
+            fn() => $this->broker()->renewLease($this->queue(), 'a', self::LONG, false, '{}'),
         );
         $again = $this->claimOne($this->join('b'));
-        self::assertSame(['job', 2, 0], [$again->id, $again->number, $again->crashes]);
+        self::assertSame(['job', 2, 0], [$again->id, $again->claimNumber, $again->crashes]);
     }
 
     /** Agents that live renew their leases after the engine was away. */
@@ -198,10 +201,10 @@ trait KeepsLeases
         delay(4 * self::SHORT);
         $this->join('a', 2 * self::SHORT);
         self::assertSame(3, $this->statistic('agents'));
-        $this->broker()->leave($this->queue(), 'lives');
+        $this->broker()->releaseLease($this->queue(), 'lives');
         $lost = [];
         Eventually::holds(function () use (&$lost): bool {
-            $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}');
+            $this->broker()->renewLease($this->queue(), 'a', self::LONG, false, '{}');
             foreach ($this->claim('a') as $delivery) {
                 $lost[$delivery->id] = $delivery->crashes;
             }
@@ -228,7 +231,7 @@ trait KeepsLeases
 
     public function testAnUnknownOwnerMayLeave(): void
     {
-        $this->broker()->leave($this->queue(), 'a');
+        $this->broker()->releaseLease($this->queue(), 'a');
 
         self::assertSame(0, $this->statistic('agents'));
     }
@@ -238,15 +241,15 @@ trait KeepsLeases
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a'));
         $other = $this->connect();
-        $other->renew($this->queue(), 'a', self::LONG, false, '{}');
+        $other->renewLease($this->queue(), 'a', self::LONG, false, '{}');
 
         self::assertSame(['job'], self::ids($other->claimedJobs($this->queue(), 'a', [])));
         self::assertSame(
             [],
-            $other->settle(
+            $other->settleAndClaim(
                 $this->queue(),
                 'a',
-                [new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'outcome')],
+                [new Settlement('job', $delivery->claimNumber, SettlementKind::Done, frame: 'outcome')],
                 0,
                 60.0,
             )->stale,

@@ -90,11 +90,11 @@ trait ReportsStates
         $deliveries = $this->claim($this->join('a'), 3);
         $this->giveBack('a', $deliveries[1]);
         $this->broker()->withdraw($this->queue(), ['four']);
-        $waiting = $this->broker()->list($this->queue(), JobStatus::Waiting, 10);
+        $waiting = $this->broker()->listJobs($this->queue(), JobStatus::Waiting, 10);
 
         self::assertSame(['two', 'five'], array_keys($waiting));
         self::assertGreaterThan(0, $waiting['five']['since']);
-        self::assertSame(['two'], array_keys($this->broker()->list($this->queue(), JobStatus::Waiting, 1)));
+        self::assertSame(['two'], array_keys($this->broker()->listJobs($this->queue(), JobStatus::Waiting, 1)));
         self::assertSame(['two', 'five'], self::ids($this->claim('a')));
     }
 
@@ -105,7 +105,7 @@ trait ReportsStates
 
         self::assertSame(
             ['job-29', 'job-30'],
-            array_keys($this->broker()->list($this->queue(), JobStatus::Waiting, 2)),
+            array_keys($this->broker()->listJobs($this->queue(), JobStatus::Waiting, 2)),
         );
     }
 
@@ -115,21 +115,21 @@ trait ReportsStates
         $this->giveBack($this->join('a'), $this->claim('a', 1)[0], SettlementKind::Retry, 1, 2);
         $this->claim('a', 1);
         $this->claim($this->join('b'), 1);
-        $running = $this->broker()->list($this->queue(), JobStatus::Running, 10);
+        $running = $this->broker()->listJobs($this->queue(), JobStatus::Running, 10);
         ksort($running);
 
         self::assertSame(['one', 'two'], array_keys($running));
         self::assertSame(['a', 1, 2], [$running['one']['owner'], $running['one']['crashes'], $running['one']['fails']]);
         self::assertSame(['b', 0, 0], [$running['two']['owner'], $running['two']['crashes'], $running['two']['fails']]);
         self::assertGreaterThan(0, $running['one']['since']);
-        self::assertCount(1, $this->broker()->list($this->queue(), JobStatus::Running, 1));
+        self::assertCount(1, $this->broker()->listJobs($this->queue(), JobStatus::Running, 1));
     }
 
     public function testThoseThatAreDelayedAreListedWithTheirFailures(): void
     {
         $this->submit('job');
         $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Retry, 1, 2, 60.0);
-        $delayed = $this->broker()->list($this->queue(), JobStatus::Delayed, 10)['job'];
+        $delayed = $this->broker()->listJobs($this->queue(), JobStatus::Delayed, 10)['job'];
 
         self::assertSame([1, 2], [$delayed['crashes'], $delayed['fails']]);
     }
@@ -141,7 +141,7 @@ trait ReportsStates
             $this->end('a', $delivery, SettlementKind::Dead, 'outcome', "{\"why\":\"{$i}\"}");
             delay(0.005); // the engine's clock may have a resolution of 1 ms
         }
-        $dead = $this->broker()->list($this->queue(), JobStatus::Dead, 2);
+        $dead = $this->broker()->listJobs($this->queue(), JobStatus::Dead, 2);
 
         self::assertSame(['three', 'two'], array_keys($dead));
         self::assertSame('2', $dead['three']['why']);
@@ -155,13 +155,13 @@ trait ReportsStates
         $this->giveBack('a', $this->claimOne('a'), SettlementKind::Retry, 1, 2);
         $this->end('a', $this->claimOne('a'), SettlementKind::Dead);
 
-        self::assertSame(1, $this->broker()->revive($this->queue(), ['job', 'unheard-of', 'job']));
+        self::assertSame(1, $this->broker()->reviveDeadLetters($this->queue(), ['job', 'unheard-of', 'job']));
         self::assertNull($this->outcome('job'));
         self::assertSame([0, 1, 1], $this->statistics('dead', 'waiting', 'revived_total'));
         $delivery = $this->claimOne('a');
         self::assertSame(
             [1, 0, 0, false, 'do job'],
-            [$delivery->number, $delivery->crashes, $delivery->failures, $delivery->lost, $delivery->frame],
+            [$delivery->claimNumber, $delivery->crashes, $delivery->failures, $delivery->lost, $delivery->frame],
         );
         $this->end('a', $delivery);
         self::assertSame('outcome', $this->outcome('job'));
@@ -173,7 +173,7 @@ trait ReportsStates
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
         self::assertSame([], $this->claim('a'));
-        $this->broker()->revive($this->queue(), ['job']);
+        $this->broker()->reviveDeadLetters($this->queue(), ['job']);
 
         Eventually::holds(static fn(): bool => $received->jobsAvailable > 0, 'there is a message');
     }
@@ -183,8 +183,8 @@ trait ReportsStates
         $received = $this->post();
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead, 'first');
-        $this->broker()->revive($this->queue(), ['job']);
-        $this->broker()->states($this->queue(), ['job'], 'client');
+        $this->broker()->reviveDeadLetters($this->queue(), ['job']);
+        $this->broker()->lookUpJobs($this->queue(), ['job'], 'client');
         $this->end('a', $this->claimOne('a'), SettlementKind::Done, 'second');
 
         Eventually::holds(
@@ -200,9 +200,9 @@ trait ReportsStates
         $this->end('a', $deliveries[0], SettlementKind::Dead);
         $this->end('a', $deliveries[1], SettlementKind::Dead);
 
-        self::assertSame(1, $this->broker()->delete($this->queue(), ['one', 'runs', 'unheard-of']));
+        self::assertSame(1, $this->broker()->deleteDeadLetters($this->queue(), ['one', 'runs', 'unheard-of']));
         self::assertSame(['two'], $this->listed(JobStatus::Dead));
-        self::assertSame(0, $this->broker()->revive($this->queue(), ['one']));
+        self::assertSame(0, $this->broker()->reviveDeadLetters($this->queue(), ['one']));
         self::assertSame([1, 1], $this->statistics('dead', 'running'));
     }
 
@@ -250,10 +250,10 @@ trait ReportsStates
         foreach ($this->claim($this->join('a')) as $delivery) {
             $this->end('a', $delivery, SettlementKind::Dead);
         }
-        $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}', 2, 3600.0);
+        $this->broker()->renewLease($this->queue(), 'a', self::LONG, false, '{}', 2, 3600.0);
         self::assertCount(2, $this->listed(JobStatus::Dead));
         Eventually::holds(function (): bool {
-            $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}', 2, 1.0);
+            $this->broker()->renewLease($this->queue(), 'a', self::LONG, false, '{}', 2, 1.0);
 
             return $this->statistic('dead') === 0;
         }, 'they are too old');

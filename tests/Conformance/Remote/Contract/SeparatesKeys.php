@@ -166,7 +166,7 @@ trait SeparatesKeys
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
         $this->submit(self::keyed('two'));
         $delivery = $this->claimOne('a');
-        $this->broker()->revive($this->queue(), ['one']);
+        $this->broker()->reviveDeadLetters($this->queue(), ['one']);
 
         self::assertSame([], $this->claim('a'));
         $this->end('a', $delivery);

@@ -42,10 +42,10 @@ trait SettlesJobs
     {
         $this->submit('short', 'long');
         [$short, $long] = $this->claim($this->join('a'));
-        $this->broker()->settle(
+        $this->broker()->settleAndClaim(
             $this->queue(),
             'a',
-            [new Settlement('short', $short->number, SettlementKind::Done, frame: 'outcome')],
+            [new Settlement('short', $short->claimNumber, SettlementKind::Done, frame: 'outcome')],
             0,
             1.0,
         );
@@ -81,7 +81,7 @@ trait SettlesJobs
             'outcome',
             '{"why":"caf\u00e9 \"1\"\n2","attempts":3,"owner":"a"}',
         );
-        $dead = $this->broker()->list($this->queue(), JobStatus::Dead, 10)['job'];
+        $dead = $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10)['job'];
 
         self::assertSame('outcome', $this->outcome('job'));
         self::assertSame(["caf\u{e9} \"1\"\n2", 3, 'a'], [$dead['why'], $dead['attempts'], $dead['owner']]);
@@ -94,7 +94,7 @@ trait SettlesJobs
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead, 'outcome', '');
 
-        self::assertSame(['died'], array_keys($this->broker()->list($this->queue(), JobStatus::Dead, 10)['job']));
+        self::assertSame(['died'], array_keys($this->broker()->listJobs($this->queue(), JobStatus::Dead, 10)['job']));
     }
 
     public function testAJobThatIsCancelledHasItsOutcomeAndIsNoDeadLetter(): void
@@ -115,7 +115,7 @@ trait SettlesJobs
         $delivery = $this->claimOne($this->join('b'));
 
         self::assertSame([2, 1, 2, false], [
-            $delivery->number,
+            $delivery->claimNumber,
             $delivery->crashes,
             $delivery->failures,
             $delivery->lost,
@@ -133,7 +133,7 @@ trait SettlesJobs
         $delivery = $this->claimOne($this->join('b'));
 
         self::assertSame([3, 1, 2, false], [
-            $delivery->number,
+            $delivery->claimNumber,
             $delivery->crashes,
             $delivery->failures,
             $delivery->lost,
@@ -149,9 +149,12 @@ trait SettlesJobs
 
         self::assertSame(
             ['job'],
-            $this->settle('a', new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'another')),
+            $this->settle('a', new Settlement('job', $delivery->claimNumber, SettlementKind::Done, frame: 'another')),
         );
-        self::assertSame(['job'], $this->settle('a', new Settlement('job', $delivery->number, SettlementKind::Retry)));
+        self::assertSame(
+            ['job'],
+            $this->settle('a', new Settlement('job', $delivery->claimNumber, SettlementKind::Retry)),
+        );
         self::assertSame('outcome', $this->outcome('job'));
         self::assertSame([], $this->claim('a'));
         self::assertSame([1, 2], $this->statistics('done_total', 'stale_total'));
@@ -164,8 +167,8 @@ trait SettlesJobs
 
         self::assertSame(['job'], $this->settle(
             'a',
-            new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'outcome'),
-            new Settlement('job', $delivery->number, SettlementKind::Dead, frame: 'another'),
+            new Settlement('job', $delivery->claimNumber, SettlementKind::Done, frame: 'outcome'),
+            new Settlement('job', $delivery->claimNumber, SettlementKind::Dead, frame: 'another'),
         ));
         self::assertSame('outcome', $this->outcome('job'));
         self::assertSame([1, 0], $this->statistics('done_total', 'dead'));
@@ -179,7 +182,7 @@ trait SettlesJobs
 
         self::assertSame(
             ['job'],
-            $this->settle('b', new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'another')),
+            $this->settle('b', new Settlement('job', $delivery->claimNumber, SettlementKind::Done, frame: 'another')),
         );
         self::assertNull($this->outcome('job'));
         $this->end('a', $delivery);
@@ -195,7 +198,7 @@ trait SettlesJobs
 
         self::assertSame(
             ['job'],
-            $this->settle('a', new Settlement('job', $first->number, SettlementKind::Done, frame: 'another')),
+            $this->settle('a', new Settlement('job', $first->claimNumber, SettlementKind::Done, frame: 'another')),
         );
         self::assertNull($this->outcome('job'));
         $this->end('a', $second);
@@ -225,9 +228,9 @@ trait SettlesJobs
 
         self::assertSame(['stale'], $this->settle(
             'a',
-            new Settlement('one', $one->number, SettlementKind::Done, frame: '1'),
+            new Settlement('one', $one->claimNumber, SettlementKind::Done, frame: '1'),
             new Settlement('stale', 1, SettlementKind::Done, frame: '2'),
-            new Settlement('two', $two->number, SettlementKind::Done, frame: '3'),
+            new Settlement('two', $two->claimNumber, SettlementKind::Done, frame: '3'),
         ));
         self::assertSame(['1', '3'], [$this->outcome('one'), $this->outcome('two')]);
     }
@@ -256,7 +259,7 @@ trait SettlesJobs
 
         self::assertSame('refused by two', $this->outcome('job'));
         self::assertSame([0, 1, 1], $this->statistics('waiting', 'dead', 'died_total'));
-        self::assertSame('refused', $this->broker()->list($this->queue(), JobStatus::Dead, 1)['job']['why']);
+        self::assertSame('refused', $this->broker()->listJobs($this->queue(), JobStatus::Dead, 1)['job']['why']);
     }
 
     public function testAJobThatIsToBeTriedElsewhereIsAnothersIfThereIsOne(): void
@@ -273,7 +276,7 @@ trait SettlesJobs
         self::assertSame(['job', 1], [$delivery->id, $delivery->failures]);
         $this->giveBack('b', $delivery);
         self::assertSame([], $this->claim('a'), 'who refused it last does not get it, whoever had it meanwhile');
-        $this->broker()->leave($this->queue(), 'b');
+        $this->broker()->releaseLease($this->queue(), 'b');
         self::assertSame('job', $this->claimSoon('a')->id, 'there is no other any more');
         self::assertSame([1, 0], $this->statistics('retried_total', 'dead'));
     }
@@ -286,7 +289,7 @@ trait SettlesJobs
         foreach ($this->claim($this->join('a'), 900) as $i => $delivery) {
             $settlements[] = new Settlement(
                 $delivery->id,
-                $delivery->number,
+                $delivery->claimNumber,
                 $i % 3 === 0 ? SettlementKind::Retry : ($i % 3 === 1 ? SettlementKind::Done : SettlementKind::Dead),
                 frame: 'outcome',
                 reason: '{}',

@@ -33,7 +33,7 @@ trait WithdrawsJobs
         self::assertSame(['job'], $this->broker()->withdraw($this->queue(), ['job']));
         self::assertFalse($this->outcome('job'));
         self::assertSame(0, $this->statistic('delayed'));
-        self::assertNull($this->broker()->renew($this->queue(), 'a', self::LONG, true, '{}'));
+        self::assertNull($this->broker()->renewLease($this->queue(), 'a', self::LONG, true, '{}'));
     }
 
     public function testAWithdrawnJobThatIsSubmittedAgainHasItsNewDelayAndKey(): void

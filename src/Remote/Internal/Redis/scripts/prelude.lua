@@ -13,7 +13,7 @@
 -- agents   zset    owner -> end of its lease; hash about: its description; zset idle: number of jobs that it wants
 -- dead     hash    id -> frame of a dead letter; hash why: reason; hash deadkeys: key; zset died: time
 -- spared   hash    owner -> 1 if its lease was extended while no agent was heard of
--- meta     hash    counters; "entries": expected entries of both streams; "heard": time of the last beat of any agent
+-- meta     hash    counters; "entries": expected entries of both streams; "heard": time of the last heartbeat of any agent
 -- begun    hash    owner -> highest number of its claims that may have begun
 -- late:<mailbox>   number of the caller's newest connection; submissions on earlier ones are refused
 -- result:<id>      frame of the outcome
@@ -126,7 +126,7 @@ local function wakeAgents(jobs)
   end
 end
 
--- Sends a message about a delay that may be over before the agents' next beat, which returns later ones. The message goes
+-- Sends a message about a delay that may be over before the agents' next heartbeat, which returns later ones. The message goes
 -- to an idle agent, other than the owner if possible.
 local function notifyOfDelay(delay, owner)
   if delay >= 2000 then return end

@@ -8,32 +8,35 @@ use Spindle\Internal\Testing\ServerException;
 use Spindle\SpindleException;
 
 /** Thrown when a temporary Redis could not be started, or answered a command with an error or not at all. */
-final class RedisException extends \RuntimeException implements SpindleException
+final class TemporaryRedisException extends \RuntimeException implements SpindleException
 {
-    /** @param string $output the end of the server's log, or the error that it answered */
+    /**
+     * @param string $output    the end of the server's log, or the error that the server answered
+     * @param string $separator between $message and $output
+     */
     private function __construct(
         string $message,
         public readonly string $output = '',
-        string $between = ":\n",
+        string $separator = ":\n",
         ?\Throwable $previous = null,
     ) {
-        parent::__construct($output === '' ? $message : "{$message}{$between}{$output}", previous: $previous);
+        parent::__construct($output === '' ? $message : "{$message}{$separator}{$output}", previous: $previous);
     }
 
     /**
-     * @param list<string> $names  of the programs
-     * @param list<string> $places that were searched
+     * @param list<string> $names       names of the programs
+     * @param list<string> $directories directories that were searched
      */
-    public static function notFound(array $names, array $places): self
+    public static function notFound(array $names, array $directories): self
     {
         return new self(
-            'No Redis server is installed: ' . implode(' or ', $names) . ' is in none of ' . implode(', ', $places)
+            'No Redis server is installed: ' . implode(' or ', $names) . ' is in none of ' . implode(', ', $directories)
                 . '. On Debian, install the package redis-server, '
-                . 'or name the program by TemporaryRedisOptions(binary: ...)',
+                . 'or set its path with TemporaryRedisOptions(binary: ...).',
         );
     }
 
-    /** @param string $command its first word: the others may be secret */
+    /** @param string $command name of the command, without its arguments, which may be secret */
     public static function refused(string $command, string $error): self
     {
         return new self("Redis answered {$command} with an error", $error, ': ');
@@ -45,6 +48,8 @@ final class RedisException extends \RuntimeException implements SpindleException
     }
 
     /**
+     * Calls a function, and converts the exceptions of the test servers that it throws.
+     *
      * @internal
      *
      * @template T

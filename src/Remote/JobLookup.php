@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote;
+
+/** The answer of a broker about one job: whether the job is known, and its outcome. */
+final class JobLookup
+{
+    /**
+     * @param bool        $known      whether the job exists or its outcome is kept
+     * @param string|null $outcome    the outcome's frame; null for a job without an outcome, or when the frame did not
+     *                                fit into the answer
+     * @param bool        $hasOutcome whether the job has an outcome. If so and $outcome is null, look up this job alone
+     */
+    public function __construct(
+        public readonly bool $known,
+        public readonly ?string $outcome,
+        public readonly bool $hasOutcome,
+    ) {}
+}
