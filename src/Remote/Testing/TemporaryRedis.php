@@ -150,7 +150,7 @@ final class TemporaryRedis
     {
         return TemporaryRedisException::during(
             fn(): string => $this->guardian->isDismissed()
-                ? throw ServerException::noLog('the temporary Redis was stopped')
+                ? throw ServerException::noLog('the Redis was stopped')
                 : $this->daemon->log(),
         );
     }

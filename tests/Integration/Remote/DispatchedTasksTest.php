@@ -572,7 +572,7 @@ final class DispatchedTasksTest extends TestCase
             iterator_to_array($items, false);
             self::fail('They are gone');
         } catch (JobLostException $lost) {
-            self::assertStringContainsString('are gone', $lost->getMessage());
+            self::assertStringContainsString('are missing', $lost->getMessage());
         }
     }
 

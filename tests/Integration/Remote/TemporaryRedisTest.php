@@ -214,7 +214,7 @@ final class TemporaryRedisTest extends TestCase
                 self::fail('They are taken');
             } catch (\ValueError $error) {
                 self::assertMatchesRegularExpression(
-                    '/^(A certificate and its key are given together|The timeout must be more than 0 seconds)/',
+                    '/^(A certificate needs its private key|The timeout must be more than 0 seconds)/',
                     $error->getMessage(),
                 );
             }
@@ -319,7 +319,7 @@ final class TemporaryRedisTest extends TestCase
                 self::assertStringStartsWith("No Redis server is installed: {$message}", $failure->getMessage());
                 self::assertStringContainsString(
                     'On Debian, install the package redis-server, '
-                        . 'or name the program by TemporaryRedisOptions(binary: ...)',
+                        . 'or set its path with TemporaryRedisOptions(binary: ...).',
                     $failure->getMessage(),
                 );
             }

@@ -1,9 +1,9 @@
--- Returns the owner's jobs other than the known claims, and known ones that were withdrawn.
--- ARGV: owner, ids and numbers of the known claims, their number, bytes of the largest frame that the owner can read.
-local owner, packed, number, maxFrame = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+-- Returns the owner's claimed jobs that it does not know, and known jobs that were withdrawn. ARGV: owner, ids and
+-- claim numbers of the known jobs, how many these are, size of the largest frame that the owner can read.
+local owner, packed, knownCount, maxFrame = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 if not hasLease(owner) then return 'gone' end
 local known, at = {}, 1
-for i = 1, number do
+for i = 1, knownCount do
   local id, claim
   id, claim, at = struct.unpack('<Bc0I4', packed, at)
   known[id] = claim
@@ -17,7 +17,8 @@ for _, stream in pairs(STREAMS) do
     local id = entry and entry[2][2]
     local record = id and call('HGET', RUNNING, id)
     record = record and decoded(record)
-    if record and record[7] == owner and (record[1] ~= known[id] or hasFlag(record, CANCELLED)) and bytes < MAX_ANSWER_BYTES then
+    local isWanted = record and record[7] == owner and (record[1] ~= known[id] or hasFlag(record, CANCELLED))
+    if isWanted and bytes < MAX_ANSWER_BYTES then
       local frame = record[1] ~= known[id] and call('HGET', JOBS, id) or ''
       out[#out + 1] = delivery(id, record, frame, maxFrame)
       bytes = bytes + #frame

@@ -1,7 +1,7 @@
--- Deletes dead letters for good. ARGV: ids, their number.
-local packed, number = ARGV[1], tonumber(ARGV[2])
+-- Deletes dead letters for good. ARGV: ids, how many these are.
+local packed, idCount = ARGV[1], tonumber(ARGV[2])
 local at, deleted = 1, 0
-for i = 1, number do
+for i = 1, idCount do
   local id
   id, at = struct.unpack('<Bc0', packed, at)
   deleted = deleted + call('HDEL', P .. 'dead', id)

@@ -1,4 +1,4 @@
--- Declares that no more items are taken, which put-items.lua then returns to the owner. ARGV: id.
+-- Declares that no process takes items of a job any more. put-items.lua then returns -1. ARGV: id.
 local id = ARGV[1]
 local record = call('HGET', RUNNING, id)
 record = record and decoded(record)

@@ -1,41 +1,55 @@
--- This file is the start of each script. KEYS[1] is the prefix of all keys of a queue. It contains the queue's name in
--- braces, so that all keys are in one slot of a cluster.
+-- This file is the start of each script. KEYS[1] is the prefix of all keys of a queue in the engine. It contains the
+-- queue's name in braces, so that all keys are in one slot of a cluster.
 --
--- jobs     hash    id -> frame of each job without an outcome; jobs in this hash are not lost
--- ready    stream  jobs that may be claimed (j: id, r: mailbox, k: key); entries are hints, hashes are authoritative
--- urgent   stream  the same for jobs that run first: given back or lost by an owner, or unblocked after waiting for
---                  their key. Jobs whose delay is over, such as retries, go into "ready", behind those that wait there
+-- In these scripts, the key of a job is its exclusive key: jobs with the same key never run at the same time. A job is
+-- blocked while it waits for another job with its key. Times are in ms of the engine's clock.
+--
+-- jobs     hash    id -> frame of each job without an outcome. No job in this hash is lost
+-- ready    stream  claimable jobs, with the fields j: id, r: mailbox, k: key. An entry is a hint: the hashes decide
+--                  whether the job exists and may be claimed
+-- urgent   stream  the same for jobs that are claimed first: an owner has given them back or was lost, or their key is
+--                  free again. Jobs whose delay is over, such as retries, are appended to "ready"
 -- running  hash    id -> record of each claimed job
--- tried    hash    id -> record of waiting jobs that were claimed before, or have a key
--- delayed  zset    id -> time at which the delay is over, in ms of the engine's clock
--- keys     hash    key -> id of the running job; zset blocked:<key>: ids of jobs that wait for the key, in order
--- watchers hash    id -> mailboxes that were added after the submission
--- agents   zset    owner -> end of its lease; hash about: its description; zset idle: number of jobs that it wants
--- dead     hash    id -> frame of a dead letter; hash why: reason; hash deadkeys: key; zset died: time
--- spared   hash    owner -> 1 if its lease was extended while no agent was heard of
--- meta     hash    counters; "entries": expected entries of both streams; "heard": time of the last heartbeat of any agent
--- begun    hash    owner -> highest number of its claims that may have begun
--- late:<mailbox>   number of the caller's newest connection; submissions on earlier ones are refused
+-- tried    hash    id -> record of each unclaimed job that was claimed before, has a key, or has a delay
+-- delayed  zset    id -> time at which the delay is over
+-- keys     hash    key -> id of the job that holds the key
+-- blocked:<key>    zset: ids of the jobs that wait for the key, in order
+-- watchers hash    id -> names of the mailboxes that were added after the submission, separated by commas
+-- agents   zset    owner -> end of its lease
+-- about    hash    owner -> description of the agent in JSON
+-- idle     zset    owner -> number of jobs that it could not get with its last claim
+-- begun    hash    owner -> highest sequence number of its jobs that may have started
+-- spared   hash    owner -> 1 if its lease was extended because the engine had not been available
+-- dead     hash    id -> frame of each dead letter
+-- why      hash    id -> reason of each dead letter in JSON
+-- deadkeys hash    id -> key of each dead letter with a key
+-- died     zset    id -> time at which the job became a dead letter
+-- meta     hash    counters, and: "entries": expected number of entries of both streams; "heard": time of the last
+--                  heartbeat of any agent; "line": number of the last blocked job; "audited": time of the last audit;
+--                  "unlisted": running jobs without an entry in a stream
+-- audit, auditor   see repair.lua
+-- late:<mailbox>   number of the caller's newest connection; submissions over older connections are refused
 -- result:<id>      frame of the outcome
 -- task:<id>        digest of a job with an outcome and an id that its caller has chosen; expires with the outcome
+-- items:<id>       stream of the stored items of a generator
 --
--- A record in "tried" is {deliveries, crashes, fails, mailbox, key, flags, last owner that refused the job}.
--- A record in "running" is {deliveries, crashes, fails, mailbox, key, flags, owner, stream, entry, since, last owner
--- that refused the job, number among the owner's claims, listening}. For a job with items, listening is the time since
--- when no process listens, 0 while one listens, and '' before.
+-- A record in "tried" is {claims, crashes, failures, mailbox, key, flags, last owner that refused the job}.
+-- A record in "running" is {number of the claim, crashes, failures, mailbox, key, flags, owner, stream, entry, time of
+-- the claim, last owner that refused the job, sequence number among the owner's claims, listening}. For a job with
+-- items, listening is 0 while a mailbox listens, the time since when none listens, and '' before the first one.
 local P = KEYS[1]
 local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P .. 'meta'
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
--- BLOCKED: the job waits for its key; LEFT: its items are not taken any more
--- TOO_LARGE: only in answers
+-- Flags of a job. CANCELLED: it was withdrawn. LOST: the lease of an owner of the job has ended. STREAMED: it has
+-- stored items. BLOCKED: it waits for its key. LEFT: no process takes its items any more. TOO_LARGE: only in answers.
 local CANCELLED, LOST, STREAMED, BLOCKED, LEFT, TOO_LARGE = 1, 2, 4, 8, 16, 32
 local MAX_INLINE_BYTES = 65536
 local SIGNATURE_BYTES = 42 -- bytes of a frame before its body, which depend on the signing key
-local MAX_ANSWER_BYTES = 4194304 -- bytes after which no more is added to an answer
-local CLAIM_BATCH = 16 -- jobs that are claimed before their size is checked
-local MAX_SKIPPED = 500
-local LISTENER_TIMEOUT_MS = 10000 -- ms without a listener, after there was one, until items are not wanted any more
-local REFUSED_DELAY_MS = 200 -- ms until a refused job is offered again
+local MAX_ANSWER_BYTES = 4194304 -- an answer with this many bytes of frames gets no further frame
+local CLAIM_BATCH = 16 -- entries that are read before the size of their frames is checked
+local MAX_SKIPPED = 500 -- number of entries of removed jobs that a script reads before it ends
+local LISTENER_TIMEOUT_MS = 10000 -- ms after the last listener until items are not wanted any more
+local REFUSED_DELAY_MS = 200 -- ms until a job can be claimed again after its owner has refused it
 local call = redis.call
 
 local time = call('TIME')
@@ -46,6 +60,7 @@ local function count(name, by)
   counts[name] = (counts[name] or 0) + by
 end
 
+-- Adds the changes of this script to the counters.
 local function saveCounts()
   for name, by in pairs(counts) do
     if by ~= 0 then call('HINCRBY', META, name, by) end
@@ -60,6 +75,7 @@ local function callInParts(command, key, list)
   end
 end
 
+-- Returns the values of the fields in the list, false for a field that does not exist.
 local function hmget(key, list)
   local found = {}
   for i = 1, #list, 4000 do
@@ -69,6 +85,7 @@ local function hmget(key, list)
   return found
 end
 
+-- Appends a job to a stream, so that it can be claimed. An audit (repair.lua) must know all new entries.
 local auditing = nil
 local function enqueue(stream, id, mailbox, key)
   if key == '' then
@@ -90,11 +107,12 @@ local function hasFlag(record, flag)
   return math.floor(record[6] / flag) % 2 == 1
 end
 
+-- Returns a hash of the part of a frame that does not depend on the signing key.
 local function digest(frame)
   return redis.sha1hex(string.sub(frame, SIGNATURE_BYTES + 1))
 end
 
--- Calls f with each mailbox of a job; watchers are mailboxes that were added after the submission.
+-- Calls f with the name of each mailbox of a job. The second argument is the job's value in "watchers".
 local function eachMailbox(record, watchers, f)
   if record[4] ~= '' then f(record[4]) end
   for mailbox in string.gmatch(watchers or '', '[^,]+') do
@@ -102,7 +120,7 @@ local function eachMailbox(record, watchers, f)
   end
 end
 
--- Returns a decoded record; nil when there is none, or when it is unreadable after a change by hand.
+-- Returns a decoded record; nil for a missing record, and for a record that can't be decoded after a change by hand.
 local function decoded(packed)
   local isRead, record = pcall(cmsgpack.unpack, packed or '')
   return isRead and type(record) == 'table' and #record >= 5 and record or nil
@@ -117,25 +135,25 @@ local function notifyMailboxes(id, record, message)
   return listeners
 end
 
--- Notifies idle agents of N new jobs.
+-- Notifies idle agents that N jobs can be claimed.
 local function wakeAgents(jobs)
   while jobs > 0 do
-    local most = call('ZPOPMAX', P .. 'idle')
-    if #most == 0 then return end
-    if call('PUBLISH', 'spindle:to:' .. most[1], 'w') > 0 then jobs = jobs - tonumber(most[2]) end
+    local agent = call('ZPOPMAX', P .. 'idle') -- the owner and the number of jobs that it wants
+    if #agent == 0 then return end
+    if call('PUBLISH', 'spindle:to:' .. agent[1], 'w') > 0 then jobs = jobs - tonumber(agent[2]) end
   end
 end
 
--- Sends a message about a delay that may be over before the agents' next heartbeat, which returns later ones. The message goes
--- to an idle agent, other than the owner if possible.
+-- Notifies an agent of a delay that may be over before the next heartbeats, which return the next later delay.
+-- Notifies an idle agent other than the owner if possible.
 local function notifyOfDelay(delay, owner)
   if delay >= 2000 then return end
   local idle = call('ZREVRANGE', P .. 'idle', 0, 1)
-  local told = idle[1] == owner and idle[2] or idle[1] or owner
-  if told then call('PUBLISH', 'spindle:to:' .. told, 'd' .. struct.pack('<I4', delay)) end
+  local receiver = idle[1] == owner and idle[2] or idle[1] or owner
+  if receiver then call('PUBLISH', 'spindle:to:' .. receiver, 'd' .. struct.pack('<I4', delay)) end
 end
 
--- Drops entries. The argument has lists of entry ids, by stream.
+-- Deletes entries of the streams. The argument contains a list of entry ids for each stream.
 local function drop(entries)
   for stream, list in pairs(entries) do
     if #list > 0 then
@@ -148,34 +166,35 @@ local function drop(entries)
   end
 end
 
--- Calls f(id, time of the entry) for jobs that may be claimed, oldest of the stream first, until f returns true.
--- Drops entries of jobs that are gone, and stops after `most` of those.
-local function eachWaiting(stream, most, f)
-  local from, passed = '-', 0
+-- Calls f(id, time of the entry) for each claimable job of a stream, the oldest first, until f returns true. Deletes
+-- the entries of removed jobs, and ends after more than `maxRemoved` of them.
+local function eachWaiting(stream, maxRemoved, f)
+  local from, removed = '-', 0
   local groups = redis.pcall('XINFO', 'GROUPS', STREAMS[stream])
   for i = 1, groups[1] and #groups[1] or 0, 2 do
     if groups[1][i] == 'last-delivered-id' then from = '(' .. groups[1][i + 1] end
   end
   repeat
-    local entries, gone, enough = call('XRANGE', STREAMS[stream], from, '+', 'COUNT', 200), {}, false
+    local entries, obsolete, enough = call('XRANGE', STREAMS[stream], from, '+', 'COUNT', 200), {}, false
     for i = 1, #entries do
       local id = entries[i][2][2]
       from = '(' .. entries[i][1]
       if call('HEXISTS', JOBS, id) == 0 then
-        gone[#gone + 1] = entries[i][1]
+        obsolete[#obsolete + 1] = entries[i][1]
       elseif call('HEXISTS', RUNNING, id) == 0 then
         enough = f(id, tonumber(string.match(entries[i][1], '^%d+')))
         if enough then break end
       end
     end
-    drop({[stream] = gone})
-    passed = passed + #gone
-  until enough or passed > most or #entries < 200
+    drop({[stream] = obsolete})
+    removed = removed + #obsolete
+  until enough or removed > maxRemoved or #entries < 200
 end
 
 -- Makes a job claimable again, or delays it by `delay` ms. Returns the number of jobs that may be claimed now.
 local function requeue(id, record, delay)
-  call('HSET', TRIED, id, cmsgpack.pack({record[1], record[2], record[3], record[4], record[5], record[6], record[11] or ''}))
+  local tried = {record[1], record[2], record[3], record[4], record[5], record[6], record[11] or ''}
+  call('HSET', TRIED, id, cmsgpack.pack(tried))
   if delay > 0 then
     call('ZADD', P .. 'delayed', now + delay, id)
     return 0
@@ -184,13 +203,14 @@ local function requeue(id, record, delay)
   return 1
 end
 
+-- Removes the flag BLOCKED from a job's record.
 local function unblock(id, record)
   record[6] = record[6] - BLOCKED
   call('HSET', TRIED, id, cmsgpack.pack(record))
   count('blocked', -1)
 end
 
--- Makes the next job of a free key claimable. Returns the number of such jobs.
+-- Makes the next job that waits for a free key claimable. Returns the number of such jobs, 0 or 1.
 local function nextOf(key)
   while true do
     local waiting = call('ZPOPMIN', P .. 'blocked:' .. key)[1]
@@ -206,6 +226,7 @@ local function nextOf(key)
   end
 end
 
+-- Frees the key if the job holds it, and makes the next job claimable. Returns the number of such jobs, 0 or 1.
 local function unlock(key, id)
   local holder = key ~= '' and call('HGET', P .. 'keys', key) or id
   if key == '' or holder ~= id then return 0 end
@@ -213,8 +234,8 @@ local function unlock(key, id)
   return nextOf(key)
 end
 
--- Makes the job of a lost agent claimable again. The job has crashed unless the agent left in order
--- or had not begun it.
+-- Makes a job of an ended lease claimable again. This counts as a crash unless the owner has released the lease, or the
+-- job had not started. Returns the number of jobs that can be claimed now.
 local function requeueLost(id, record, hasLeft, begun)
   if not hasLeft and (record[12] or 0) <= (begun or math.huge) then record[2] = record[2] + 1 end
   if not hasFlag(record, LOST) then record[6] = record[6] + LOST end
@@ -222,7 +243,7 @@ local function requeueLost(id, record, hasLeft, begun)
   return requeue(id, record, 0) + unlock(record[5], id)
 end
 
--- Makes a running job with an unreadable record claimable again. Its attempts and its key are lost.
+-- Makes a running job claimable again whose record can't be decoded. The number of its attempts and its key are lost.
 local function resetRunning(id)
   call('HDEL', RUNNING, id)
   call('HDEL', TRIED, id)
@@ -231,12 +252,12 @@ local function resetRunning(id)
   return 1
 end
 
--- Releases jobs of an agent that is gone, at most 1000. Returns the number of jobs that may be claimed again.
+-- Makes the jobs of an ended lease claimable again, at most 1000. Returns the number of jobs that can be claimed now.
 local function reclaim(owner, hasLeft)
-  local left, ready = 1000, 0
+  local remaining, ready = 1000, 0
   local begun = tonumber(call('HGET', P .. 'begun', owner) or math.huge)
   for name, stream in pairs(STREAMS) do
-    local pending = redis.pcall('XPENDING', stream, 'agents', '-', '+', left, owner)
+    local pending = redis.pcall('XPENDING', stream, 'agents', '-', '+', remaining, owner)
     if pending.err then pending = {} end
     local entries = {u = {}, r = {}}
     for i = 1, #pending do
@@ -251,23 +272,23 @@ local function reclaim(owner, hasLeft)
       table.insert(entries[name], pending[i][1])
     end
     drop(entries)
-    left = left - #pending
+    remaining = remaining - #pending
   end
-  if left > 0 then
+  if remaining > 0 then -- these were all jobs of the owner
     for _, stream in pairs(STREAMS) do redis.pcall('XGROUP', 'DELCONSUMER', stream, 'agents', owner) end
     call('ZREM', P .. 'agents', owner)
     call('ZREM', P .. 'idle', owner)
     call('HDEL', P .. 'about', owner)
     call('HDEL', P .. 'begun', owner)
     call('HDEL', P .. 'spared', owner)
-    call('HDEL', META, 'unlisted') -- its jobs may be among them
+    call('HDEL', META, 'unlisted') -- the count may include jobs of this owner
   end
   return ready
 end
 
--- Makes jobs claimable whose delay is over. Returns their number.
-local function promote(most)
-  local due = call('ZRANGEBYSCORE', P .. 'delayed', '-inf', now, 'LIMIT', 0, most)
+-- Makes jobs claimable whose delay is over, at most `limit`. Returns their number.
+local function promote(limit)
+  local due = call('ZRANGEBYSCORE', P .. 'delayed', '-inf', now, 'LIMIT', 0, limit)
   if #due == 0 then return 0 end
   callInParts('ZREM', P .. 'delayed', due)
   local records = hmget(TRIED, due)
@@ -282,17 +303,19 @@ local function promote(most)
   return promoted
 end
 
-local function readGroup(stream, owner, most)
-  local got = redis.pcall('XREADGROUP', 'GROUP', 'agents', owner, 'COUNT', most, 'STREAMS', STREAMS[stream], '>')
+-- Reads entries of a stream for an owner, at most `limit`. Creates the consumer group when it does not exist.
+local function readGroup(stream, owner, limit)
+  local got = redis.pcall('XREADGROUP', 'GROUP', 'agents', owner, 'COUNT', limit, 'STREAMS', STREAMS[stream], '>')
   if got and got.err then
     if not string.find(got.err, 'NOGROUP', 1, true) then return got end
     call('XGROUP', 'CREATE', STREAMS[stream], 'agents', '0', 'MKSTREAM')
-    got = call('XREADGROUP', 'GROUP', 'agents', owner, 'COUNT', most, 'STREAMS', STREAMS[stream], '>')
+    got = call('XREADGROUP', 'GROUP', 'agents', owner, 'COUNT', limit, 'STREAMS', STREAMS[stream], '>')
   end
   return got and got[1][2] or {}
 end
 
--- Returns a claimed job. Of a frame that is larger than its owner can read, only the size in bytes is returned.
+-- Encodes a claimed job for the answer. A frame that is larger than the owner can read is replaced by its size in
+-- bytes.
 local function delivery(id, record, frame, maxFrame)
   if #frame > maxFrame then
     local size = tostring(#frame)
@@ -302,13 +325,13 @@ local function delivery(id, record, frame, maxFrame)
   return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], record[6], #frame, frame)
 end
 
--- Claims `want` jobs for an owner, or as many as fit into an answer. In the latter case a message asks the owner to
--- claim again. The claims are numbered from `first`.
+-- Claims `want` jobs for an owner, or as many as fit into an answer. In the latter case, a message makes the owner
+-- claim again. The first job gets the sequence number `first`. Appends the jobs to `out`, and returns their number.
 local function claim(owner, want, out, first, maxFrame)
   local given, read, bytes, full = 0, 0, 0, false
   for _, stream in ipairs({'u', 'r'}) do
     while given < want and (stream == 'r' or call('XLEN', STREAMS.u) > 0) do
-      if read > want + MAX_SKIPPED or full then -- the first condition: too many entries of jobs that are gone
+      if read > want + MAX_SKIPPED or full then -- many entries were those of removed jobs, or the answer is full
         call('PUBLISH', 'spindle:to:' .. owner, 'w')
         return given
       end
@@ -326,18 +349,21 @@ local function claim(owner, want, out, first, maxFrame)
         local id, fields = ids[i], entries[i][2]
         local mailbox, key = fields[4] or '', fields[6] or ''
         local record = records[i] and decoded(records[i]) or {0, 0, 0, mailbox, key, 0}
-        if not frames[i] or active[i] or taken[id] or records[i] and (hasFlag(record, BLOCKED) or call('ZSCORE', P .. 'delayed', id)) then
-          -- Blocked or delayed: the job was withdrawn and submitted again, and this entry is from before.
+        local isObsolete = not frames[i] or active[i] or taken[id]
+          or records[i] and (hasFlag(record, BLOCKED) or call('ZSCORE', P .. 'delayed', id))
+        if isObsolete then
+          -- A blocked or delayed job has an entry if it was withdrawn and submitted again: the entry is older.
           table.insert(useless[stream], entries[i][1])
         elseif record[7] == owner and call('ZCOUNT', P .. 'agents', '(' .. now, '+inf') > 1 then
-          table.insert(useless[stream], entries[i][1]) -- the owner has refused this job, so another one gets it
+          table.insert(useless[stream], entries[i][1]) -- the owner has refused this job, so another owner gets it
           taken[id] = true
           call('ZADD', P .. 'delayed', now + REFUSED_DELAY_MS, id)
         elseif bytes > 0 and bytes + #frames[i] > MAX_ANSWER_BYTES then
           table.insert(useless[stream], entries[i][1]) -- the job goes into the next answer
           taken[id], full = true, true
           enqueue('u', id, mailbox, key)
-        elseif record[5] ~= '' and call('HSETNX', P .. 'keys', record[5], id) == 0 and call('HGET', P .. 'keys', record[5]) ~= id then
+        elseif record[5] ~= '' and call('HSETNX', P .. 'keys', record[5], id) == 0
+          and call('HGET', P .. 'keys', record[5]) ~= id then
           table.insert(useless[stream], entries[i][1])
           taken[id] = true
           record[6] = record[6] + BLOCKED

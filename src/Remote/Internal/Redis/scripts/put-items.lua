@@ -1,13 +1,15 @@
--- Stores items. ARGV: owner, id, number of the claim, number of items before these, items.
+-- Stores items of a generator. Returns the number of stored items, -1 when no more items are wanted. ARGV: owner, id,
+-- number of the claim, number of items before these, items.
 local owner, id, number, first = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 if not hasLease(owner) then return 'gone' end
 local record = call('HGET', RUNNING, id)
 record = record and decoded(record)
-if not record or record[7] ~= owner or record[1] ~= number or hasFlag(record, CANCELLED) or hasFlag(record, LEFT) then return -1 end
+if not record or record[7] ~= owner or record[1] ~= number then return -1 end
+if hasFlag(record, CANCELLED) or hasFlag(record, LEFT) then return -1 end
 local items = P .. 'items:' .. id
 for i = 5, #ARGV do
   local added = redis.pcall('XADD', items, (first + i - 4) .. '-0', 'f', ARGV[i])
-  -- except for an item that is stored already
+  -- The engine refuses an item that is stored already, or was taken. That is no failure.
   if added.err and not string.find(added.err, 'equal or smaller', 1, true) then return added end
 end
 call('EXPIRE', items, 86400)
@@ -18,11 +20,11 @@ end
 if #ARGV > 4 or first == 0 then
   local listeners = notifyMailboxes(id, record, 'i' .. struct.pack('<Bc0', #id, id))
   local since = record[13] or ''
-  -- the reader is gone for good
+  -- No reader listens any more.
   if since ~= '' and since > 0 and listeners == 0 and now - since >= LISTENER_TIMEOUT_MS then return -1 end
-  local unheard = listeners > 0 and 0 or since == 0 and now or since
-  if unheard ~= since then
-    record[11], record[12], record[13] = record[11] or '', record[12] or 0, unheard
+  local listening = listeners > 0 and 0 or since == 0 and now or since
+  if listening ~= since then
+    record[11], record[12], record[13] = record[11] or '', record[12] or 0, listening
     call('HSET', RUNNING, id, cmsgpack.pack(record))
   end
 end

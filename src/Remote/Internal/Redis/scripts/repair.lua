@@ -1,14 +1,18 @@
--- Finds jobs without an entry that allows claiming them, and repairs them. Causes: an operator has trimmed a stream, or
--- deleted a consumer or a key, or the engine has lost data. ARGV: step, cursor, id of the auditor. Each step checks a
--- limited number. Returns the number of repaired jobs, and the next step and cursor or 'ok'.
+-- Finds jobs that no agent could claim, because they have no entry in a stream, and makes them claimable again.
+-- Causes: an operator has trimmed a stream, or deleted a consumer or a key, or the engine has lost data.
 --
--- During an audit, enqueue() records new entries in the set "audit".
-local step, cursor, auditor = ARGV[1], ARGV[2], ARGV[3]
-local SOME, HOUR = 500, 3600000
+-- ARGV: step, cursor, id of the audit. An audit consists of many calls, each for a limited number of entries or jobs.
+-- Returns the number of repaired jobs, and then the next step and cursor, or 'ok' at the end.
+--
+-- The key "auditor" is the id of the audit that is in progress. The set "audit" has the ids of the jobs with an unread
+-- entry: the step "entries" adds them, and enqueue() adds those of new entries.
+local step, cursor, auditId = ARGV[1], ARGV[2], ARGV[3]
+local BATCH, HOUR_MS = 500, 3600000
 local AUDIT = P .. 'audit'
 
--- Returns the number of entries that were read and not settled, and the larger number of consumers of the streams.
-local function readEntries()
+-- Returns the number of entries that were read and whose jobs are not settled, and the number of consumers of the
+-- stream that has more of them.
+local function pendingEntries()
   local pending, consumers = 0, 0
   for _, stream in pairs(STREAMS) do
     local groups = redis.pcall('XINFO', 'GROUPS', stream)
@@ -22,8 +26,9 @@ local function readEntries()
   return pending, consumers
 end
 
--- Releases the jobs of consumers without a lease, which no agent would ever settle.
-local function buryStrangers()
+-- Makes the jobs of owners claimable again that are consumers of a stream, but have no lease. No agent would ever
+-- settle these jobs. Returns the number of jobs that can be claimed now.
+local function reclaimWithoutLease()
   local ready = 0
   for _, stream in pairs(STREAMS) do
     local consumers = redis.pcall('XINFO', 'CONSUMERS', stream, 'agents')
@@ -35,36 +40,42 @@ local function buryStrangers()
 end
 
 if step == 'check' then
-  local there = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
-  local pending, consumers = readEntries()
+  local entryCount = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
+  local pending, consumers = pendingEntries()
   local unlisted = call('HLEN', RUNNING) - pending
-  local known = tonumber(call('HGET', META, 'unlisted') or 0) -- running jobs without an entry whose agents exist
+  -- The last audit has left running jobs without an entry alone if their owners have leases.
+  local known = tonumber(call('HGET', META, 'unlisted') or 0)
   if unlisted >= 0 and unlisted < known then
     known = unlisted
     call('HSET', META, 'unlisted', known)
   end
   -- Each job has an entry, or is delayed or blocked. A full audit once an hour finds damage that these counts do not
-  -- show, such as a lost queue of a key.
-  local hidden = call('ZCARD', P .. 'delayed') + math.max(0, call('HGET', META, 'blocked') or 0)
+  -- show, such as a deleted zset of blocked jobs.
+  local withoutEntry = call('ZCARD', P .. 'delayed') + math.max(0, call('HGET', META, 'blocked') or 0)
   local isNew = call('HSETNX', META, 'audited', now) == 1 and call('HLEN', JOBS) > 0 -- or the counters were deleted
-  if not isNew and call('HLEN', TRIED) >= hidden and there >= tonumber(call('HGET', META, 'entries') or 0) and unlisted == known and call('HLEN', JOBS) <= there + hidden
-    and consumers <= call('ZCARD', P .. 'agents') and now - call('HGET', META, 'audited') < HOUR then
+  if not isNew
+    and call('HLEN', TRIED) >= withoutEntry
+    and entryCount >= tonumber(call('HGET', META, 'entries') or 0)
+    and unlisted == known
+    and call('HLEN', JOBS) <= entryCount + withoutEntry
+    and consumers <= call('ZCARD', P .. 'agents')
+    and now - call('HGET', META, 'audited') < HOUR_MS then
     return '0 ok'
   end
-  if call('SET', P .. 'auditor', auditor, 'NX', 'EX', 30) == false then return '0 ok' end
+  if call('SET', P .. 'auditor', auditId, 'NX', 'EX', 30) == false then return '0 ok' end
   call('UNLINK', AUDIT)
   call('SADD', AUDIT, '')
   call('EXPIRE', AUDIT, 30)
   return '0 entries u -'
 end
 
-if call('GET', P .. 'auditor') ~= auditor then return '0 ok' end -- this audit took too long, and its notes have expired
+if call('GET', P .. 'auditor') ~= auditId then return '0 ok' end -- this audit took too long, and "audit" has expired
 call('EXPIRE', P .. 'auditor', 30)
 call('EXPIRE', AUDIT, 30)
 if step == 'entries' then
-  -- Records the unread entries of the streams.
+  -- Adds the ids of unread entries to "audit".
   local stream, from = string.match(cursor, '^(%w) (.+)$')
-  local entries = call('XRANGE', STREAMS[stream], from, '+', 'COUNT', SOME)
+  local entries = call('XRANGE', STREAMS[stream], from, '+', 'COUNT', BATCH)
   local ids = {}
   local last = '0-0'
   local groups = redis.pcall('XINFO', 'GROUPS', STREAMS[stream])
@@ -76,20 +87,21 @@ if step == 'entries' then
   local lastTime, lastNumber = string.match(last, '^(%d+)-(%d+)$')
   for _, entry in ipairs(entries) do
     local time, number = string.match(entry[1], '^(%d+)-(%d+)$')
-    local unread = tonumber(time) > tonumber(lastTime) or (tonumber(time) == tonumber(lastTime) and tonumber(number) > tonumber(lastNumber))
-    if unread then
+    local isLater = tonumber(time) > tonumber(lastTime)
+    local isSameTime = tonumber(time) == tonumber(lastTime)
+    if isLater or isSameTime and tonumber(number) > tonumber(lastNumber) then
       ids[#ids + 1] = entry[2][2]
     elseif call('HEXISTS', RUNNING, entry[2][2]) == 0 then
-      drop({[stream] = {entry[1]}}) -- the entry was read, and no agent has the job
+      drop({[stream] = {entry[1]}}) -- the entry was read, and no owner has the job
     end
   end
   if #ids > 0 then call('SADD', AUDIT, unpack(ids)) end
   saveCounts()
-  if #entries == SOME then return '0 entries ' .. stream .. ' (' .. entries[#entries][1] end
+  if #entries == BATCH then return '0 entries ' .. stream .. ' (' .. entries[#entries][1] end
   return stream == 'u' and '0 entries r -' or '0 jobs 0 16 0 ' .. (call('HGET', META, 'blocked') or 0)
 end
 
--- Returns the key that a job waits for, when its record is gone.
+-- Returns the key that a job without a record waits for.
 local keys = nil
 local function keyOf(id)
   if not keys then
@@ -101,10 +113,10 @@ local function keyOf(id)
   return keys[id]
 end
 
--- Checks the jobs. HSCAN returns their frames too, so the batch size depends on the size of the frames. The number of
--- blocked jobs is corrected only if none was blocked or unblocked during the audit.
-local from, some, blocked, blockedBefore = string.match(cursor, '^(%d+) (%d+) (%d+) (-?%d+)$')
-local part = call('HSCAN', JOBS, from, 'COUNT', some)
+-- Checks the jobs. HSCAN also returns their frames, so the batch size depends on the size of the frames. The number of
+-- blocked jobs is corrected only if it has not changed during the audit.
+local from, batchSize, blocked, blockedBefore = string.match(cursor, '^(%d+) (%d+) (%d+) (-?%d+)$')
+local part = call('HSCAN', JOBS, from, 'COUNT', batchSize)
 local ready, bytes = 0, 0
 for i = 1, #part[2], 2 do
   local id = part[2][i]
@@ -114,7 +126,7 @@ for i = 1, #part[2], 2 do
     record = decoded(record)
     if not record then
       ready = ready + resetRunning(id)
-    elseif not call('ZSCORE', P .. 'agents', record[7]) then -- the agent is gone, and its jobs could not be found
+    elseif not call('ZSCORE', P .. 'agents', record[7]) then -- the owner has no lease, and its jobs have no entry
       drop({[record[8]] = {record[9]}})
       ready = ready + requeueLost(id, record)
       count('repaired', 1)
@@ -147,15 +159,16 @@ for i = 1, #part[2], 2 do
   end
 end
 local repaired = counts.repaired or 0
-if part[1] == '0' then ready = ready + buryStrangers() end
+if part[1] == '0' then ready = ready + reclaimWithoutLease() end
 saveCounts()
 wakeAgents(ready)
 if part[1] ~= '0' then
-  some = math.max(1, math.min(SOME, 2 * some, math.floor(MAX_ANSWER_BYTES * #part[2] / 2 / math.max(1, bytes))))
-  return repaired .. string.format(' jobs %s %d %d %d', part[1], some, blocked, blockedBefore)
+  local fitting = math.floor(MAX_ANSWER_BYTES * #part[2] / 2 / math.max(1, bytes))
+  batchSize = math.max(1, math.min(BATCH, 2 * batchSize, fitting))
+  return repaired .. string.format(' jobs %s %d %d %d', part[1], batchSize, blocked, blockedBefore)
 end
-local there = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
-call('HSET', META, 'entries', there, 'unlisted', call('HLEN', RUNNING) - readEntries(), 'audited', now)
+local entryCount = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
+call('HSET', META, 'entries', entryCount, 'unlisted', call('HLEN', RUNNING) - pendingEntries(), 'audited', now)
 if (call('HGET', META, 'blocked') or '0') == blockedBefore then call('HSET', META, 'blocked', blocked) end
 call('UNLINK', AUDIT, P .. 'auditor')
 return repaired .. ' ok'

@@ -1,7 +1,7 @@
--- Turns dead letters into jobs, as if they had never run. ARGV: ids, their number.
-local packed, number = ARGV[1], tonumber(ARGV[2])
+-- Turns dead letters into jobs without attempts or crashes. ARGV: ids, how many these are.
+local packed, idCount = ARGV[1], tonumber(ARGV[2])
 local at, revived = 1, 0
-for i = 1, number do
+for i = 1, idCount do
   local id
   id, at = struct.unpack('<Bc0', packed, at)
   local frame = call('HGET', P .. 'dead', id)

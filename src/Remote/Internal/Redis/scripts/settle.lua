@@ -1,36 +1,40 @@
--- Settles jobs and claims others. ARGV: owner, settlements, their number, jobs to claim, seconds to keep outcomes,
--- number of the first claim, number of the last claim that may have begun or '' if unchanged, bytes of the largest frame
--- that the owner can read.
-local owner, packed, number, want, keep, first, begun = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6] or 0), ARGV[7] or ''
+-- Settles jobs and claims others. ARGV: owner, settlements, how many these are, number of jobs to claim, seconds for
+-- which outcomes are kept, sequence number of the first claimed job, sequence number of the last job that may have
+-- started or '' if unchanged, size of the largest frame that the owner can read.
+local owner, packed, settlementCount, want, retention = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local first, lastStarted = tonumber(ARGV[6] or 0), ARGV[7] or ''
 local maxFrame = tonumber(ARGV[8])
 local DONE, DEAD, RETRY, RELEASE, REFUSED, ELSEWHERE = 1, 2, 3, 4, 6, 7 -- 5: cancelled
 if not hasLease(owner) then return 'gone' end
-if begun ~= '' then call('HSET', P .. 'begun', owner, begun) end
+if lastStarted ~= '' then call('HSET', P .. 'begun', owner, lastStarted) end
 
 local ids, settlements, at = {}, {}, 1
-for i = 1, number do
-  local id, delivered, kind, crashes, fails, delay, frame, why
-  id, delivered, kind, crashes, fails, delay, frame, why, at = struct.unpack('<Bc0I4BI4I4dI4c0I4c0', packed, at)
+for i = 1, settlementCount do
+  local id, claimNumber, kind, crashes, fails, delay, frame, why
+  id, claimNumber, kind, crashes, fails, delay, frame, why, at = struct.unpack('<Bc0I4BI4I4dI4c0I4c0', packed, at)
   ids[i] = id
-  settlements[i] = {delivered, kind, crashes, fails, delay, frame, why}
+  settlements[i] = {claimNumber, kind, crashes, fails, delay, frame, why}
 end
 
--- ids from dispatch(); like those that begin with the mailbox, they are used once
-local RANDOM = '^' .. string.rep('%x', 24) .. '%-$'
+-- Matches ids that dispatch() has created. Such ids, and ids that begin with the caller's mailbox, are used only once.
+local RANDOM_ID = '^' .. string.rep('%x', 24) .. '%-$'
 local ready, stale, soonest = 0, {}, math.huge
-if number > 0 then
+if settlementCount > 0 then
   local records = hmget(RUNNING, ids)
   local watchers = call('HLEN', P .. 'watchers') > 0 and hmget(P .. 'watchers', ids) or {}
-  local entries, gone, over, messages, seen = {u = {}, r = {}}, {}, {}, {}, {}
-  local function tell(mailbox, id, frame)
+  local entries, settled, ended, messages, seen = {u = {}, r = {}}, {}, {}, {}, {}
+  local function addMessage(mailbox, id, frame)
     local message = messages[mailbox]
     if not message then
       message = {}
       messages[mailbox] = message
     end
-    message[#message + 1] = #frame <= MAX_INLINE_BYTES and struct.pack('<Bc0I4c0', #id, id, #frame, frame) or struct.pack('<Bc0I4', #id, id, 0)
+    local isInline = #frame <= MAX_INLINE_BYTES
+    message[#message + 1] = isInline
+      and struct.pack('<Bc0I4c0', #id, id, #frame, frame)
+      or struct.pack('<Bc0I4', #id, id, 0)
   end
-  for i = 1, number do
+  for i = 1, settlementCount do
     local id, settlement = ids[i], settlements[i]
     local record = records[i] and decoded(records[i])
     if records[i] and not record then ready = ready + resetRunning(id) end
@@ -39,7 +43,7 @@ if number > 0 then
     else
       seen[id] = true
       table.insert(entries[record[8]], record[9])
-      gone[#gone + 1] = id
+      settled[#settled + 1] = id
       local kind = settlement[2]
       local refused = record[11] or ''
       if kind == REFUSED and refused ~= '' and refused ~= owner then kind = DEAD end -- refused by two owners
@@ -50,12 +54,12 @@ if number > 0 then
         ready = ready + requeue(id, record, settlement[5]) + unlock(record[5], id)
         count((kind == RETRY or kind == ELSEWHERE) and 'retried' or 'released', 1)
       else
-        over[#over + 1] = id
-        call('SET', P .. 'result:' .. id, settlement[6], 'EX', keep)
-        if string.sub(id, 1, #record[4]) ~= record[4] and not string.find(id, RANDOM) or record[4] == '' then
-          call('SET', P .. 'task:' .. id, digest(call('HGET', JOBS, id) or ''), 'EX', keep)
+        ended[#ended + 1] = id
+        call('SET', P .. 'result:' .. id, settlement[6], 'EX', retention)
+        if string.sub(id, 1, #record[4]) ~= record[4] and not string.find(id, RANDOM_ID) or record[4] == '' then
+          call('SET', P .. 'task:' .. id, digest(call('HGET', JOBS, id) or ''), 'EX', retention)
         end
-        if hasFlag(record, STREAMED) then call('EXPIRE', P .. 'items:' .. id, keep) end
+        if hasFlag(record, STREAMED) then call('EXPIRE', P .. 'items:' .. id, retention) end
         if kind == DEAD then
           call('HSET', P .. 'dead', id, call('HGET', JOBS, id) or '')
           call('HSET', P .. 'why', id, settlement[7])
@@ -63,16 +67,16 @@ if number > 0 then
           call('ZADD', P .. 'died', now, id)
         end
         count(kind == DONE and 'done' or kind == DEAD and 'died' or 'cancelled', 1)
-        eachMailbox(record, watchers[i], function(mailbox) tell(mailbox, id, settlement[6]) end)
+        eachMailbox(record, watchers[i], function(mailbox) addMessage(mailbox, id, settlement[6]) end)
         if record[5] ~= '' then ready = ready + unlock(record[5], id) end
       end
     end
   end
   drop(entries)
-  callInParts('HDEL', RUNNING, gone)
-  callInParts('HDEL', JOBS, over)
-  if call('HLEN', TRIED) > 0 then callInParts('HDEL', TRIED, over) end
-  if #watchers > 0 then callInParts('HDEL', P .. 'watchers', over) end
+  callInParts('HDEL', RUNNING, settled)
+  callInParts('HDEL', JOBS, ended)
+  if call('HLEN', TRIED) > 0 then callInParts('HDEL', TRIED, ended) end
+  if #watchers > 0 then callInParts('HDEL', P .. 'watchers', ended) end
   for mailbox, message in pairs(messages) do call('PUBLISH', 'spindle:to:' .. mailbox, 'r' .. table.concat(message)) end
   count('stale', #stale)
 end
@@ -81,7 +85,7 @@ local out = {struct.pack('<I4', #stale), table.concat(stale)}
 if want > 0 then
   ready = ready + promote(want)
   local given = claim(owner, want, out, first, maxFrame)
-  if type(given) == 'table' then return given end
+  if type(given) == 'table' then return given end -- an error
   ready = ready - given
   if given < want then
     call('ZADD', P .. 'idle', want - given, owner)

@@ -1,8 +1,9 @@
--- Returns the states of jobs, and adds the mailbox to those that have no outcome. ARGV: ids, their number, mailbox.
-local MAX_WATCHERS_BYTES = 1000 -- largest size of the mailbox names of one job, about 50 names
-local packed, number, mailbox = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+-- Looks up jobs and their outcomes, and adds the mailbox to jobs without an outcome. ARGV: ids, how many these are,
+-- mailbox. The answer has a byte for each job: 0 unknown, 1 no outcome, 2 outcome, 3 outcome that is not in the answer.
+local MAX_WATCHERS_BYTES = 1000 -- maximum size of the mailbox names of one job, about 50 names
+local packed, idCount, mailbox = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local out, bytes, at = {}, 0, 1
-for i = 1, number do
+for i = 1, idCount do
   local id
   id, at = struct.unpack('<Bc0', packed, at)
   local outcome = call('GET', P .. 'result:' .. id)
@@ -14,7 +15,7 @@ for i = 1, number do
   elseif call('HEXISTS', JOBS, id) == 1 then
     local watchers = call('HGET', P .. 'watchers', id) or ''
     if not string.find(',' .. watchers .. ',', ',' .. mailbox .. ',', 1, true) then
-      -- a dropped mailbox polls for the outcome
+      -- The client of a dropped mailbox gets the outcome with its next regular lookup.
       if #watchers > MAX_WATCHERS_BYTES then watchers = string.match(watchers, ',(.*)$') end
       call('HSET', P .. 'watchers', id, watchers == '' and mailbox or watchers .. ',' .. mailbox)
     end

@@ -1,14 +1,14 @@
 -- Returns the statistics of the queue, one "name value" per line.
 local out = {}
-local function say(name, value) out[#out + 1] = name .. ' ' .. value end
+local function add(name, value) out[#out + 1] = name .. ' ' .. value end
 local jobs, running, delayed = call('HLEN', JOBS), call('HLEN', RUNNING), call('ZCARD', P .. 'delayed')
 local blocked = math.max(0, call('HGET', META, 'blocked') or 0)
-say('waiting', math.max(0, jobs - running - delayed - blocked))
-say('running', running)
-say('delayed', delayed)
-say('blocked', blocked)
-say('dead', call('HLEN', P .. 'dead'))
-say('agents', call('ZCOUNT', P .. 'agents', '(' .. now, '+inf'))
+add('waiting', math.max(0, jobs - running - delayed - blocked))
+add('running', running)
+add('delayed', delayed)
+add('blocked', blocked)
+add('dead', call('HLEN', P .. 'dead'))
+add('agents', call('ZCOUNT', P .. 'agents', '(' .. now, '+inf'))
 local oldest = nil
 for stream in pairs(STREAMS) do
   eachWaiting(stream, MAX_SKIPPED, function(_, since)
@@ -17,8 +17,11 @@ for stream in pairs(STREAMS) do
   end)
 end
 saveCounts()
-say('oldest_ms', oldest or 0)
-for _, name in ipairs({'submitted', 'done', 'died', 'cancelled', 'retried', 'released', 'lost', 'stale', 'repaired', 'revived', 'forgotten'}) do
-  say(name .. '_total', call('HGET', META, name) or 0)
+add('oldest_ms', oldest or 0)
+local COUNTERS = {
+  'submitted', 'done', 'died', 'cancelled', 'retried', 'released', 'lost', 'stale', 'repaired', 'revived', 'forgotten',
+}
+for _, name in ipairs(COUNTERS) do
+  add(name .. '_total', call('HGET', META, name) or 0)
 end
 return table.concat(out, '\n')

@@ -1,14 +1,16 @@
--- Adds jobs. ARGV: jobs, their number, limit of the queue, mailbox, whether ids may be known already, connection.
-local packed, number, room, mailbox, maybeKnown = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1'
--- A caller without an answer submits again on another connection. The first submission may still arrive, such as when
+-- Adds jobs. Returns the number of accepted jobs and the positions of conflicts. ARGV: jobs, how many these are,
+-- maximum number of jobs in the queue, mailbox, whether the ids may exist, number of the caller's connection.
+local packed, jobCount, maxJobs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local mailbox, mayExist = ARGV[4], ARGV[5] == '1'
+-- A caller without an answer submits again on another connection. The first submission may arrive later, such as when
 -- the network works again. If the outcome was read and dropped by then, the job would run twice.
 local connection = tonumber(ARGV[6])
 local newest = tonumber(call('GET', P .. 'late:' .. mailbox) or 1)
 if connection < newest then return 'late' end
 if connection > newest then call('SET', P .. 'late:' .. mailbox, connection, 'EX', 3600) end
 
-room = room - call('HLEN', JOBS)
--- Returns whether a job with the id is known, and whether it is a different job from this frame's.
+local room = maxJobs - call('HLEN', JOBS)
+-- Returns whether the id is known, and whether it belongs to another job than the frame.
 local function known(id, frame)
   local other = call('HGET', JOBS, id) or call('HGET', P .. 'dead', id)
   if other then return true, string.sub(other, SIGNATURE_BYTES + 1) ~= string.sub(frame, SIGNATURE_BYTES + 1) end
@@ -19,13 +21,13 @@ end
 
 local conflicts = {}
 local at, accepted, added, soonest = 1, 0, 0, math.huge
-for i = 1, number do
+for i = 1, jobCount do
   local id, key, delay, frame
   id, key, delay, frame, at = struct.unpack('<Bc0Bc0dI4c0', packed, at)
   local isKnown, isOther = false, false
-  if maybeKnown then isKnown, isOther = known(id, frame) end
+  if mayExist then isKnown, isOther = known(id, frame) end
   if isKnown then
-    -- The job was added before; states.lua returns its outcome.
+    -- The job was added before. states.lua returns its outcome.
     if isOther then conflicts[#conflicts + 1] = ' ' .. (i - 1) end
   elseif room <= 0 then
     break

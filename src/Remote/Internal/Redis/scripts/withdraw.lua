@@ -1,12 +1,13 @@
--- Withdraws jobs. ARGV: ids, their number, "unclaimed" to keep claimed jobs.
-local packed, number, unclaimed = ARGV[1], tonumber(ARGV[2]), ARGV[3] == 'unclaimed'
-local gone, at, ready = {}, 1, 0
-for i = 1, number do
+-- Withdraws jobs. Returns the ids of removed and unknown jobs. ARGV: ids, how many these are, "unclaimed" to keep
+-- claimed jobs.
+local packed, idCount, onlyUnclaimed = ARGV[1], tonumber(ARGV[2]), ARGV[3] == 'unclaimed'
+local removed, at, ready = {}, 1, 0
+for i = 1, idCount do
   local id
   id, at = struct.unpack('<Bc0', packed, at)
   local record = call('HGET', RUNNING, id)
-  if record and unclaimed or not record and call('EXISTS', P .. 'result:' .. id) == 1 then
-    -- the job goes on or has ended
+  if record and onlyUnclaimed or not record and call('EXISTS', P .. 'result:' .. id) == 1 then
+    -- The job continues, or it has ended.
   elseif record then
     record = decoded(record)
     if record and not hasFlag(record, CANCELLED) then
@@ -27,12 +28,12 @@ for i = 1, number do
       if hasFlag(record, BLOCKED) then
         count('blocked', -call('ZREM', P .. 'blocked:' .. record[5], id))
       elseif record[5] ~= '' and call('HEXISTS', P .. 'keys', record[5]) == 0 then
-        ready = ready + nextOf(record[5]) -- this job was the next of its key
+        ready = ready + nextOf(record[5]) -- this job was the next that would get the key
       end
     end
-    gone[#gone + 1] = struct.pack('<Bc0', #id, id)
+    removed[#removed + 1] = struct.pack('<Bc0', #id, id)
   end
 end
 saveCounts()
 wakeAgents(ready)
-return struct.pack('<I4', #gone) .. table.concat(gone)
+return struct.pack('<I4', #removed) .. table.concat(removed)
