@@ -121,15 +121,21 @@ final class Backlog
      */
     private function claim(): float
     {
+        $broker = $this->rig->broker;
         $begin = hrtime(true);
-        $claim = $this->rig->broker->settleAndClaim(Rig::QUEUE, $this->owner, [], self::JOBS_PER_CLAIM, self::RETENTION);
+        $claim = $broker->settleAndClaim(Rig::QUEUE, $this->owner, [], self::JOBS_PER_CLAIM, self::RETENTION);
         $milliseconds = (hrtime(true) - $begin) / 1e6;
         $done = array_map(
             static fn(Delivery $job): Settlement
-                => new Settlement($job->id, $job->claimNumber, SettlementKind::Done, frame: str_repeat('x', self::OUTCOME)),
+                => new Settlement(
+                    $job->id,
+                    $job->claimNumber,
+                    SettlementKind::Done,
+                    frame: str_repeat('x', self::OUTCOME),
+                ),
             $claim->deliveries,
         );
-        $settled = $this->rig->broker->settleAndClaim(Rig::QUEUE, $this->owner, $done, 0, self::RETENTION);
+        $settled = $broker->settleAndClaim(Rig::QUEUE, $this->owner, $done, 0, self::RETENTION);
         $this->wrong += \count($done) === self::JOBS_PER_CLAIM && $settled->stale === [] ? 0 : 1;
         $this->submit(self::JOBS_PER_CLAIM);
 

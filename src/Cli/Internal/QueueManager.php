@@ -41,7 +41,10 @@ final class QueueManager
      */
     public function retry(?array $ids): int
     {
-        return $this->forDeadLetters($ids, fn(array $batch): int => $this->broker->reviveDeadLetters($this->queue, $batch));
+        return $this->forDeadLetters(
+            $ids,
+            fn(array $batch): int => $this->broker->reviveDeadLetters($this->queue, $batch),
+        );
     }
 
     /**
@@ -53,7 +56,10 @@ final class QueueManager
      */
     public function delete(?array $ids): int
     {
-        return $this->forDeadLetters($ids, fn(array $batch): int => $this->broker->deleteDeadLetters($this->queue, $batch));
+        return $this->forDeadLetters(
+            $ids,
+            fn(array $batch): int => $this->broker->deleteDeadLetters($this->queue, $batch),
+        );
     }
 
     /**

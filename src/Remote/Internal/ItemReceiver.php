@@ -7,10 +7,10 @@ namespace Spindle\Remote\Internal;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 
-/** Passes messages to an {@see ItemStream} as long as the stream is referenced elsewhere. */
+/** Passes messages to an {@see StoredItems} as long as the stream is referenced elsewhere. */
 final class ItemReceiver implements OutcomeReceiver
 {
-    /** @param \WeakReference<ItemStream> $stream */
+    /** @param \WeakReference<StoredItems> $stream */
     public function __construct(private readonly QueueClient $client, private readonly \WeakReference $stream) {}
 
     public function wantsOutcome(): bool

@@ -382,7 +382,7 @@ final class QueueClient
         if (OutcomeBody::items($outcome) === null) {
             return OutcomeBody::read($outcome, $key);
         }
-        $stream = new ItemStream($this, $id, $key);
+        $stream = new StoredItems($this, $id, $key);
         $stream->onOutcome($frame);
 
         return $stream->items();

@@ -185,7 +185,7 @@ final class RemoteMap implements OutcomeReceiver
 
     public function items(string $id): void
     {
-        $stream = new ItemStream($this->client, $id, $this->pending[$id][1] ?? null);
+        $stream = new StoredItems($this->client, $id, $this->pending[$id][1] ?? null);
         $this->client->replaceWaiter($id, $this, $stream->waiter());
         $this->addOutcome($id, $stream->items());
     }

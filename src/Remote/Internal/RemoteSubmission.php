@@ -89,7 +89,7 @@ final class RemoteSubmission implements OutcomeReceiver
 
     public function items(string $id): void
     {
-        $stream = new ItemStream($this->client, $id, null);
+        $stream = new StoredItems($this->client, $id, null);
         $this->client->replaceWaiter($id, $this, new StreamedSubmission($this, $stream->waiter()));
         $this->deferred?->complete($stream->items());
         $this->deferred = null;

@@ -11,7 +11,7 @@ use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\JobLostException;
 
 /** Reads the items of a generator task. Dropping the last reference declares that no more items are wanted. */
-final class ItemStream
+final class StoredItems
 {
     /** @var array<int, self> streams with a waiting reader, whose fiber may be referenced by nothing else */
     private static array $awaited = [];
