@@ -4,11 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle;
 
-/** An object with figures for monitoring, such as a pool. */
+/** Implemented by objects that have figures for monitoring, such as pools. */
 interface Statistics
 {
     /**
-     * Returns current figures without waiting, by names in snake_case. A figure whose name ends in "_total" only grows.
+     * Returns the current figures by name, without suspending. Names are in snake_case. A figure whose name ends in
+     * "_total" only grows.
      *
      * @return array<string, int|float>
      */

@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 /**
- * A command and the conditions it runs under. Immutable: each `with...()` returns a changed copy.
+ * A command: a program with arguments or a shell line, and how to run it. Immutable: each `with...()` returns a copy.
  *
- * A command has no time limit unless one is set. It inherits this process's environment and working directory, and
- * reads an empty standard input. Both of its outputs are captured.
+ * Without other settings, a command has no time limit, inherits this process's environment and working directory, and
+ * has an empty standard input. Its standard output and standard error are captured.
  */
 final class Command
 {
@@ -17,10 +17,10 @@ final class Command
     /**
      * @param list<string>               $arguments   the program first; empty for a shell line
      * @param string|null                $line        shell line, or null for a program
-     * @param float|null                 $timeout     limit of one attempt, in seconds
-     * @param float|null                 $idleTimeout limit of a time without output, in seconds
-     * @param array<array-key, string|null> $environment changes: a value to set, null to remove
-     * @param string|null                $directory   null for the current one
+     * @param float|null                 $timeout     time limit of one attempt, in seconds
+     * @param float|null                 $idleTimeout longest time without output, in seconds
+     * @param array<array-key, string|null> $environment changes of the environment: a value to set, null to remove
+     * @param string|null                $directory   working directory; null for that of this process
      * @param string|resource|iterable<mixed, string>|null $input
      * @param Output|\Closure(string): void|resource $stdout
      * @param Output|\Closure(string): void|resource $stderr
@@ -38,9 +38,9 @@ final class Command
     ) {}
 
     /**
-     * Returns a command that runs a program with these arguments, passed on byte for byte. No shell sees them.
+     * Returns a command that runs a program with arguments. They are passed byte for byte, without a shell.
      *
-     * @param string $program a path, or a name that is looked up in PATH
+     * @param string $program path, or a name that is searched in PATH
      *
      * @throws \ValueError when the program is empty, or when the program or an argument contains a NUL byte
      */
@@ -60,11 +60,12 @@ final class Command
     }
 
     /**
-     * Returns a command that runs a line with `/bin/sh -c`. Nothing is quoted: the line must not contain foreign input.
+     * Returns a command that runs a line with `/bin/sh -c`. Nothing is quoted, so the line must not contain untrusted
+     * input.
      *
-     * If a shell would have nothing to interpret, no shell is started. The outcome is the same, with two exceptions:
-     * - When the program dies of signal n, the result has that signal. With a shell, it may have exit code 128 + n.
-     * - The program also gets variables whose names are not identifiers. A shell may drop them.
+     * If the line has nothing that a shell would interpret, no shell is started. That has two visible effects:
+     * - When signal n kills the program, the result has that signal. With a shell, it may have exit code 128 + n.
+     * - The program also gets environment variables whose names are not identifiers. A shell may drop them.
      *
      * @throws \ValueError when the line contains a NUL byte
      */
@@ -78,9 +79,11 @@ final class Command
     }
 
     /**
-     * @param float|null $seconds limit of one attempt; null for no limit
+     * Sets the time limit of each attempt. After it, the command is ended with all its descendants.
      *
-     * @throws \ValueError when it is not positive
+     * @param float|null $seconds null for no limit
+     *
+     * @throws \ValueError when the number is not positive
      */
     public function withTimeout(?float $seconds): self
     {
@@ -88,9 +91,11 @@ final class Command
     }
 
     /**
-     * @param float|null $seconds how long the captured or streamed outputs may be silent; null for no limit
+     * Sets how long the command may write nothing to a captured or streamed output. After that, the command is ended.
      *
-     * @throws \ValueError when it is not positive
+     * @param float|null $seconds null for no limit
+     *
+     * @throws \ValueError when the number is not positive
      */
     public function withIdleTimeout(?float $seconds): self
     {
@@ -98,7 +103,7 @@ final class Command
     }
 
     /**
-     * Sets or removes environment variables, starting from this process's environment. Repeated calls add up.
+     * Sets or removes environment variables. All other variables are those of this process. Repeated calls add up.
      *
      * @param array<array-key, string|null> $variables by name; null removes a variable
      *
@@ -122,10 +127,11 @@ final class Command
     }
 
     /**
-     * @param string|null $directory null for the current one when the command is passed to a pool. A missing directory
-     *                               is reported in the result
+     * Sets the working directory. If the directory does not exist, the result reports that.
      *
-     * @throws \ValueError when it is empty or contains a NUL byte
+     * @param string|null $directory null for the working directory of this process when the pool accepts the command
+     *
+     * @throws \ValueError when the path is empty or contains a NUL byte
      */
     public function withWorkingDirectory(?string $directory): self
     {
@@ -137,15 +143,16 @@ final class Command
     }
 
     /**
-     * Sets the standard input: a string; an open stream, read from its current position to its end; or an iterable of
-     * strings, pulled as the command reads.
+     * Sets the standard input: a string, an open stream, or an iterable of strings.
      *
-     * A string serves every attempt. A stream or an iterable serves only the first one, so its command is not retried.
+     * A stream is read from its current position to its end. A stream or an iterable is read as fast as the command
+     * reads. Once it has been read from, the command is not retried.
+     *
      * An iterable that runs commands of the same pool waits forever when this command has the last free slot.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *
-     * @throws \ValueError when it is none of these
+     * @throws \ValueError when the input has another type
      */
     public function withInput(#[\SensitiveParameter] mixed $input): self
     {
@@ -160,10 +167,12 @@ final class Command
     }
 
     /**
-     * @param Output|\Closure(string): void|resource $target closure that is called with each piece of output, or stream
-     *                                                       that it is written to
+     * Sets the target of the standard output.
      *
-     * @throws \ValueError when it is none of these
+     * @param Output|\Closure(string): void|resource $target closure that is called with each piece of output, or stream
+     *                                                       that the output is written to
+     *
+     * @throws \ValueError when the target has another type
      */
     public function withStdout(mixed $target): self
     {
@@ -171,16 +180,18 @@ final class Command
     }
 
     /**
+     * Sets the target of the standard error.
+     *
      * @param Output|\Closure(string): void|resource $target as for {@see withStdout()}
      *
-     * @throws \ValueError when it is none of these
+     * @throws \ValueError when the target has another type
      */
     public function withStderr(mixed $target): self
     {
         return $this->with(stderr: self::target('error', $target));
     }
 
-    /** Returns the command as a line that a shell would understand, for logs. */
+    /** Returns the command as a shell line, for logs. Variables, directory and input are not part of it. */
     public function toString(): string
     {
         return $this->line ?? implode(' ', array_map(
@@ -191,7 +202,7 @@ final class Command
         ));
     }
 
-    /** @return array<array-key, mixed> no values of the environment and no input, because they may be secret */
+    /** @return array<array-key, mixed> properties with a placeholder for input and variables, which may be secret */
     public function __debugInfo(): array
     {
         return [

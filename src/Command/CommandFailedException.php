@@ -6,10 +6,10 @@ namespace Spindle\Command;
 
 use Spindle\SpindleException;
 
-/** A failed command, thrown by {@see CommandResult::orThrow()}. */
+/** A command has failed. {@see CommandResult::orThrow()} throws this exception. */
 final class CommandFailedException extends \RuntimeException implements SpindleException
 {
-    /** Bytes of the end of standard error that go into the message. */
+    /** Maximum bytes from the end of standard error in the message. */
     private const TAIL_BYTES = 2000;
 
     private function __construct(public readonly CommandResult $result, string $message)

@@ -11,19 +11,20 @@ use Spindle\Command\Internal\SharedFile;
 final class CommandResult
 {
     /**
-     * @internal Results are made by a {@see CommandPool}.
+     * @internal A {@see CommandPool} creates results.
      *
      * @param mixed       $key       key of the command in the input
-     * @param int|null    $exitCode  0 to 255; null after a signal. If the command could not be started: 127 (no such
-     *                               program) or 126, as in a shell, and $error is set
+     * @param int|null    $exitCode  0 to 255; null after a signal or if unknown. If the command could not be started:
+     *                               127 (no such program) or 126, as in a shell; $error has the reason
      * @param int|null    $signal    number of the signal that ended the command
-     * @param bool        $timedOut  whether its timeout or its idle timeout ended the command
+     * @param bool        $timedOut  whether the timeout or the idle timeout ended the command
      * @param bool        $cancelled whether the pool was asked to end the command or not to start it
-     * @param string|null $error     why the command could not start or its output could not be kept, or how the command
-     *                               was ended
-     * @param float       $startedAt start of the last attempt, Unix time in seconds; 0.0 when it never started
-     * @param float       $duration  seconds that the last attempt took
-     * @param int         $attempts  number of attempts; 0 when it never started
+     * @param string|null $error     why the command could not be started, why its output could not be kept, or why the
+     *                               pool has ended it; null otherwise
+     * @param float       $startedAt start of the last attempt, in seconds since 1970; 0.0 without an attempt, and when
+     *                               the command was cancelled between two attempts
+     * @param float       $duration  duration of the last attempt, in seconds
+     * @param int         $attempts  number of attempts; 0 when the command was never started
      */
     public function __construct(
         public readonly mixed $key,
@@ -40,7 +41,7 @@ final class CommandResult
         private readonly Capture $errors,
     ) {}
 
-    /** Returns whether the command ended by itself with exit code 0, and its output was kept. */
+    /** Returns whether the command ended by itself with exit code 0 and all captured output was kept. */
     public function succeeded(): bool
     {
         return $this->exitCode === 0 && $this->error === null;
@@ -58,13 +59,21 @@ final class CommandResult
         return $this->errors->toString();
     }
 
-    /** @return resource stream at the first byte of {@see stdout()}; the output need not fit into memory */
+    /**
+     * Returns the standard output as a stream at its first byte, for output that does not fit into memory.
+     *
+     * @return resource
+     */
     public function stdoutStream(): mixed
     {
         return $this->output->toStream();
     }
 
-    /** @return resource stream at the first byte of {@see stderr()}; the output need not fit into memory */
+    /**
+     * Returns the standard error as a stream at its first byte, for output that does not fit into memory.
+     *
+     * @return resource
+     */
     public function stderrStream(): mixed
     {
         return $this->errors->toStream();
@@ -84,9 +93,11 @@ final class CommandResult
     }
 
     /**
+     * Returns this result if the command succeeded.
+     *
      * @return $this
      *
-     * @throws CommandFailedException unless it succeeded
+     * @throws CommandFailedException otherwise
      */
     public function orThrow(): self
     {
@@ -112,16 +123,16 @@ final class CommandResult
         );
     }
 
-    /** @internal Returns whether it has open temporary files of its own, which {@see moveOutput()} would close. */
+    /** @internal Returns whether the result has open temporary files that {@see moveOutput()} would close. */
     public function holdsFiles(): bool
     {
         return $this->output->hasOwnFile() || $this->errors->hasOwnFile();
     }
 
     /**
-     * @internal Moves output from temporary files of its own to one that several results share.
+     * @internal Moves the output from temporary files of this result to a file that several results share.
      *
-     * @param resource $shared open for reading and writing; stays open as long as a result needs it
+     * @param resource $shared file that is open for reading and writing
      *
      * @throws SpoolException when the file can't be written
      */
@@ -132,7 +143,7 @@ final class CommandResult
         $this->errors->moveTo($file);
     }
 
-    /** @return array<array-key, mixed> no output, because it may be large or secret */
+    /** @return array<array-key, mixed> properties without output, which may be large or secret */
     public function __debugInfo(): array
     {
         return ['output' => "{$this->output->length()} bytes", 'errors' => "{$this->errors->length()} bytes"]

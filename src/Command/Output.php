@@ -7,12 +7,12 @@ namespace Spindle\Command;
 /** Target of a command's standard output or standard error. */
 enum Output
 {
-    /** Kept for the result: in memory up to 1 MiB (64 MiB per pool), else in an unlinked temporary file. */
+    /** Keep the output for the result: in memory up to 1 MiB (64 MiB per pool), otherwise in an unlinked file. */
     case Capture;
 
-    /** Same target as the stream of this process. */
+    /** Write to the standard output or standard error of this process. */
     case Inherit;
 
-    /** /dev/null. */
+    /** Write to /dev/null. */
     case Discard;
 }

@@ -9,7 +9,7 @@ use Amp\CancelledException;
 use Spindle\LauncherException;
 
 /**
- * Encodes a command and its outcome as bytes, for a {@see CommandCarrier}.
+ * Encodes commands and their outcomes as bytes, for a {@see CommandCarrier}.
  *
  *     $bytes = PortableCommand::encode($command);                        // where the caller is
  *     $result = PortableCommand::decode($bytes)->runOn($pool, $cancellation);
@@ -21,7 +21,11 @@ final class PortableCommand
 {
     private function __construct(private readonly Command $command) {}
 
-    /** @throws \ValueError when the input or an output belongs to this process, such as a stream or a closure */
+    /**
+     * Encodes a command.
+     *
+     * @throws \ValueError when the input or an output belongs to this process, such as a stream or a closure
+     */
     public static function encode(Command $command): string
     {
         if ($command->input !== null && !\is_string($command->input)) {
@@ -54,6 +58,7 @@ final class PortableCommand
         ]);
     }
 
+    /** Decodes bytes of {@see encode()}. Verify their sender before, because they can run any program. */
     public static function decode(#[\SensitiveParameter] string $bytes): self
     {
         /**
@@ -94,12 +99,14 @@ final class PortableCommand
     }
 
     /**
-     * Runs the command, with the environment and working directory of this process unless the command has its own.
+     * Runs the command and returns its result. The command has the environment and the working directory of this
+     * process, except for what the command sets.
      *
-     * Cancellation: the command is ended with all its descendants. Its result is cancelled, unless it had ended.
+     * Cancellation: the command is ended with all its descendants, and a cancelled result is returned. If the command
+     * has ended before, its own result is returned.
      *
-     * @throws LauncherException
-     * @throws CancelledException when it was not started
+     * @throws LauncherException  when a launcher can't be started, or died
+     * @throws CancelledException when the command was cancelled before its start
      */
     public function runOn(CommandPool $pool, ?Cancellation $cancellation = null): CommandResult
     {
@@ -114,9 +121,7 @@ final class PortableCommand
         return (fstat($result->stdoutStream())['size'] ?? 0) + (fstat($result->stderrStream())['size'] ?? 0);
     }
 
-    /**
-     * Encodes a result. More output than `$maxBytes` is dropped completely, and the error reports that.
-     */
+    /** Encodes a result. If both outputs together are longer than `$maxBytes`, they are dropped with an error. */
     public static function outcome(CommandResult $result, int $maxBytes): string
     {
         [$output, $errors] = [$result->stdoutStream(), $result->stderrStream()];
@@ -137,7 +142,7 @@ final class PortableCommand
         ]);
     }
 
-    /** Returns an outcome with this error for a command whose real outcome was lost. */
+    /** Encodes an outcome with an error, for a command whose result is not known. */
     public static function lost(string $error): string
     {
         return serialize([null, null, false, $error, 0.0, 0.0, '', '']);

@@ -8,8 +8,9 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\NumberRange;
 
 /**
- * Which failures are retried, how often, and after which pause. Commands that were cancelled, that could not be started
- * or whose input can't be read twice are not retried.
+ * Decides which failed commands are retried, how often, and after which pause.
+ *
+ * A command is never retried if it was cancelled, if it could not be started, or if its input can't be read twice.
  */
 final class RetryPolicy
 {
@@ -17,8 +18,8 @@ final class RetryPolicy
 
     /**
      * @param int             $retries    maximum number of retries; 0 for none
-     * @param bool|list<int>  $onExit     exit codes to retry: all but 0, none, or these
-     * @param bool            $onSignal   whether to retry after a death by signal
+     * @param bool|list<int>  $onExit     exit codes that are retried: true for all but 0, false for none, or a list
+     * @param bool            $onSignal   whether to retry a command that a signal has killed
      * @param bool            $onTimeout  whether to retry after a timeout or an idle timeout
      * @param float           $delay      seconds before the first retry; 0 for none
      * @param float           $factor     factor between one delay and the next
@@ -41,6 +42,7 @@ final class RetryPolicy
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 
+    /** Returns whether a command with this result is retried. */
     public function shouldRetry(CommandResult $result): bool
     {
         if ($result->attempts > $this->retries || $result->cancelled || $result->succeeded()) {
@@ -60,9 +62,9 @@ final class RetryPolicy
     }
 
     /**
-     * @param int $attempts attempts made so far, at least 1
+     * Returns the pause before the next attempt in seconds, from exponential backoff with jitter.
      *
-     * @return float seconds before the next; exponential backoff with jitter
+     * @param int $attempts number of attempts so far, at least 1
      */
     public function delayAfter(int $attempts): float
     {

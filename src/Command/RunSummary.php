@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
-/** Counts of a finished run: the return value of {@see CommandPool::run()}'s generator. */
+/** Counts of a finished run. The generator of {@see CommandPool::run()} returns them. */
 final class RunSummary
 {
     /**
-     * @param int  $succeeded commands that succeeded
-     * @param int  $failed    commands that did not, including the cancelled ones
+     * @param int  $succeeded number of commands that succeeded
+     * @param int  $failed    number of commands that failed or were cancelled
      * @param bool $halted    whether the halt policy ended the run before its input ended
      */
     public function __construct(

@@ -6,7 +6,7 @@ namespace Spindle\Command;
 
 use Spindle\SpindleException;
 
-/** Data too large for memory, or output for a given stream, could not be written. */
+/** Output could not be written to the stream that was set for it, or large data not to a temporary file. */
 final class SpoolException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
@@ -14,13 +14,13 @@ final class SpoolException extends \RuntimeException implements SpindleException
         parent::__construct($message);
     }
 
-    /** Takes the reason from the last error of PHP. */
+    /** Creates an exception whose reason is the last error of PHP. */
     public static function inDirectory(string $directory): self
     {
         return new self("Could not write a temporary file in {$directory}: " . self::reason());
     }
 
-    /** Takes the reason from the last error of PHP. */
+    /** Creates an exception whose reason is the last error of PHP. */
     public static function onStream(): self
     {
         return new self('Could not write output to the stream that was set for it: ' . self::reason());

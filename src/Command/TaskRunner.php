@@ -9,7 +9,8 @@ use Spindle\Command\Internal\CaptureStore;
 use Spindle\LauncherException;
 
 /**
- * The interface of TaskRunner.php on a {@see CommandPool}. Code that was written for TaskRunner.php runs unchanged.
+ * Runs shell lines through a {@see CommandPool}, with the API of TaskRunner.php. Code that uses TaskRunner.php runs
+ * unchanged.
  *
  * The class can also be loaded under its original name, `TaskRunner\TaskRunner`.
  *
@@ -19,15 +20,18 @@ final class TaskRunner
 {
     private readonly CommandPool $pool;
 
-    /** Tasks that were added, serialized one after the other: in memory, or in an unlinked file when there are many. */
+    /** Tasks that were added and not run, serialized one after the other; in an unlinked file when there are many. */
     private Capture $tasks;
+    /** Number of these tasks. */
     private int $total = 0;
+
+    /** Whether {@see runAndWait()} is running. */
     private bool $started = false;
 
     /**
-     * @param int $parallel tasks that run at once
+     * @param int $parallel maximum number of tasks that run at once
      *
-     * @throws \ValueError when it is below 1
+     * @throws \ValueError when the number is below 1
      */
     public function __construct(int $parallel)
     {
@@ -36,12 +40,12 @@ final class TaskRunner
     }
 
     /**
-     * Adds a task. Nothing runs before {@see runAndWait()}.
+     * Adds a task. {@see runAndWait()} runs it.
      *
-     * @param mixed  $id  returned in the task's result; any value that can be serialized
-     * @param string $cmd line for the shell
+     * @param mixed  $id  value for the task's result; any value that can be serialized
+     * @param string $cmd shell line
      *
-     * @throws \LogicException when it is called while the tasks run
+     * @throws \LogicException during {@see runAndWait()}
      * @throws \ValueError     when the line contains a NUL byte
      */
     public function add(mixed $id, string $cmd): void
@@ -58,16 +62,17 @@ final class TaskRunner
     }
 
     /**
-     * Runs the tasks that were added and returns when all have ended. More tasks can be added and run after that.
+     * Runs the tasks that were added, and returns when all have ended. More tasks can be added and run after that.
      *
-     * A task's status is its exit code, or 128 + n after signal n, as in a shell. If a task could not start, or its
-     * output could not be kept, its stderr ends with the reason. Its status is then 255 instead of 0 or none.
+     * The status of a task is its exit code, or 128 + n after signal n, as in a shell. If a task could not be started,
+     * or its output could not be kept, its stderr ends with the reason. Its status is 255 then, unless it has another
+     * exit code than 0.
      *
      * @param (callable(array{id: mixed, status: int, stdout: string, stderr: string}, int, int): mixed)|null $callback
-     *        called with each result as it arrives, the number of ended tasks and the number of all tasks
+     *        called for each result, with the number of ended tasks and the number of all tasks
      *
-     * @throws \LogicException   when its own callback calls it
-     * @throws LauncherException when not all tasks can be run; results are never missing without this exception
+     * @throws \LogicException   when the callback calls this method
+     * @throws LauncherException when not all tasks could be run. Without this exception, no result is missing
      */
     public function runAndWait(?callable $callback = null): void
     {
@@ -95,7 +100,7 @@ final class TaskRunner
         }
     }
 
-    /** Returns the status, which is never 0 for a task whose output could not be kept completely. */
+    /** Returns the status of a task. It is not 0 if output could not be kept. */
     private static function status(CommandResult $result): int
     {
         return match (true) {
@@ -110,7 +115,7 @@ final class TaskRunner
         return new Capture(new CaptureStore(null));
     }
 
-    /** @return \Generator<mixed, Command> */
+    /** @return \Generator<mixed, Command> commands by the id of the task */
     private static function commands(Capture $tasks): \Generator
     {
         $stream = $tasks->toStream();
