@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal;
 
 /**
- * The folders of this process's cgroups, from its own up to the root, as far as they are mounted here.
+ * Finds the folders of this process's cgroup and of the cgroups above it, as far as they are mounted.
  *
  * Documented in the kernel's admin-guide/cgroup-v2 and -v1, in cgroups(7) and in proc_pid_mountinfo(5).
  */
@@ -15,7 +15,7 @@ final readonly class Cgroups
     public function __construct(private string $root = '/') {}
 
     /**
-     * Returns the folders in the v2 hierarchy, and in the v1 hierarchy with this controller.
+     * Returns the folders in the v2 hierarchy and in the v1 hierarchy of a controller.
      *
      * @param string $controller "cpu" or "memory"
      *
@@ -42,7 +42,7 @@ final readonly class Cgroups
         return trim((string) Warnings::suppressed(static fn(): string|false => @file_get_contents($file)));
     }
 
-    /** @return list<array{1|2, string, string}> the version, the cgroup that is the mount's root, the mount point */
+    /** @return list<array{1|2, string, string}> version, cgroup at the root of the mount, and mount point */
     private function mounts(string $controller): array
     {
         $mounts = [];
@@ -64,7 +64,11 @@ final readonly class Cgroups
         return $mounts;
     }
 
-    /** @param 1|2 $version */
+    /**
+     * Returns the path of this process's cgroup in the hierarchy.
+     *
+     * @param 1|2 $version
+     */
     private function ownGroup(int $version, string $controller): ?string
     {
         $pattern = $version === 2 ? '~^0::(/.*)$~m' : "~^\\d+:(?:[^:\n]*,)?{$controller}(?:,[^:\n]*)?:(/.*)$~m";
@@ -75,8 +79,8 @@ final readonly class Cgroups
     /**
      * Returns the folders of the process's own cgroup and of its ancestors that are visible in this mount.
      *
-     * A container without a cgroup namespace sees its cgroup's path on the host, which the mount may not contain. Then
-     * the mount point counts as the own cgroup. A path with ".." is outside of the namespace, so nothing of it is
+     * In a container without a cgroup namespace, the path is that on the host, which the mount may not contain. Then
+     * the mount point is taken for the process's own cgroup. A path with ".." is outside of the namespace and not
      * visible.
      *
      * @return list<string>

@@ -7,8 +7,8 @@ namespace Spindle\Internal;
 /**
  * Keeps the output buffers (ob_start()) of fibers apart.
  *
- * PHP has one stack of buffers for all fibers, so that output of others would get into the buffer of a waiting fiber.
- * So the buffers of a fiber are closed while it waits, and restored after that.
+ * PHP has one stack of buffers for all fibers. While a fiber waits, output of other fibers would get into its buffers.
+ * So the buffers of a fiber are closed before it waits, and restored afterwards.
  */
 final class OutputBuffers
 {
@@ -17,22 +17,22 @@ final class OutputBuffers
     /** The class that runs callbacks of the event loop in a fiber. */
     private const LOOP_DRIVER_CLASS = 'Revolt\EventLoop\Internal\AbstractDriver';
 
-    /** Number of outermost buffers that all fibers share; null when nothing is kept apart. */
-    public static ?int $shared = null;
+    /** Number of outermost buffers that all fibers share; null when buffers of fibers are not kept apart. */
+    public static ?int $sharedLevel = null;
 
     /**
      * Checks that the running fiber may wait.
      *
-     * @throws \LogicException when it has a buffer that can't be closed while it waits
+     * @throws \LogicException when the fiber has a buffer that can't be closed, or that may belong to another fiber
      */
     public static function check(): void
     {
-        if (self::$shared === null || ob_get_level() <= self::$shared) {
+        if (self::$sharedLevel === null || ob_get_level() <= self::$sharedLevel) {
             return;
         }
         /** @var list<array{name: string, flags: int}> $buffers */
         $buffers = ob_get_status(true);
-        foreach (\array_slice($buffers, self::$shared) as $buffer) {
+        foreach (\array_slice($buffers, self::$sharedLevel) as $buffer) {
             if ($buffer['name'] !== self::DEFAULT_HANDLER || ($buffer['flags'] & \PHP_OUTPUT_HANDLER_REMOVABLE) === 0) {
                 throw new \LogicException(
                     'This fiber cannot wait while its output buffer has a callback or cannot be removed: output of'
@@ -50,7 +50,7 @@ final class OutputBuffers
         }
     }
 
-    /** Whether the running fiber was started by the event loop or is {main}, so that all open buffers are its own. */
+    /** Returns whether the running fiber is {main} or a fiber of the event loop. Then all open buffers are its own. */
     private static function isOfTheLoop(): bool
     {
         $inner = [];
@@ -69,16 +69,16 @@ final class OutputBuffers
      *
      * @return list<array{string, int}> content and chunk size of each buffer, the outermost first
      *
-     * @throws \LogicException
+     * @throws \LogicException see {@see check()}
      */
     public static function setAside(): array
     {
-        if (self::$shared === null || ob_get_level() <= self::$shared) {
+        if (self::$sharedLevel === null || ob_get_level() <= self::$sharedLevel) {
             return [];
         }
         self::check();
         $buffers = [];
-        while (ob_get_level() > self::$shared) {
+        while (ob_get_level() > self::$sharedLevel) {
             /** @var array{chunk_size: int} $status */
             $status = ob_get_status();
             $buffers[] = [(string) ob_get_clean(), $status['chunk_size']];
@@ -87,7 +87,11 @@ final class OutputBuffers
         return array_reverse($buffers);
     }
 
-    /** @param list<array{string, int}> $buffers as {@see setAside()} returned them */
+    /**
+     * Opens the buffers of a fiber again after it has waited.
+     *
+     * @param list<array{string, int}> $buffers result of {@see setAside()}
+     */
     public static function restore(array $buffers): void
     {
         foreach ($buffers as [$bytes, $chunkSize]) {

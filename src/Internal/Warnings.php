@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Internal;
 
 /**
- * Collects warnings, because PHP's stream functions report the reason of a failure only in a warning. Keeps suppressed
- * warnings from the application's error handler.
+ * Calls functions that may cause warnings. PHP's stream functions report the reason for a failure only in a warning.
+ * The application's error handler gets none of these warnings.
  */
 final class Warnings
 {
     /**
-     * Calls with PHP's own error handler. Suppress warnings by `@` inside: PHP's handler honours that, but a handler of
-     * the application may throw.
+     * Calls a closure with PHP's own error handler. The closure must suppress warnings with `@`. PHP's handler obeys
+     * `@`, but a handler of the application may throw.
      *
      * @template T
      *
@@ -31,7 +31,7 @@ final class Warnings
     }
 
     /**
-     * Reads without a warning. One closure fewer than {@see suppressed()}.
+     * Reads without a warning. Faster than {@see suppressed()}, because it needs no closure.
      *
      * @param resource    $stream
      * @param positive-int $bytes
@@ -62,6 +62,8 @@ final class Warnings
     }
 
     /**
+     * Calls a closure, and returns its last warning instead of passing it to an error handler.
+     *
      * @template T
      *
      * @param \Closure(): T $call

@@ -6,18 +6,19 @@ namespace Spindle\Internal\Launcher;
 
 use Spindle\Internal\Launcher\Process\Files;
 
-/** The descriptors of this process that a child would inherit, and their limit. */
+/** Finds the descriptors of this process that a launcher must not inherit. */
 final class Descriptors
 {
-    /** The last of the descriptors that the launcher is given on purpose. */
+    /** Highest descriptor that the launcher inherits on purpose. */
     private const LAST_GIVEN_DESCRIPTOR = 3;
 
-    /** Descriptors that stay free for the launcher's pipes and other files that PHP opens. */
+    /** Number of descriptors that stay free for the pipes to the launcher and for other files that PHP opens. */
     private const SPARE_DESCRIPTORS = 16;
 
     /**
-     * Returns descriptors of this process's own files and sockets, which are /dev/null in the launcher. Each needs one
-     * more descriptor during the start. If there are too few, sockets come first.
+     * Returns descriptors of files and sockets that have to be /dev/null in the launcher. Each of them needs another
+     * descriptor during the start. If the limit does not allow that for all of them, sockets are returned first, and
+     * the rest is inherited.
      *
      * @return list<int>
      */
@@ -29,7 +30,7 @@ final class Descriptors
         foreach (Files::in('/proc/self/fd') as $entry) {
             $target = @readlink("/proc/self/fd/{$entry}");
             if ($target === false) {
-                continue; // the folder's own, closed already
+                continue; // the descriptor of the folder itself, which is closed again
             }
             ++$open;
             $descriptor = (int) $entry;
@@ -51,6 +52,7 @@ final class Descriptors
         return \array_slice([...$sockets, ...$others], 0, max(0, $limit - $open - self::SPARE_DESCRIPTORS));
     }
 
+    /** Returns the maximum number of open descriptors. */
     private static function limit(): int
     {
         return preg_match('/^Max open files\s+(\d+)/m', (string) @file_get_contents('/proc/self/limits'), $match) === 1

@@ -4,15 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher;
 
-/** The environment that commands start from. */
+/** The environment that commands inherit: reads it, and encodes it for launchers. */
 final class Environment
 {
-    /** Bytes of a variable that are sent. Longer ones may be cut, because Linux refuses more than 2 MiB (execve(2)). */
+    /** Bytes to which a variable is cut. Linux refuses such a variable anyway (execve(2)). */
     private const MAX_VARIABLE_BYTES = 4 << 20;
 
     /**
-     * Returns the variables of the system and of putenv(). Under FPM and similar SAPIs, a list would contain variables
-     * of the request, so each is read by its name.
+     * Returns the environment variables of this process, including those of putenv().
+     *
+     * Under FPM and similar SAPIs, getenv() also returns variables of the request. So each is read by its name.
      *
      * @return array<string, string>
      */
@@ -34,7 +35,11 @@ final class Environment
         return $environment;
     }
 
-    /** @param array<array-key, string> $variables */
+    /**
+     * Encodes the variables as an ENVIRONMENT frame.
+     *
+     * @param array<array-key, string> $variables
+     */
     public static function frame(array $variables): string
     {
         $entries = [];

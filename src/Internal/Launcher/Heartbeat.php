@@ -7,39 +7,45 @@ namespace Spindle\Internal\Launcher;
 use Revolt\EventLoop;
 
 /**
- * Decides when a launcher that gives no sign of life is dead.
+ * Decides when a launcher that does not answer pings counts as dead.
  *
- * Counts checks instead of time: a pause of this process or of the whole system counts as one check at most. Before
- * each check the caller reads what the launcher has sent.
+ * Unanswered checks are counted instead of time, because a pause of this process or of the whole system counts only as
+ * one check. Before each check, the caller must read what the launcher has sent.
  */
 final class Heartbeat
 {
     /** Seconds between two checks. */
     private const CHECK_INTERVAL = 1.0;
 
-    /** Unanswered checks after which a launcher counts as dead: one that is stopped (SIGSTOP), and any other. */
+    /** Number of unanswered checks after which a stopped launcher (SIGSTOP), or any other launcher, counts as dead. */
     private const STOPPED_CHECKS = 3;
     private const SILENT_CHECKS = 30;
 
-    private readonly string $timer;
+    /** Callback id of the timer for checks. */
+    private readonly string $timerId;
+
+    /** Whether the timer is enabled. */
     private bool $isActive = false;
 
-    /** Whether something was sent since the last request for a sign of life. */
+    /** Whether something was sent since the last ping. */
     private bool $hasSent = false;
 
-    /** Whether the launcher has work, so that every check requests a sign of life. */
+    /** Whether the launcher has work, so that pings are sent all the time. */
     private bool $isBusy = false;
 
+    /** Whether the last ping was not answered. */
     private bool $isWaiting = false;
+
+    /** Number of checks since the first unanswered ping. */
     private int $unanswered = 0;
 
-    /** @param \Closure(): void $check called for each check; must not refer to the launcher */
+    /** @param \Closure(): void $check called for each check, once per second; must not refer to the launcher */
     public function __construct(\Closure $check)
     {
-        $this->timer = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::CHECK_INTERVAL, $check)));
+        $this->timerId = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::CHECK_INTERVAL, $check)));
     }
 
-    /** Sets whether the launcher has work, so that checks go on. */
+    /** Sets whether the launcher has work. Checks continue as long as it has. */
     public function setBusy(bool $isBusy): void
     {
         $this->isBusy = $isBusy;
@@ -48,13 +54,14 @@ final class Heartbeat
         }
     }
 
-    /** Starts checks until the next sign of life, because something was sent. */
+    /** Starts checks until the next answer, because something was sent. */
     public function noteSent(): void
     {
         $this->hasSent = true;
         $this->start();
     }
 
+    /** Records that bytes of the launcher have arrived. */
     public function noteAnswer(): void
     {
         $this->isWaiting = false;
@@ -62,9 +69,9 @@ final class Heartbeat
     }
 
     /**
-     * Counts a check.
+     * Counts a check if a ping is not answered.
      *
-     * @param \Closure(): string $state returns the launcher's state, as one letter of proc(5)
+     * @param \Closure(): string $state returns the state of the launcher as one letter of proc(5)
      *
      * @return string|null why the launcher counts as dead; null while it counts as alive
      */
@@ -82,7 +89,7 @@ final class Heartbeat
             : "it did not answer for {$this->unanswered} s, so it was killed";
     }
 
-    /** Whether to request a sign of life now. Checks pause when nothing is expected. */
+    /** Returns whether the caller must send a ping now. Stops the checks when no answer is expected. */
     public function mustPing(): bool
     {
         if ($this->isWaiting) {
@@ -92,23 +99,24 @@ final class Heartbeat
         $this->hasSent = false;
         if (!$this->isWaiting) {
             $this->isActive = false;
-            EventLoop::disable($this->timer);
+            EventLoop::disable($this->timerId);
         }
 
         return $this->isWaiting;
     }
 
+    /** Ends the checks for good. */
     public function stop(): void
     {
-        $this->isActive = true; // so that nothing starts it again
-        EventLoop::cancel($this->timer);
+        $this->isActive = true; // so that start() does nothing
+        EventLoop::cancel($this->timerId);
     }
 
     private function start(): void
     {
         if (!$this->isActive) {
             $this->isActive = true;
-            EventLoop::enable($this->timer);
+            EventLoop::enable($this->timerId);
         }
     }
 }

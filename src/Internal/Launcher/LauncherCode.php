@@ -6,10 +6,13 @@ namespace Spindle\Internal\Launcher;
 
 use Spindle\LauncherException;
 
-/** The source files of a launcher, whose protocol must be that of this process, also after a deployment. */
+/**
+ * Checks that the source files of launchers have not changed, for example by a deployment. Otherwise a launcher could
+ * have another protocol than this process.
+ */
 final class LauncherCode
 {
-    /** Hash of their content; null before the first launcher. */
+    /** Hash of the files' contents at the first launcher; null before. */
     private static ?string $loaded = null;
 
     /** @throws LauncherException when the files have changed since the first launcher of this process */

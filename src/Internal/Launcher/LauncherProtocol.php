@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher;
 
 /**
- * The wire format between a pool and its launcher: two pipes with frames of
+ * The protocol between a pool and its launcher. On two pipes, both send frames of this format:
  *
  *     u32 length of the rest | u8 type | u32 job | payload
  *
@@ -15,6 +15,7 @@ namespace Spindle\Internal\Launcher;
  */
 final class LauncherProtocol
 {
+    /** Size of a frame without its payload. */
     public const HEADER_BYTES = 9;
 
     // Pool to launcher.
@@ -54,26 +55,27 @@ final class LauncherProtocol
     /** The command is larger than any system allows. The frame contains neither its strings nor its input. */
     public const TOO_LARGE = 0x100;
 
-    // Why a job was ended, in EXITED and NOT_STARTED.
+    // Reasons for the end of a job, in EXITED and NOT_STARTED.
     public const TIMED_OUT = 0x01;
     public const IDLE = 0x02;
     public const CANCELLED = 0x04;
 
-    /** In EXITED, with the reason: some processes could not be ended (of another user, or hanging in the kernel). */
+    /** In EXITED, in addition to the reason: processes of another user, or blocked in the kernel, are still running. */
     public const SURVIVED = 0x10;
 
-    /** In NOT_STARTED: no descriptor or process is available, and no command of this launcher will free one. */
+    /** In NOT_STARTED: no descriptor or process is available, and no running command of this launcher can free one. */
     public const EXHAUSTED = 0x08;
 
-    /** Maximum bytes of a command's streamed output that the pool has not acknowledged. */
+    /** Bytes of streamed output above which the launcher waits for acknowledgements of the pool. */
     public const OUTPUT_WINDOW = 1 << 20;
 
-    /** Maximum bytes of a command's input that the launcher has not acknowledged. */
+    /** Bytes of input at which the pool waits for acknowledgements of the launcher. */
     public const INPUT_WINDOW = 1 << 18;
 
-    /** The environment variable by which all descendants of a command are found. */
+    /** Environment variable of all processes of a command, by which they are found. */
     public const MARKER = 'SPINDLE_COMMAND';
 
+    /** Encodes a frame. */
     public static function frame(int $type, int $job, string $payload = ''): string
     {
         return pack('VCV', \strlen($payload) + 5, $type, $job) . $payload;

@@ -7,13 +7,19 @@ namespace Spindle\Internal\Launcher;
 use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
-/** Finds the command-line PHP for the launcher. Under FPM and similar SAPIs, PHP_BINARY is another program. */
+/** Finds PHP's command-line binary for launchers. Under FPM and similar SAPIs, PHP_BINARY is another program. */
 final class PhpBinary
 {
-    /** Extensions that the launcher uses, by file name, if they can be loaded. */
+    /** Extensions that launchers use if they are available, by file name. */
     private const EXTENSIONS = ['ffi' => 'FFI', 'posix' => 'posix', 'pcntl' => 'pcntl'];
 
-    /** @throws LauncherException */
+    /**
+     * Returns the path of the binary.
+     *
+     * @param string|null $given path that the caller has set; null to search a binary
+     *
+     * @throws LauncherException when no executable file is found
+     */
     public static function find(?string $given): string
     {
         if ($given !== null) {
@@ -38,9 +44,9 @@ final class PhpBinary
     }
 
     /**
-     * Returns arguments for a PHP without configuration, with the necessary extensions only. Messages go to standard
-     * error, because standard output carries frames. There is no memory limit: the pool's process could hold the
-     * commands, too.
+     * Returns arguments for a PHP without php.ini, and with the necessary extensions only. PHP writes messages to
+     * standard error, because standard output carries frames. There is no memory limit, because a launcher may have to
+     * keep all commands that the pool's process could keep.
      *
      * @return list<string>
      */
@@ -60,6 +66,7 @@ final class PhpBinary
         return $options;
     }
 
+    /** Returns the end of an error message about open_basedir; '' if it is not set. */
     private static function restriction(): string
     {
         $directories = (string) \ini_get('open_basedir');
@@ -71,7 +78,7 @@ final class PhpBinary
 
     private static function isProgram(string $path): bool
     {
-        // Without the warnings that open_basedir causes.
+        // open_basedir causes warnings.
         return $path !== ''
             && Warnings::suppressed(static fn(): bool => @is_file($path) && @is_executable($path));
     }

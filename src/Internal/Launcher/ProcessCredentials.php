@@ -6,12 +6,13 @@ namespace Spindle\Internal\Launcher;
 
 use Spindle\Internal\Warnings;
 
-/** User, groups and root directory of this process. A launcher keeps those that it was started with. */
+/** User, groups and root directory of this process. A launcher keeps the credentials that it was started with. */
 final class ProcessCredentials
 {
+    /** Whether PHP has the functions of ext-posix that are called here; null before the first call. */
     private static ?bool $isKnown = null;
 
-    /** Returns a string that changes with the credentials; '' without ext-posix. A call takes about a microsecond. */
+    /** Returns a string that changes with the credentials; '' without ext-posix. Takes about a microsecond. */
     public static function current(): string
     {
         if (!(self::$isKnown ??= self::isKnown())) {
@@ -26,21 +27,27 @@ final class ProcessCredentials
     }
 
     /**
-     * Returns the effective user and group as one number; -1 without ext-posix. Five times as fast as {@see current()}.
-     * Changes of groups or root directory, which it misses, need the privileges of root.
+     * Returns the effective user and group as one number; -1 without ext-posix.
+     *
+     * The call is five times as fast as {@see current()}. The result does not include supplementary groups and root
+     * directory, which only root can change.
      */
     public static function effective(): int
     {
         return (self::$isKnown ??= self::isKnown()) ? posix_geteuid() << 32 | posix_getegid() : -1;
     }
 
-    /** @param string $credentials as {@see current()} returns them */
+    /**
+     * Returns whether the effective user is root.
+     *
+     * @param string $credentials result of {@see current()}
+     */
     public static function areOfRoot(string $credentials): bool
     {
         return str_starts_with($credentials, '0:');
     }
 
-    /** Whether the effective user and group are the real ones. If they differ, a shell may reset the effective ones. */
+    /** Returns whether the effective user and group are the real ones. Otherwise, a shell may reset them. */
     public static function areReal(): bool
     {
         return (self::$isKnown ??= self::isKnown())
@@ -55,7 +62,7 @@ final class ProcessCredentials
         return array_filter($functions, static fn(string $function): bool => !\function_exists($function)) === [];
     }
 
-    /** Only root can change the root directory. */
+    /** Returns the inode of the root directory; 0 if PHP can't change the root directory. */
     private static function root(): int
     {
         if (!\function_exists('chroot')) {

@@ -47,7 +47,7 @@ trait SuspendsOneCaller
     /** Suspends the caller's fiber, and keeps its output buffers separate from those of other fibers. */
     private static function suspendFiber(): void
     {
-        $buffers = OutputBuffers::$shared === null ? [] : OutputBuffers::setAside();
+        $buffers = OutputBuffers::$sharedLevel === null ? [] : OutputBuffers::setAside();
         if ($buffers === []) {
             \Fiber::suspend();
 

@@ -16,12 +16,12 @@ final class OutputBuffersTest extends TestCase
     #[After]
     protected function leaveAllAsItIs(): void
     {
-        OutputBuffers::$shared = null;
+        OutputBuffers::$sharedLevel = null;
     }
 
     public function testBuffersAreSetAsideAndRestoredInTheirOrder(): void
     {
-        $level = OutputBuffers::$shared = ob_get_level();
+        $level = OutputBuffers::$sharedLevel = ob_get_level();
         ob_start();
         echo 'outer';
         ob_start(null, 4_096);
@@ -47,7 +47,7 @@ final class OutputBuffersTest extends TestCase
     /** The fiber of a database statement waits in this way. */
     public function testAFiberThatIsResumedDirectlyKeepsItsOwn(): void
     {
-        OutputBuffers::$shared = ob_get_level();
+        OutputBuffers::$sharedLevel = ob_get_level();
         $waiters = [new Waiter(), new Waiter()];
         $printing = [];
         foreach ($waiters as $name => $waiter) {

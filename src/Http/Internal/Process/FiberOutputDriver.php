@@ -23,7 +23,7 @@ final readonly class FiberOutputDriver implements Driver
      */
     public function getSuspension(): Suspension
     {
-        if (OutputBuffers::$shared === null || ob_get_level() <= OutputBuffers::$shared) {
+        if (OutputBuffers::$sharedLevel === null || ob_get_level() <= OutputBuffers::$sharedLevel) {
             return $this->driver->getSuspension();
         }
         OutputBuffers::check();

@@ -55,7 +55,7 @@ final class StrayOutput
     {
         ob_start($this->onOutput(...), 1);
         $this->capturing = true;
-        OutputBuffers::$shared = 1;
+        OutputBuffers::$sharedLevel = 1;
     }
 
     /** Closes buffers that a handler left open, and opens this object's buffer again if a handler closed it. */
@@ -115,7 +115,7 @@ final class StrayOutput
     {
         if (($phase & \PHP_OUTPUT_HANDLER_FINAL) !== 0) {
             $this->capturing = false; // a handler has closed all buffers, or the process ends
-            OutputBuffers::$shared = 0;
+            OutputBuffers::$sharedLevel = 0;
             EventLoop::queue($this->tidy(...));
         }
         if ($this->reporting) {
