@@ -12,10 +12,10 @@ namespace Spindle\Internal;
 final class Backoff
 {
     /**
-     * @param float $delay    seconds before the first retry; 0 for none
-     * @param float $factor   factor between one delay and the next
+     * @param float $delay    seconds before the first retry; 0 for no delays
+     * @param float $factor   factor between one delay and the next; at least 1
      * @param float $maxDelay upper limit of a delay, in seconds
-     * @param float $jitter   random share of a delay: at 1.0 a delay is between 0 and its full length
+     * @param float $jitter   random share of a delay, from 0 to 1: at 1.0, a delay is between 0 and its full length
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -36,13 +36,13 @@ final class Backoff
     }
 
     /**
-     * @param int $attempts attempts so far, at least 1
+     * Returns the delay before the next attempt, in seconds.
      *
-     * @return float seconds before the next
+     * @param int $attempts number of attempts so far, at least 1
      */
     public function after(int $attempts): float
     {
-        // The factor may become infinite, and 0 * INF is NAN.
+        // The power may be infinite, and 0 * INF is NAN.
         $delay = $this->delay > 0 ? min($this->maxDelay, $this->delay * $this->factor ** ($attempts - 1)) : 0.0;
 
         return $delay * (1 - $this->jitter * mt_rand() / mt_getrandmax());

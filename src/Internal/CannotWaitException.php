@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** PHP can't switch fibers here: in a handler of pcntl_signal(), or before PHP 8.4 in a destructor. */
+/** A method was called that waits, where PHP can't switch fibers: see the message. */
 final class CannotWaitException extends \LogicException
 {
     public static function because(\FiberError $blocked): self

@@ -4,18 +4,22 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** The smallest CPU quota of this process's cgroups: admin-guide/cgroup-v2 ("cpu.max"), scheduler/sched-bwc (v1). */
+/**
+ * Finds the smallest CPU quota of this process's cgroups.
+ *
+ * The kernel documents quotas in admin-guide/cgroup-v2 ("cpu.max") and scheduler/sched-bwc (v1).
+ */
 final readonly class CgroupCpuQuota
 {
     private Cgroups $cgroups;
 
-    /** @param string $root the folder with proc/ and the mount points */
+    /** @param string $root folder with proc/ and the mount points */
     public function __construct(string $root = '/')
     {
         $this->cgroups = new Cgroups($root);
     }
 
-    /** Returns a number of CPUs, such as 1.5; null without a quota. */
+    /** Returns the quota as a number of CPUs, such as 1.5; null without a quota. */
     public function cpus(): ?float
     {
         $quotas = [];
@@ -42,7 +46,7 @@ final readonly class CgroupCpuQuota
         );
     }
 
-    /** Takes microseconds. In v1, -1 means no quota. */
+    /** Returns the quota in CPUs. Both parameters are in microseconds. In v1, a quota of -1 means no quota. */
     private static function ratio(int $quota, int $period): ?float
     {
         return $quota > 0 && $period > 0 ? $quota / $period : null;

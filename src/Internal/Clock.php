@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** A monotonic clock, in seconds. A simulation replaces its source. */
+/** A monotonic clock in seconds. Simulations in tests replace it. */
 final class Clock
 {
     /** @var (\Closure(): float)|null */
@@ -15,7 +15,7 @@ final class Clock
         return self::$source === null ? hrtime(true) / 1e9 : (self::$source)();
     }
 
-    /** @param (\Closure(): float)|null $source null for the system's clock */
+    /** @param (\Closure(): float)|null $source returns the time; null for the clock of the system */
     public static function replace(?\Closure $source): void
     {
         self::$source = $source;

@@ -7,23 +7,23 @@ namespace Spindle\Internal;
 use Fidry\CpuCoreCounter\CpuCoreCounter;
 
 /**
- * The CPUs that this process can really use: the smaller of its affinity mask and its cgroups' CPU quota (v1 and v2).
+ * Counts the CPUs that this process can use: those of its affinity mask, limited by the CPU quota of its cgroups.
  *
- * A quota of 1.5 is rounded up to 2, because one process would leave a third of it unused. Each call reads small files
- * below /proc and /sys, so frequent callers should keep the result.
+ * A quota is rounded up: with a quota of 1.5, one process would leave a third of the quota unused. Each call reads small
+ * files below /proc and /sys, so frequent callers should keep the result.
  */
 final readonly class CpuCount
 {
     /**
-     * @param string $root the folder with proc/ and sys/
-     * @param CpuCoreCounter|null $counter source where the affinity mask can't be read, as on macOS
+     * @param string              $root    folder with proc/ and sys/
+     * @param CpuCoreCounter|null $counter counter for systems whose affinity mask can't be read, such as macOS
      */
     public function __construct(
         private string $root = '/',
         private ?CpuCoreCounter $counter = null,
     ) {}
 
-    /** Returns a number of CPUs, at least 1. */
+    /** Returns the number of CPUs, at least 1. */
     public function usable(): int
     {
         $cpus = $this->affinity() ?? ($this->counter ?? new CpuCoreCounter())->getCountWithFallback(1);
@@ -32,7 +32,7 @@ final readonly class CpuCount
         return max(1, $quota === null ? $cpus : min($cpus, (int) ceil($quota)));
     }
 
-    /** Counts online CPUs only: with room for hot-plugged CPUs, the mask has CPUs that don't exist. */
+    /** Returns the number of online CPUs in the affinity mask; null if unknown. The mask may have missing CPUs. */
     private function affinity(): ?int
     {
         $status = $this->read('proc/self/status');
@@ -53,9 +53,9 @@ final readonly class CpuCount
     }
 
     /**
-     * Parses a kernel's CPU list such as "0-3,8".
+     * Parses a CPU list of the kernel, such as "0-3,8".
      *
-     * @return array<int, true>
+     * @return array<int, true> by CPU number
      */
     private static function parseList(string $list): array
     {

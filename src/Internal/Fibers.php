@@ -6,14 +6,13 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop\Suspension;
 
-/** Suspends the caller's fiber, and explains it if PHP can't. */
+/** Suspends fibers, and throws an exception with an explanation where PHP can't suspend. */
 final class Fibers
 {
     /**
-     * Suspends the caller until the suspension is resumed, and returns the value that it is resumed with.
+     * Suspends the calling fiber until the suspension is resumed, and returns the value that it is resumed with.
      *
-     * When this throws {@see CannotWaitException}, the event loop has not run. What the caller registered before is
-     * still as it was.
+     * If this method throws {@see CannotWaitException}, the event loop has not run, and no callback was called.
      *
      * @template T
      *
@@ -21,7 +20,7 @@ final class Fibers
      *
      * @return T
      *
-     * @throws CannotWaitException
+     * @throws CannotWaitException where PHP can't switch fibers
      */
     public static function suspend(Suspension $suspension): mixed
     {

@@ -7,8 +7,9 @@ namespace Spindle\Internal;
 /**
  * Finds the signals that were ignored when this process started, such as SIGINT in background jobs of a shell script.
  *
- * PHP handles most signals itself, so the system reports them as caught, and pcntl_signal_get_handler() knows only
- * handlers of pcntl_signal(). Therefore a fork sends itself the signal and dies of it, or not.
+ * PHP can't query that: it handles most signals itself, so the system reports them as caught, and
+ * pcntl_signal_get_handler() knows only handlers of pcntl_signal(). Therefore a fork sends itself the signal. If the
+ * fork survives, the signal is ignored.
  */
 final class IgnoredSignals
 {
@@ -18,7 +19,9 @@ final class IgnoredSignals
     private function __construct() {}
 
     /**
-     * @param list<int> $signals signals without a handler so far
+     * Returns which of the signals are ignored; none without ext-pcntl and ext-posix.
+     *
+     * @param list<int> $signals signals for which no handler was set
      *
      * @return list<int>
      */
@@ -33,6 +36,7 @@ final class IgnoredSignals
         return array_keys(array_filter(array_combine($signals, $survived)));
     }
 
+    /** Returns the pid of a fork that sends itself the signal, then SIGKILL. */
     private static function fork(int $signal): int
     {
         $pid = pcntl_fork();
@@ -44,6 +48,7 @@ final class IgnoredSignals
         return $pid;
     }
 
+    /** Returns whether the fork has died of SIGKILL and not of the signal. */
     private static function survived(int $pid): bool
     {
         return $pid > 0

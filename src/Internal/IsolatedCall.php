@@ -6,10 +6,10 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** Runs a caller's callback, which may throw or suspend without an effect on the code that calls it. */
+/** Runs a callback of the application. If it throws or suspends, the calling code continues unaffected. */
 final class IsolatedCall
 {
-    /** @param \Closure(): mixed $callback exceptions reach the loop's error handler */
+    /** @param \Closure(): mixed $callback its exceptions are passed to the error handler of the event loop */
     public static function call(\Closure $callback): void
     {
         $fiber = new \Fiber($callback);
@@ -21,7 +21,11 @@ final class IsolatedCall
         }
     }
 
-    /** @param \Closure(): mixed $callback */
+    /**
+     * Runs the callback in the current fiber. It must not suspend there.
+     *
+     * @param \Closure(): mixed $callback
+     */
     private static function callHere(\Closure $callback): void
     {
         try {

@@ -4,26 +4,29 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Appends lines to a stream without waiting. Lines are lost when the stream is full or its reader too slow. */
+/** Appends lines to a stream without blocking. Lines are lost when the disk is full or a reader is too slow. */
 final class LineFile
 {
-    /** Bytes that fit into a ready pipe: PIPE_BUF of pipe(7). Sockets take more. */
+    /** Bytes that a writable pipe accepts without blocking: PIPE_BUF of pipe(7). A socket accepts more. */
     private const PIPE_BUF_BYTES = 4096;
 
     private const S_IFMT = 0o170000;
     private const S_IFIFO = 0o010000;
     private const S_IFSOCK = 0o140000;
 
-    /** Whether the last line is incomplete, so that a line break must precede the next one. */
+    /** Whether the last line is incomplete, so that the next write must begin with a line break. */
     private bool $isIncomplete = false;
 
     /**
      * @param resource $stream
-     * @param bool     $wouldWait whether writes would wait for room, so that it is checked first
+     * @param bool     $isBlocking whether a write may block, so that each write is preceded by a check
      */
-    public function __construct(private readonly mixed $stream, private readonly bool $wouldWait = false) {}
+    public function __construct(private readonly mixed $stream, private readonly bool $isBlocking = false) {}
 
-    /** Opens standard error, unchanged for others: a pipe is reopened, non-blocking. Only a terminal can block. */
+    /**
+     * Opens standard error without a change for other processes that use it. A pipe is opened again as non-blocking.
+     * Only writes to a terminal may block.
+     */
     public static function standardError(): self
     {
         $type = (fstat(\STDERR)['mode'] ?? 0) & self::S_IFMT;
@@ -34,7 +37,11 @@ final class LineFile
             : new self(\STDERR, \in_array($type, [self::S_IFIFO, self::S_IFSOCK], true));
     }
 
-    /** @return string|null why the line was not written; null on success */
+    /**
+     * Writes a line.
+     *
+     * @return string|null why the line was not written completely; null on success
+     */
     public function append(string $line): ?string
     {
         $bytes = ($this->isIncomplete ? "\n" : '') . "{$line}\n";
@@ -42,7 +49,7 @@ final class LineFile
             return 'it was closed';
         }
         error_clear_last();
-        $written = $this->wouldWait ? $this->writeWhatFits($bytes) : (int) @fwrite($this->stream, $bytes);
+        $written = $this->isBlocking ? $this->writeWithoutBlocking($bytes) : (int) @fwrite($this->stream, $bytes);
         if ($written === \strlen($bytes)) {
             $this->isIncomplete = false;
 
@@ -53,8 +60,12 @@ final class LineFile
         return error_get_last()['message'] ?? 'its reader is too slow';
     }
 
-    /** @return int number of bytes */
-    private function writeWhatFits(string $bytes): int
+    /**
+     * Writes as many bytes as possible without blocking.
+     *
+     * @return int number of bytes
+     */
+    private function writeWithoutBlocking(string $bytes): int
     {
         $written = 0;
         foreach (str_split($bytes, self::PIPE_BUF_BYTES) as $piece) {

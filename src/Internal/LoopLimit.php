@@ -6,11 +6,12 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** Limits of the event loop. */
+/** Checks the limits of the event loop. */
 final class LoopLimit
 {
     /**
-     * Whether the loop can wait for this stream. With stream_select(), descriptors above 1023 disturb it.
+     * Returns whether the event loop can watch the stream. A loop with stream_select() can't watch descriptors above
+     * 1023.
      *
      * @param resource $stream
      */

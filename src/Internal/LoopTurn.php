@@ -6,18 +6,22 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** Waits for one turn of the event loop. */
+/** Lets the event loop run once. */
 final class LoopTurn
 {
-    /** @throws CannotWaitException */
+    /**
+     * Suspends the calling fiber until the next tick of the event loop.
+     *
+     * @throws CannotWaitException where PHP can't switch fibers
+     */
     public static function await(): void
     {
         $suspension = EventLoop::getSuspension();
-        $watcher = EventLoop::defer(static fn() => $suspension->resume());
+        $callbackId = EventLoop::defer(static fn() => $suspension->resume());
         try {
             Fibers::suspend($suspension);
         } finally {
-            EventLoop::cancel($watcher);
+            EventLoop::cancel($callbackId);
         }
     }
 }

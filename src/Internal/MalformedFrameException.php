@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Bytes from a pipe begin no frame: another program writes to it. */
+/** Bytes from a pipe are not a frame, because another program has written to the pipe. */
 final class MalformedFrameException extends \UnexpectedValueException
 {
     private function __construct(string $message)
@@ -12,6 +12,7 @@ final class MalformedFrameException extends \UnexpectedValueException
         parent::__construct($message);
     }
 
+    /** Creates the exception for bytes at an offset. The subject of the message, "it", is the other process. */
     public static function at(string $bytes, int $at): self
     {
         return new self(

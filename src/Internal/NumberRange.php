@@ -4,21 +4,23 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Rejects numbers that a timer or a counter can't hold. */
+/** Checks that numbers are in the range that timers and counters support. */
 final class NumberRange
 {
-    /** 31 years. In nanoseconds, the sum of this and the monotonic clock fits into 64 bits. */
+    /** About 31 years. In nanoseconds, the sum of this number and the monotonic clock fits into 64 bits. */
     public const MAX_SECONDS = 1_000_000_000;
 
-    /** The sum of two such numbers fits into 32 bits. */
+    /** The sum of two numbers up to this fits into 32 bits. */
     public const MAX_COUNT = 1_000_000_000;
 
     private function __construct() {}
 
     /**
-     * @param string $what name of the option, at the beginning of the message
+     * Returns the number of seconds if it is in its range.
      *
-     * @throws \ValueError unless it is from 0 to {@see MAX_SECONDS}
+     * @param string $what subject of the error message, such as "The delay"
+     *
+     * @throws \ValueError unless the number is from 0 to {@see MAX_SECONDS}
      */
     public static function seconds(string $what, float $seconds): float
     {
@@ -29,7 +31,7 @@ final class NumberRange
             );
     }
 
-    /** @throws \ValueError unless it is above 0 and up to {@see MAX_SECONDS} */
+    /** @throws \ValueError unless the number is above 0 and at most {@see MAX_SECONDS} */
     public static function positiveSeconds(string $what, float $seconds): float
     {
         return $seconds > 0 && $seconds <= self::MAX_SECONDS
@@ -39,11 +41,13 @@ final class NumberRange
             );
     }
 
-    /** @throws \ValueError unless it is from the least to {@see MAX_COUNT} */
-    public static function count(string $what, int $number, int $least): int
+    /** @throws \ValueError unless the number is from `$minimum` to {@see MAX_COUNT} */
+    public static function count(string $what, int $number, int $minimum): int
     {
-        return $number >= $least && $number <= self::MAX_COUNT
+        return $number >= $minimum && $number <= self::MAX_COUNT
             ? $number
-            : throw new \ValueError("{$what} must be {$least} or more, at most " . self::MAX_COUNT . ", not {$number}");
+            : throw new \ValueError(
+                "{$what} must be {$minimum} or more, at most " . self::MAX_COUNT . ", not {$number}",
+            );
     }
 }

@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Helps generators that pass on the items of another generator or of another process. */
+/** Functions for generators that pass on the items of another generator or process, and accept no values. */
 final class OneWayGenerator
 {
     /**
-     * Rejects a value that the reader sent.
+     * Checks that the reader has not sent a value.
      *
-     * @param mixed $sent value of a `yield`: null unless the reader called {@see \Generator::send()}
+     * @param mixed $sent value of a `yield`: null unless the reader has called {@see \Generator::send()}
      *
-     * @throws \LogicException when the reader sent something
+     * @throws \LogicException when the value is not null
      */
     public static function refuse(mixed $sent): void
     {

@@ -6,11 +6,11 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** Loads classes that are needed when no descriptor is free: loading a class needs a descriptor itself. */
+/** Loads classes in advance that may be needed when no descriptor is free. Loading a class needs a descriptor. */
 final class Preload
 {
     /**
-     * Loads the given classes, and those of the event loop.
+     * Loads the given classes and the classes of the event loop.
      *
      * @param class-string ...$classes
      */
@@ -21,7 +21,7 @@ final class Preload
             EventLoop\UncaughtThrowable::class,
             EventLoop\Internal\ClosureHelper::class,
         ]);
-        // Loads the loop's own classes.
+        // The first callbacks load other classes of the event loop.
         EventLoop::cancel(EventLoop::defer(static fn() => null));
         EventLoop::cancel(EventLoop::delay(0, static fn() => null));
     }

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** The terminal of standard input and standard error at the start, if there was one. */
+/** Notices when the terminal of standard input or standard error is closed. */
 final class Terminal
 {
-    /** @var list<int> */
+    /** @var list<int> descriptors that were a terminal when this object was created */
     private readonly array $initial;
 
     public function __construct()
@@ -15,13 +15,13 @@ final class Terminal
         $this->initial = self::descriptors();
     }
 
-    /** Whether that terminal was closed. A SIGHUP then comes from the terminal and requests nothing. */
-    public function isGone(): bool
+    /** Returns whether the terminal was closed. Then SIGHUP reports only that, and is no request of a user. */
+    public function isClosed(): bool
     {
         return array_diff($this->initial, self::descriptors()) !== [];
     }
 
-    /** @return list<int> */
+    /** @return list<int> descriptors that are a terminal */
     private static function descriptors(): array
     {
         $terminals = [];

@@ -5,22 +5,26 @@ declare(strict_types=1);
 namespace Spindle\Internal;
 
 /**
- * Temporary files without a name: for their owner only, and unlinked before the first byte is written.
+ * Opens temporary files without a name. Only their owner has access, and they are unlinked before the first write.
  *
- * PHP can't create a file without a name (O_TMPFILE), and a kill may come between creating and unlinking. All names of
- * one process have the same prefix, so that they can be removed after a kill.
+ * PHP can't create a file without a name (O_TMPFILE), so this process may be killed before it unlinks a file. All names
+ * of a process have the same prefix, so that a launcher can remove such a file.
  */
 final class UnlinkedFile
 {
     private static ?string $token = null;
 
-    /** Returns the prefix of the paths of this process's files in a directory; absolute if the directory is. */
+    /** Returns the prefix of the paths of this process's files in a directory. It is absolute if the directory is. */
     public static function prefix(string $directory): string
     {
         return "{$directory}/spindle-" . (self::$token ??= bin2hex(random_bytes(8)));
     }
 
-    /** @return resource|false open for reading and writing; on false {@see error_get_last()} has the reason */
+    /**
+     * Opens a file for reading and writing.
+     *
+     * @return resource|false false when the file can't be created; {@see error_get_last()} has the reason
+     */
     public static function open(string $directory): mixed
     {
         $path = self::prefix($directory) . bin2hex(random_bytes(4));

@@ -4,18 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** The memory that this process and others can use: that of the machine, or the smallest limit of its cgroups. */
+/** Finds how much memory can be used here: the memory of the machine, or the smallest limit of the cgroups. */
 final readonly class UsableMemory
 {
     private Cgroups $cgroups;
 
-    /** @param string $root the folder with proc/ and the mount points of cgroups */
+    /** @param string $root folder with proc/ and the mount points of cgroups */
     public function __construct(string $root = '/')
     {
         $this->cgroups = new Cgroups($root);
     }
 
-    /** Returns bytes; null when unknown. */
+    /** Returns a number of bytes; null when unknown. */
     public function bytes(): ?int
     {
         $limits = [];

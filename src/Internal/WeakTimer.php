@@ -6,10 +6,10 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** Timers that keep neither the loop nor their owner alive. */
+/** Sets timers that do not keep the event loop running, and do not keep their owner from being destroyed. */
 final class WeakTimer
 {
-    /** Maximum of the loop, in seconds. */
+    /** Maximum delay of the event loop, in seconds. */
     private const MAX_DELAY_SECONDS = 1e9;
 
     /**
@@ -20,7 +20,7 @@ final class WeakTimer
      * @param T                 $owner
      * @param \Closure(T): void $callback static, so that it does not refer to the owner
      *
-     * @return string the timer's identifier in the loop
+     * @return string callback id of the timer
      */
     public static function after(float $seconds, object $owner, \Closure $callback): string
     {

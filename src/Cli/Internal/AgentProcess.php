@@ -167,7 +167,7 @@ final class AgentProcess
     private function onSignal(int $signal): void
     {
         match (true) {
-            !$this->stop->isCancelled() => $signal === self::SIGHUP && !$this->terminal->isGone()
+            !$this->stop->isCancelled() => $signal === self::SIGHUP && !$this->terminal->isClosed()
                 ? $this->reload()
                 : $this->stop(),
             $signal === self::SIGHUP => null,

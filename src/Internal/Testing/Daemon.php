@@ -6,13 +6,13 @@ namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Launcher\Process\Signals;
 
-/** A server with its own directory, which can be ended and started again. */
+/** A server process that can be ended and started again on the same directory. */
 final class Daemon
 {
     private const SIGKILL = 9;
     private const SIGCONT = 18;
 
-    /** Maximum seconds that the kernel needs to end a killed process. */
+    /** How long to wait for the end of a killed process, in seconds. */
     private const KILL_TIMEOUT = 2.0;
 
     private const MAX_LOG_LINES = 20;
@@ -23,10 +23,10 @@ final class Daemon
     private readonly string $logFile;
 
     /**
-     * @param string                 $name    for messages
-     * @param list<string>           $command runs the server in the foreground
-     * @param (\Closure(): int)|null $pid     returns the id of the server's process, 0 while unknown; null when the
-     *                                        command becomes the server
+     * @param string                 $name    name of the server in messages
+     * @param list<string>           $command command that runs the server in the foreground
+     * @param (\Closure(): int)|null $pid     returns the pid of the server, 0 while unknown; null if the pid is that of
+     *                                        the command
      */
     public function __construct(
         private readonly string $name,
@@ -38,9 +38,12 @@ final class Daemon
     }
 
     /**
-     * @param \Closure(): bool $isReady
+     * Starts the server and waits until it is ready.
      *
-     * @throws ServerException when the server does not become ready; it is ended first
+     * @param \Closure(): bool $isReady
+     * @param float            $timeout maximum wait, in seconds
+     *
+     * @throws ServerException when the server does not become ready in time, after the server was killed
      */
     public function start(\Closure $isReady, float $timeout): void
     {
@@ -61,7 +64,7 @@ final class Daemon
         }
     }
 
-    /** Returns the id of its first process: 0 while unknown, null when it does not run. */
+    /** Returns the pid of the server's first process; 0 while unknown, null when the server is not running. */
     public function pid(): ?int
     {
         if ($this->process === null || !$this->isRunning()) {
@@ -72,9 +75,9 @@ final class Daemon
     }
 
     /**
-     * Ends the server and waits for its end.
+     * Sends the signals one after the other until the server has ended. Kills the server after the last signal.
      *
-     * @param array<int, float> $signals seconds to wait after each signal; then the server is killed
+     * @param array<int, float> $signals seconds to wait after each signal, by signal
      */
     public function end(array $signals): void
     {
@@ -88,7 +91,7 @@ final class Daemon
         $this->kill();
     }
 
-    /** Kills the first process and leaves its children alone, as the kernel does when it lacks memory. */
+    /** Kills only the first process of the server, as the kernel does when memory is short. */
     public function kill(): void
     {
         $this->signal(self::SIGKILL);
@@ -96,9 +99,9 @@ final class Daemon
     }
 
     /**
-     * Returns the whole log.
+     * Returns the whole log of the server.
      *
-     * @throws ServerException when it can't be read
+     * @throws ServerException when the log can't be read
      */
     public function log(): string
     {
@@ -122,7 +125,7 @@ final class Daemon
         if ($pid > 0) {
             Signals::send($pid, $signal);
         } elseif (\is_resource($this->process)) {
-            proc_terminate($this->process, $signal); // before its id is known
+            proc_terminate($this->process, $signal); // the pid of the server is not known yet
         }
     }
 

@@ -4,18 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** A port on 127.0.0.1 without a listener. */
+/** Finds ports on 127.0.0.1 without a listener. */
 final class FreePort
 {
-    /** Range that Linux does not use for outgoing connections, so that a free port stays free. */
+    /** Ports that Linux does not use for outgoing connections by default. So a free port probably stays free. */
     private const PORT_RANGE = [10_240, 32_000];
 
     private const MAX_ATTEMPTS = 20;
 
     /**
-     * Returns a free port, which another process may take at any time.
+     * Returns a free port. Another process may use the port before the caller does.
      *
-     * @throws ServerException
+     * @throws ServerException when no free port was found
      */
     public static function find(): int
     {
@@ -33,11 +33,11 @@ final class FreePort
     }
 
     /**
-     * Starts a server on a free port, again if another process has taken the port.
+     * Starts a server on a free port. Repeats the start with another port if the port is in use by then.
      *
      * @template T
      *
-     * @param \Closure(int): T $start
+     * @param \Closure(int): T $start starts the server on a port
      *
      * @return T
      *

@@ -7,31 +7,34 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\LauncherException;
 
-/** A process that removes a temporary server when this process dismisses it or ends, for whatever reason. */
+/** A process that removes a temporary server when it is dismissed, or when this process ends for any reason. */
 final class GuardianProcess
 {
-    /** @var resource|null */
+    /** @var resource|null process handle; null after {@see dismiss()} */
     private mixed $process;
 
-    /** @var resource the end of its input is the sign to act */
+    /** @var resource pipe to the standard input of the guardian, which acts when the pipe is closed */
     private readonly mixed $pipe;
 
-    private readonly int $owner;
+    private readonly int $ownerPid;
 
     /**
-     * @param class-string<Removal> $removal
+     * Starts the guardian.
+     *
+     * @param class-string<Removal> $removal   class that removes the server
+     * @param string                $directory directory of the server
      *
      * @throws ServerException
      * @throws LauncherException when there is no command-line PHP
      */
     public function __construct(private readonly string $removal, private readonly string $directory)
     {
-        $this->owner = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $command = [
             PhpBinary::find(null),
             ...PhpBinary::options(),
             __DIR__ . '/guardian.php',
-            (string) $this->owner,
+            (string) $this->ownerPid,
             $removal,
             $directory,
         ];
@@ -43,16 +46,18 @@ final class GuardianProcess
         return $this->process === null;
     }
 
-    /** Whether it was not dismissed, and this process is the one that started it and not a fork. */
+    /** Returns whether this process has started the guardian and not dismissed it. Returns false in a fork. */
     public function isOurs(): bool
     {
-        return $this->process !== null && $this->owner === getmypid();
+        return $this->process !== null && $this->ownerPid === getmypid();
     }
 
     /**
+     * Checks that this process may use the server.
+     *
      * @param string $server name of the server in messages
      *
-     * @throws \LogicException when it is not ours
+     * @throws \LogicException when the server was stopped, or when this process is a fork
      */
     public function check(string $server): void
     {
@@ -65,13 +70,13 @@ final class GuardianProcess
         }
     }
 
-    /** Waits until the server has been removed completely. */
+    /** Makes the guardian remove the server, and waits until it has. */
     public function dismiss(): void
     {
         if ($this->process === null) {
             return;
         }
-        @fwrite($this->pipe, "\n"); // because a fork of this process may have the pipe open, too
+        @fwrite($this->pipe, "\n"); // a fork of this process may keep the pipe open
         fclose($this->pipe);
         proc_close($this->process);
         $this->process = null;

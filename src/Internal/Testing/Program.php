@@ -7,27 +7,28 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\Descriptors;
 
 /**
- * Starts programs without the open descriptors and the environment of this process. Variables could configure a server.
+ * Starts programs without the open descriptors and the environment of this process, whose variables could configure a
+ * server.
  */
 final class Program
 {
     private const NULL_DEVICE = ['file', '/dev/null', 'r+'];
 
-    /** Variables that are passed on, in addition to a plain locale. */
+    /** Variables that programs get, in addition to the locale "C". */
     private const PASSED_VARIABLES = ['PATH', 'LD_LIBRARY_PATH'];
 
-    /** Starts the program in its own session if setsid exists, so that signals of a terminal do not reach it. */
+    /** Shell script that runs a program in its own session if setsid exists. Then it gets no signals of a terminal. */
     private const DETACH_SCRIPT = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
 
-    /** Ignores signals of a key or a closed terminal, because the guardian must clean up after this process. */
+    /** Shell script that ignores the signals of a terminal. The guardian must not end before this process. */
     private const IGNORE_SIGNALS_SCRIPT = 'trap "" HUP INT QUIT TERM; ';
 
     /**
-     * Runs a program and waits for its end.
+     * Runs a program and waits until it has ended.
      *
      * @param list<string> $command
      *
-     * @return array{int, string} exit code and output
+     * @return array{int, string} exit code, and both outputs together
      *
      * @throws ServerException
      */
@@ -41,10 +42,12 @@ final class Program
     }
 
     /**
-     * @param list<string> $command
-     * @param string       $output  file for its standard output and error, which are appended
+     * Starts a program in the background.
      *
-     * @return resource as proc_open returns it
+     * @param list<string> $command
+     * @param string       $output  file to which its standard output and standard error are appended
+     *
+     * @return resource process handle
      *
      * @throws ServerException
      */
@@ -54,9 +57,11 @@ final class Program
     }
 
     /**
+     * Starts a guardian: see {@see GuardianProcess}.
+     *
      * @param list<string> $command
      *
-     * @return array{resource, resource} as proc_open returns it, and the pipe of its input
+     * @return array{resource, resource} process handle, and the pipe to its standard input
      *
      * @throws ServerException
      */

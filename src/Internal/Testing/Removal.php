@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** Called by the guardian, in a process without Composer's autoloader. */
+/** Removes a kind of temporary server. The guardian calls it in a process without Composer's autoloader. */
 interface Removal
 {
-    /** Ends the server of the directory, whatever its state is, and removes everything that belongs to it. */
+    /** Ends the server of the directory in any state, and removes everything that belongs to the server. */
     public static function remove(string $directory): void;
 }

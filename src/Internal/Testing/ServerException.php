@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** A temporary server could not be started or read. Callers throw their own exception instead. */
+/** A temporary server could not be started, or its files could not be accessed. Callers convert this exception. */
 final class ServerException extends \RuntimeException
 {
     /** @param string $output output of the program that failed; '' without one */
@@ -28,7 +28,7 @@ final class ServerException extends \RuntimeException
         return new self("The {$name} server ended before it was ready; the end of its log", $log);
     }
 
-    /** @param float $seconds time that it had */
+    /** @param float $seconds time limit */
     public static function late(string $name, float $seconds, string $log): self
     {
         return new self("The {$name} server was not ready within {$seconds} seconds; the end of its log", $log);

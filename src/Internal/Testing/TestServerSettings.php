@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** A user's settings for a temporary server, for a file with one line per setting. */
+/** Checks the settings of a user for a temporary server, which are written to a file with one setting per line. */
 final class TestServerSettings
 {
     /**
@@ -12,7 +12,7 @@ final class TestServerSettings
      * @param list<string>                         $reserved   names of settings that the server chooses
      * @param string                               $server   name of the server in messages
      *
-     * @throws \ValueError
+     * @throws \ValueError when a setting is reserved or contains a line break or NUL
      */
     public static function check(array $settings, array $reserved, string $server, string $file): void
     {

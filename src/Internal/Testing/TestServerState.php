@@ -7,28 +7,28 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\Signals;
 
-/** The parts of a temporary server outside of this process: its directory, and the processes that work in it. */
+/** The directory and the processes of a temporary server. */
 final class TestServerState
 {
-    /** Maximum seconds for the removal of both. */
+    /** How long to repeat the removal, in seconds. */
     private const REMOVAL_TIMEOUT = 0.7;
 
-    /** Maximum seconds for the end of killed processes. */
+    /** How long to repeat SIGKILL until no process is left, in seconds. */
     private const KILL_TIMEOUT = 5.0;
 
     private const SIGKILL = 9;
 
     /**
      * @param string $directory directory with a unique name
-     * @param string $programs  pattern for the names of the server's programs
+     * @param string $programs  regular expression for the names of the server's programs
      */
     public function __construct(public readonly string $directory, private readonly string $programs) {}
 
     /**
-     * Returns live processes, also without parents, with the directory's name in their command line or working
-     * directory.
+     * Returns the live processes of the server, including orphans. Their command line or their working directory has
+     * the name of the directory.
      *
-     * @return array<int, string> names of programs by pid; none without /proc
+     * @return array<int, string> names of programs, by pid; empty without /proc
      */
     public function processes(): array
     {
@@ -47,6 +47,7 @@ final class TestServerState
         return $processes;
     }
 
+    /** Sends a signal to all processes of the server. */
     public function signal(int $signal): void
     {
         foreach (array_keys($this->processes()) as $pid) {
@@ -54,6 +55,7 @@ final class TestServerState
         }
     }
 
+    /** Kills all processes of the server and waits until they have ended. */
     public function kill(): void
     {
         Wait::until(function (): bool {
@@ -66,14 +68,14 @@ final class TestServerState
     /**
      * Kills the processes and removes the directory.
      *
-     * @param (\Closure(): void)|null $between removes what is named in the directory's files
+     * @param (\Closure(): void)|null $afterKill removes other resources, which files in the directory name
      */
-    public function remove(?\Closure $between = null): void
+    public function remove(?\Closure $afterKill = null): void
     {
-        Wait::until(function () use ($between): bool { // a process that was just being started may still make files
+        Wait::until(function () use ($afterKill): bool { // a process that was just started may still create files
             $this->kill();
-            if ($between !== null) {
-                $between();
+            if ($afterKill !== null) {
+                $afterKill();
             }
             exec('rm -rf -- ' . escapeshellarg($this->directory) . ' 2>&1');
             clearstatcache();

@@ -4,16 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** Waits, without an event loop, for an event outside of this process. */
+/** Waits for events outside of this process, without an event loop. */
 final class Wait
 {
     /** Seconds between two checks. */
     private const CHECK_INTERVAL = 0.005;
 
     /**
-     * @param \Closure(): bool $condition
+     * Blocks until the condition is true.
      *
-     * @return bool whether it was met in time
+     * @param \Closure(): bool $condition
+     * @param float            $seconds   maximum wait
+     *
+     * @return bool false after the maximum wait
      */
     public static function until(\Closure $condition, float $seconds): bool
     {

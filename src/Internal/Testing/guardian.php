@@ -3,10 +3,11 @@
 declare(strict_types=1);
 
 /*
- * Waits until the process that started it is done with a temporary server or gone, then removes that server.
+ * The guardian waits until its owner dismisses it or ends. Then it removes the temporary server of the owner.
  *
- * Arguments: that process's id, the class that removes, the server's directory. Descriptor 0: a pipe from that process,
- * whose data or end is the sign. Forks of a killed process may keep it open, so the parent's id is checked as well.
+ * - Arguments: the pid of the owner, the class that removes the server, and the directory of the server.
+ * - Descriptor 0: a pipe from the owner. Data or the end of the pipe ends the wait. A fork of a killed owner may keep
+ *   the pipe open, so the guardian also checks the pid of its parent.
  */
 
 use Spindle\Internal\Launcher\Process\Files;
@@ -18,7 +19,7 @@ use Spindle\Internal\Testing\Wait;
 /** @var array{string, string, class-string<Removal>, string} $argv */
 [, $owner, $removal, $directory] = $argv;
 
-// Loaded now, while the files certainly exist.
+// The files are loaded now, because they may be deleted later.
 foreach ([Files::class, Signals::class, Wait::class, TestServerState::class, Removal::class, $removal] as $class) {
     require dirname(__DIR__, 2) . strtr(substr($class, strlen('Spindle')), '\\', '/') . '.php';
 }

@@ -124,7 +124,7 @@ final class ProcessManager
 
     private function handleSignal(int $signal): void
     {
-        if ($signal === \SIGHUP && !$this->stopping && $this->terminal->isGone()) {
+        if ($signal === \SIGHUP && !$this->stopping && $this->terminal->isClosed()) {
             $this->logger->info('The terminal was closed');
             $this->stop();
         } elseif ($signal === \SIGHUP) {
