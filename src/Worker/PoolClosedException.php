@@ -34,7 +34,8 @@ final class PoolClosedException extends \RuntimeException implements SpindleExce
     public static function closedBeforeInputEnd(): self
     {
         return new self(
-            'The pool was closed before the end of the input was reached. The results of what was read came before',
+            'The pool was closed before the end of the input was reached. The results of all'
+                . ' values that were read have been yielded',
         );
     }
 

@@ -11,7 +11,7 @@ final class Batch
     public int $id = 0;
 
     /** Number of results received. Results arrive in the order of the tasks. */
-    public int $received = 0;
+    public int $receivedCount = 0;
 
     /** Index of the first task that was taken back; the number of tasks if none was. */
     public int $limit;
@@ -20,7 +20,7 @@ final class Batch
     public bool $isPinned = false;
 
     /** Time at which the batch became the first of its worker, in nanoseconds of {@see hrtime()}; 0 before that. */
-    public int $since = 0;
+    public int $firstSince = 0;
 
     /** Nanoseconds that the finished tasks took together; and the longest of them. */
     public int $elapsed = 0;

@@ -17,7 +17,7 @@ final class InlineStream
     private ?Suspension $suspension = null;
 
     /** @var \WeakReference<ItemStream>|null stream of the reader; empty after the reader released it */
-    private ?\WeakReference $reader = null;
+    private ?\WeakReference $stream = null;
 
     /**
      * @param \Generator<mixed, mixed, mixed, mixed> $items
@@ -37,7 +37,7 @@ final class InlineStream
     public function reader(): \Generator
     {
         $stream = new ItemStream($this->decode(...), $this->resume(...), $this->cancelTask(...));
-        $this->reader = \WeakReference::create($stream);
+        $this->stream = \WeakReference::create($stream);
 
         return $stream->items();
     }
@@ -46,7 +46,7 @@ final class InlineStream
     public function run(): void
     {
         $this->taskCancellation->getCancellation()->subscribe(function (CancelledException $cancelled): void {
-            $this->reader?->get()?->failed(static fn(): \Throwable => $cancelled);
+            $this->stream?->get()?->failed(static fn(): \Throwable => $cancelled);
             $this->resume();
         });
         try {
@@ -59,7 +59,7 @@ final class InlineStream
             }
             $result = $this->hasReader() ? $this->items->getReturn() : null;
         } catch (\Throwable $thrown) {
-            $this->reader?->get()?->failed(fn(): \Throwable => ($this->convertFailure)($thrown));
+            $this->stream?->get()?->failed(fn(): \Throwable => ($this->convertFailure)($thrown));
 
             return;
         }
@@ -78,11 +78,11 @@ final class InlineStream
         try {
             $bytes = ValueSerializer::serialize($item, "The item{$this->keySuffix}");
         } catch (UnserializableException $refused) {
-            $this->reader?->get()?->failed(static fn(): \Throwable => $refused);
+            $this->stream?->get()?->failed(static fn(): \Throwable => $refused);
 
             return false;
         }
-        $this->reader?->get()?->arrived($bytes);
+        $this->stream?->get()?->arrived($bytes);
         if ($this->hasReader()) {
             $this->suspension = EventLoop::getSuspension();
             $this->suspension->suspend();
@@ -95,16 +95,16 @@ final class InlineStream
     {
         try {
             $bytes = ValueSerializer::serialize($result, "The result{$this->keySuffix}");
-            $this->reader?->get()?->ended(fn(): mixed => $this->decode($bytes));
+            $this->stream?->get()?->ended(fn(): mixed => $this->decode($bytes));
         } catch (\Throwable $refused) {
             $failure = $refused instanceof UnserializableException ? $refused : ($this->convertFailure)($refused);
-            $this->reader?->get()?->failed(static fn(): \Throwable => $failure);
+            $this->stream?->get()?->failed(static fn(): \Throwable => $failure);
         }
     }
 
     private function hasReader(): bool
     {
-        return !$this->taskCancellation->isCancelled() && $this->reader?->get() !== null;
+        return !$this->taskCancellation->isCancelled() && $this->stream?->get() !== null;
     }
 
     private function cancelTask(): void

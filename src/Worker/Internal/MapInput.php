@@ -30,7 +30,7 @@ final class MapInput
     public ?\Throwable $failure = null;
 
     /** Number of values in the input; PHP_INT_MAX if it is unknown. */
-    private readonly int $count;
+    private readonly int $valueCount;
 
     /** @var \Generator<int, null, mixed, void>|null reads the input, and yields whenever a batch is complete */
     private ?\Generator $puller;
@@ -62,7 +62,7 @@ final class MapInput
         private readonly BatchSizing $sizing,
         private iterable $input,
     ) {
-        $this->count = self::count($input);
+        $this->valueCount = self::countValues($input);
         $this->puller = $this->batches();
     }
 
@@ -93,7 +93,7 @@ final class MapInput
 
         return $this->exhausted || !$this->run->hasRoom()
             ? $readyCount + ($this->tasks === [] ? 0 : 1)
-            : $readyCount + max(0, $this->count - $this->pulledCount);
+            : $readyCount + max(0, $this->valueCount - $this->pulledCount);
     }
 
     /** Returns the next batch that is available, with at most `$maxTasks` tasks. */
@@ -155,7 +155,7 @@ final class MapInput
     /** Returns whether all values were read; false for an iterator, whose end only another read would reveal. */
     private function isReadCompletely(): bool
     {
-        return \is_array($this->input) && $this->pulledCount + \count($this->tasks) === $this->count;
+        return \is_array($this->input) && $this->pulledCount + \count($this->tasks) === $this->valueCount;
     }
 
     private function pull(): void
@@ -297,7 +297,7 @@ final class MapInput
     }
 
     /** @param iterable<mixed, mixed> $input */
-    private static function count(iterable $input): int
+    private static function countValues(iterable $input): int
     {
         try {
             return \is_array($input) || $input instanceof \Countable ? \count($input) : \PHP_INT_MAX;

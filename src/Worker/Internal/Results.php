@@ -53,18 +53,18 @@ final class Results
         /** @var array{from: int, count: int, flags: int, elapsed: int, longest: int, memory: int, peak: int} $head */
         $head = unpack('Vfrom/Vcount/Cflags/Pelapsed/Plongest/Pmemory/Ppeak', $bytes, $at);
         [$from, $count, $flags] = [$head['from'], $head['count'], $head['flags']];
-        if ($batch === null || $from !== $batch->received || $from + $count > $batch->limit) {
+        if ($batch === null || $from !== $batch->receivedCount || $from + $count > $batch->limit) {
             return null;
         }
         $worker->memory = $head['memory'];
         $worker->memoryPeak = max($worker->memoryPeak, $head['peak']);
         if ($worker->sharedFlags === null) {
-            $batch->since = hrtime(true); // earliest known start of the next task
+            $batch->firstSince = hrtime(true); // earliest known start of the next task
         }
         $batch->elapsed += $head['elapsed'];
         $batch->longest = max($batch->longest, $head['longest']);
         if ($count > 0) {
-            $batch->received = $from + $count;
+            $batch->receivedCount = $from + $count;
             $worker->taskCount += $count;
             $this->attemptCount += $count;
             // Large values are split at once, because each copy of a large one takes time.

@@ -130,7 +130,7 @@ final class SharedFlags
     }
 
     /** @return array{int, int} batch and index of the last task that started; 0 and 0 before the first */
-    public function read(): array
+    public function readMark(): array
     {
         /** @var array{index: int, batch: int} $fields */
         $fields = unpack('Vindex/Vbatch', shmop_read($this->memory, 0, 8));
@@ -170,7 +170,7 @@ final class SharedFlags
     /** @return int number of started tasks of the batch, including the running one */
     public function startedCount(int $batch, int $count): int
     {
-        [$current, $index] = $this->read();
+        [$current, $index] = $this->readMark();
 
         return match (true) {
             $current < $batch => 0,

@@ -19,13 +19,13 @@ final class StartBackoff
     /** Seconds until another worker is started while others work. */
     private const RESTART_PAUSE_SECONDS = 0.5;
 
-    private int $failures = 0;
+    private int $failureCount = 0;
 
     /** Time of the last failure, in nanoseconds of {@see hrtime()}. */
     private int $failedAt = 0;
 
     /** Consecutive workers that did not become ready. */
-    private int $failedStarts = 0;
+    private int $failedStartCount = 0;
 
     private ?string $timer = null;
 
@@ -35,31 +35,31 @@ final class StartBackoff
     /** Resets the count of failures: a worker has begun a task. */
     public function resetFailures(): void
     {
-        $this->failures = 0;
+        $this->failureCount = 0;
     }
 
     /** Counts a failure that left the pool without a worker. Returns whether to start another one. */
     public function mayRetry(): bool
     {
         $now = (int) hrtime(true);
-        if ($this->failures >= self::MAX_FAILURES && $now - $this->failedAt > self::FAILURE_MEMORY_NANOSECONDS) {
-            $this->failures = 0;
+        if ($this->failureCount >= self::MAX_FAILURES && $now - $this->failedAt > self::FAILURE_MEMORY_NANOSECONDS) {
+            $this->failureCount = 0;
         }
         $this->failedAt = $now;
 
-        return ++$this->failures < self::MAX_FAILURES;
+        return ++$this->failureCount < self::MAX_FAILURES;
     }
 
     /** Resets the count of failed starts. */
     public function resetFailedStarts(): void
     {
-        $this->failedStarts = 0;
+        $this->failedStartCount = 0;
     }
 
     /** Counts a worker that did not become ready. Returns whether more than `$limit` have failed in a row. */
     public function countFailedStart(int $limit): bool
     {
-        return ++$this->failedStarts > $limit;
+        return ++$this->failedStartCount > $limit;
     }
 
     public function isPaused(): bool

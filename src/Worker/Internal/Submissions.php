@@ -19,7 +19,7 @@ final class Submissions implements Source
     public bool $isForked = false;
 
     /** Number of tasks without an outcome; number of tasks that no worker has had. */
-    private int $open = 0;
+    private int $openCount = 0;
     private int $waitingCount = 0;
 
     /** @var \WeakMap<Submission, Cancellation> tasks that can be cancelled */
@@ -31,7 +31,7 @@ final class Submissions implements Source
         $this->sizing = new BatchSizing();
         $this->waiting = new \SplQueue();
         $this->cancellations = new \WeakMap();
-        Unfinished::watch($this);
+        UnfinishedTasks::watch($this);
     }
 
     public function add(Submission $submission, ?Cancellation $cancellation): void
@@ -40,14 +40,14 @@ final class Submissions implements Source
             $this->cancellations[$submission] = $cancellation;
         }
         $this->waiting->enqueue($submission);
-        ++$this->open;
+        ++$this->openCount;
         ++$this->waitingCount;
     }
 
     /** Returns the number of tasks without an outcome. */
     public function openCount(): int
     {
-        return $this->open;
+        return $this->openCount;
     }
 
     /** Returns the number of tasks that have no outcome and were not cancelled. */
@@ -59,7 +59,7 @@ final class Submissions implements Source
             $cancelled += !$submission->isOver() && $cancellation->isRequested() ? 1 : 0;
         }
 
-        return $this->open - $cancelled;
+        return $this->openCount - $cancelled;
     }
 
     /** @return bool whether the task was still waiting; if so, it has failed with the reason */
@@ -186,8 +186,8 @@ final class Submissions implements Source
 
     private function settled(int $count): void
     {
-        $this->open -= $count;
-        if ($this->open === 0) {
+        $this->openCount -= $count;
+        if ($this->openCount === 0) {
             ($this->onAllSettled)();
         }
     }

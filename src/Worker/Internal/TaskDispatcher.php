@@ -177,7 +177,7 @@ final class TaskDispatcher
         foreach ($this->workers->all() as $worker) {
             foreach ($worker->batches as $batch) {
                 $index = $batch->source === $this->submissions ? array_search($submission, $batch->keys, true) : false;
-                if ($index === false || $index < $batch->received || $index >= $batch->limit) {
+                if ($index === false || $index < $batch->receivedCount || $index >= $batch->limit) {
                     continue; // the worker no longer has the task: its attempt failed, or the pool took the task back
                 }
                 $this->timeouts->takeBack($worker);
@@ -472,10 +472,10 @@ final class TaskDispatcher
     private function batchDone(WorkerHandle $worker, Batch $batch): void
     {
         array_shift($worker->batches);
-        $batch->source->sizing()->learn($batch->received, $batch->elapsed, $batch->longest);
-        if ($batch->received < $batch->limit) {
+        $batch->source->sizing()->learn($batch->receivedCount, $batch->elapsed, $batch->longest);
+        if ($batch->receivedCount < $batch->limit) {
             // The worker read a limit that excludes these tasks, or stopped because its memory has grown.
-            $this->requeue($batch, $batch->slice($batch->received, $batch->limit));
+            $this->requeue($batch, $batch->slice($batch->receivedCount, $batch->limit));
         }
         if ($batch->source instanceof MapRun) {
             $this->finishIfAbandoned($batch->source);
@@ -505,7 +505,7 @@ final class TaskDispatcher
                 continue;
             }
             $started = $batch === $unread ? $batch->limit : min($batch->limit, $worker->startedCount($batch));
-            if ($started > $batch->received) {
+            if ($started > $batch->receivedCount) {
                 $running = [$batch, $started - 1];
             }
             $rest = $batch->slice($started, max($started, $batch->limit));
@@ -514,7 +514,7 @@ final class TaskDispatcher
         }
         $worker->batches = [];
         foreach ($batches as $batch) {
-            for ($index = $batch->received; $index < $batch->limit; ++$index) {
+            for ($index = $batch->receivedCount; $index < $batch->limit; ++$index) {
                 $this->results->attemptLost($worker, $batch, $index, [$batch, $index] === $running);
             }
             if ($batch->source instanceof MapRun) {
@@ -547,7 +547,7 @@ final class TaskDispatcher
     {
         foreach ($workers as $worker) {
             foreach ($worker->batches as $batch) {
-                for ($index = $batch->received; $index < $batch->limit; ++$index) {
+                for ($index = $batch->receivedCount; $index < $batch->limit; ++$index) {
                     $this->results->abandon($worker, $batch, $index, $reason);
                 }
             }
@@ -578,7 +578,7 @@ final class TaskDispatcher
     private function hasTasksOf(WorkerHandle $worker, MapRun $run): bool
     {
         foreach ($worker->batches as $batch) {
-            if ($batch->source === $run && $batch->received < $batch->limit) {
+            if ($batch->source === $run && $batch->receivedCount < $batch->limit) {
                 return true;
             }
         }
@@ -595,7 +595,7 @@ final class TaskDispatcher
     private function endIfRunning(WorkerHandle $worker, MapRun $run): void
     {
         [$batch, $index] = $worker->runningTask() ?? [null, 0];
-        if ($batch?->source === $run && $worker->ending === null && $index >= $batch->received) {
+        if ($batch?->source === $run && $worker->ending === null && $index >= $batch->receivedCount) {
             $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::abandoned());
         }
     }

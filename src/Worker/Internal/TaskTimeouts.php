@@ -55,7 +55,7 @@ final class TaskTimeouts
     /** Called when a batch becomes the first of its worker. */
     public function becameFirst(WorkerHandle $worker, Batch $batch): void
     {
-        $batch->since = hrtime(true);
+        $batch->firstSince = hrtime(true);
         if ($this->suspensionTimer === null) {
             $this->scheduleSuspensionCheck(self::BEGIN_TIMEOUT);
         }
@@ -69,7 +69,7 @@ final class TaskTimeouts
     {
         $first = $worker->firstBatch();
 
-        return $first !== null && hrtime(true) - $first->since > self::OVERDUE_NANOSECONDS;
+        return $first !== null && hrtime(true) - $first->firstSince > self::OVERDUE_NANOSECONDS;
     }
 
     /**
@@ -147,7 +147,7 @@ final class TaskTimeouts
             ) {
                 continue;
             }
-            $left = self::BEGIN_TIMEOUT - (hrtime(true) - $first->since) / 1e9;
+            $left = self::BEGIN_TIMEOUT - (hrtime(true) - $first->firstSince) / 1e9;
             $isSuspended = $left <= 0 && \in_array(ProcessTree::state($worker->pid), ['T', 't'], true);
             $next = min($next ?? self::BEGIN_TIMEOUT, $left > 0 ? $left : self::BEGIN_TIMEOUT);
             if ($isSuspended) {
@@ -175,7 +175,7 @@ final class TaskTimeouts
         [$first, $second] = [$worker->batches[0], $worker->batches[1] ?? null];
 
         return ($second !== null && $second->limit > 0)
-            || ($first->limit - $first->received > 1 && $first->limit > $worker->startedCount($first));
+            || ($first->limit - $first->receivedCount > 1 && $first->limit > $worker->startedCount($first));
     }
 
     private function scheduleTimeCheck(WorkerHandle $worker, float $seconds): void
@@ -197,9 +197,9 @@ final class TaskTimeouts
         if ($batch === null || $worker->ending !== null) {
             return;
         }
-        $since = max($batch->since, $worker->batches[0]->since);
+        $since = max($batch->firstSince, $worker->batches[0]->firstSince);
         $left = null;
-        if ($worker->sharedFlags !== null && $worker->sharedFlags->read()[0] === $batch->id) {
+        if ($worker->sharedFlags !== null && $worker->sharedFlags->readMark()[0] === $batch->id) {
             $startedAt = $worker->sharedFlags->startedAt();
             $since = max($since, $startedAt);
             $left = $startedAt === 0 ? min($timeout, self::BETWEEN_TASKS_INTERVAL) : null;

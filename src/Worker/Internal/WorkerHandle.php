@@ -125,11 +125,11 @@ final class WorkerHandle
     {
         $count = \count($batch->tasks);
         if ($this->sharedFlags !== null) {
-            return max($batch->received, $this->sharedFlags->startedCount($batch->id, $count));
+            return max($batch->receivedCount, $this->sharedFlags->startedCount($batch->id, $count));
         }
 
         // The worker sends each result before it starts the next task.
-        return $batch === ($this->batches[0] ?? null) ? min($count, $batch->received + 1) : 0;
+        return $batch === ($this->batches[0] ?? null) ? min($count, $batch->receivedCount + 1) : 0;
     }
 
     /** @return array{Batch, int}|null the last task that the worker started, among its present batches */
@@ -150,7 +150,7 @@ final class WorkerHandle
     {
         $started = $this->sharedFlags === null
             ? $batch->limit
-            : max($batch->received, $this->sharedFlags->takeBack($batch->id, $batch->limit));
+            : max($batch->receivedCount, $this->sharedFlags->takeBack($batch->id, $batch->limit));
 
         return min($batch->limit, $started);
     }

@@ -36,7 +36,7 @@ final class WorkerLifetime
         }
         $tasks = $worker->taskCount;
         foreach ($worker->batches as $batch) {
-            $tasks += $batch->limit - $batch->received;
+            $tasks += $batch->limit - $batch->receivedCount;
         }
 
         return max(0, $this->options->maxTasks - $tasks);

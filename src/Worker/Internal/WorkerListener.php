@@ -60,7 +60,7 @@ final class WorkerListener
     private ?string $pauseTimer = null;
 
     /** Number of consecutive failures to accept, for lack of a descriptor. */
-    private int $failures = 0;
+    private int $failureCount = 0;
 
     /** Process that owns the socket. A fork shares the socket, and must not accept connections. */
     private readonly int $ownerPid;
@@ -153,7 +153,7 @@ final class WorkerListener
 
                 return;
             }
-            $this->failures = 0;
+            $this->failureCount = 0;
             $this->addStranger($stream);
         }
     }
@@ -201,8 +201,8 @@ final class WorkerListener
     /** Counts a failure to accept for lack of a descriptor. */
     private function acceptFailed(): void
     {
-        if (++$this->failures * self::ACCEPT_PAUSE_SECONDS >= 1) {
-            $this->failures = 0;
+        if (++$this->failureCount * self::ACCEPT_PAUSE_SECONDS >= 1) {
+            $this->failureCount = 0;
             ($this->onExhausted)(self::NO_DESCRIPTOR);
         }
         $this->pause();

@@ -20,7 +20,7 @@ final class BatchTest extends TestCase
 
         self::assertSame(
             [11, [2, 3], ['b', 'c'], 2, 0],
-            [$slice->first, $slice->tasks, $slice->keys, $slice->limit, $slice->received],
+            [$slice->first, $slice->tasks, $slice->keys, $slice->limit, $slice->receivedCount],
         );
         self::assertSame(['b', 'c'], [$slice->key(0), $slice->key(1)]);
     }

@@ -21,7 +21,7 @@ final class SharedFlagsTest extends TestCase
         shmop_write($memory, pack('VV', 3, 7), 0);
         $mark = SharedFlags::open($key);
 
-        self::assertSame([7, 3], $mark?->read());
+        self::assertSame([7, 3], $mark?->readMark());
         self::assertNull(SharedFlags::open($key), 'it has no name any more');
     }
 

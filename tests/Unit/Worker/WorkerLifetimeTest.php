@@ -86,7 +86,7 @@ final class WorkerLifetimeTest extends TestCase
         $worker = $this->worker();
         $worker->taskCount = 10;
         $worker->batches = [$this->batch(5), $this->batch(4)];
-        $worker->batches[0]->received = 2; // already counted in the ten
+        $worker->batches[0]->receivedCount = 2; // already counted in the ten
         $worker->batches[1]->limit = 1; // the others were taken back
 
         self::assertSame(6, (new WorkerLifetime(new WorkerPoolOptions(maxTasks: 20)))->tasksLeft($worker));

@@ -24,7 +24,7 @@ final class ResultBuffer
     public array $values = [];
 
     /** Whether all values in that list are integers. */
-    public bool $integers = true;
+    public bool $areIntegers = true;
 
     /** Whether the results should be sent now. */
     public bool $isFull = false;
@@ -39,7 +39,7 @@ final class ResultBuffer
     private int $longest = 0;
 
     /** Index of the first waiting result in the batch. */
-    private int $from = 0;
+    private int $firstIndex = 0;
 
     private ValuePacking $packed;
     private bool $hasFailures = false;
@@ -53,7 +53,7 @@ final class ResultBuffer
     public function begin(int $batch): void
     {
         $this->batch = $batch;
-        $this->from = 0;
+        $this->firstIndex = 0;
         $this->longest = 0;
         $this->flushedAt = hrtime(true);
     }
@@ -111,11 +111,11 @@ final class ResultBuffer
         if ($count === 0 && $flags === 0) {
             return true;
         }
-        $body = $isPacked ? $packed->bytes() : ValuePacking::list($this->values, $this->integers);
+        $body = $isPacked ? $packed->bytes() : ValuePacking::list($this->values, $this->areIntegers);
         $now = hrtime(true);
         $head = pack(
             'VVCPPPP',
-            $this->from,
+            $this->firstIndex,
             $count,
             $flags | ($isPacked ? WorkerProtocol::PACKED : 0) | ($this->hasFailures ? WorkerProtocol::FAILURES : 0),
             $now - $this->flushedAt,
@@ -129,8 +129,8 @@ final class ResultBuffer
         }
         $this->values = [];
         $this->hasFailures = $this->isFull = false;
-        $this->integers = true;
-        $this->from += $count;
+        $this->areIntegers = true;
+        $this->firstIndex += $count;
         $this->flushedAt = $now;
 
         return $this->link->send(WorkerProtocol::RESULTS, $this->batch, $head, $body);

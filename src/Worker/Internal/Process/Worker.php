@@ -220,7 +220,7 @@ final class Worker
                     || \is_float($value)
                     || (\is_string($value) && \strlen($value) < WorkerProtocol::MIN_LONG_STRING_BYTES)
                 ) {
-                    $results->integers = false;
+                    $results->areIntegers = false;
                     $values[] = $value;
                 } else {
                     $checksEach = true;

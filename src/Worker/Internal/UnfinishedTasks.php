@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /** Reports, when the script ends, how many submitted tasks are lost. See docs/decisions/0017-unfinished-tasks.md */
-final class Unfinished
+final class UnfinishedTasks
 {
     /** Errors that end the script. After one of them there is no report, which would distract from the error. */
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR;
