@@ -173,7 +173,10 @@ final class ConnectionSession implements SessionLender
             $this->lock(null, static fn() => null);
         } catch (\LogicException) {
             $this->session->stop();
-            throw new \LogicException('A COPY of the transaction was neither read to the end nor left');
+            throw new \LogicException(
+                'The function of the transaction has returned while a copyTo() was open. '
+                    . 'Read its rows to the end, or unset its generator',
+            );
         } finally {
             $this->end();
             // Fibers that are waiting for the mutex get an exception.

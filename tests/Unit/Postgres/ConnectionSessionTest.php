@@ -18,7 +18,7 @@ final class ConnectionSessionTest extends TestCase
 {
     use VirtualTime;
 
-    public function testAStatementThatWaitsForLongForAnotherFiberIsReported(): void
+    public function testALongWaitForAnotherFiberIsLogged(): void
     {
         $session = self::createStub(Session::class);
         $session->method('isOpen')->willReturn(true);

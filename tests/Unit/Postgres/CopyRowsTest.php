@@ -15,7 +15,7 @@ final class CopyRowsTest extends TestCase
     private const INT = 23;
     private const TEXT = 25;
 
-    public function testRowsAreWrittenAsLines(): void
+    public function testArraysAreEncodedAsLines(): void
     {
         $asked = '';
         $rows = CopyRows::of(
@@ -46,7 +46,7 @@ final class CopyRowsTest extends TestCase
     }
 
     #[DataProvider('statements')]
-    public function testTheColumnsAreAskedFor(string $sql, string $query): void
+    public function testTheColumnTypesAreQueriedForArrays(string $sql, string $query): void
     {
         $asked = null;
         CopyRows::of($sql, [[1]], new Types(), static function (string $sql) use (&$asked): array {
@@ -59,14 +59,14 @@ final class CopyRowsTest extends TestCase
     }
 
     #[DataProvider('statements')]
-    public function testNothingIsAskedForTexts(string $sql): void
+    public function testNothingIsQueriedForStrings(string $sql): void
     {
         $rows = CopyRows::of($sql, ["1\n", "2\n"], new Types(), static fn(): array => self::fail('asked'));
 
         self::assertSame(["1\n", "2\n"], iterator_to_array($rows, false));
     }
 
-    public function testStatementsThatTakeNoRowsAreRefused(): void
+    public function testStatementsThatAcceptNoArraysAreRefused(): void
     {
         foreach ([
             'COPY t FROM STDIN (FORMAT csv)',
@@ -85,7 +85,7 @@ final class CopyRowsTest extends TestCase
         }
     }
 
-    public function testTheInputIsPulledOneByOne(): void
+    public function testTheInputIsReadItemByItem(): void
     {
         $input = (static function (): \Generator {
             for ($i = 1; true; ++$i) {
@@ -99,7 +99,7 @@ final class CopyRowsTest extends TestCase
         }
     }
 
-    public function testAnyInputThatCanBeLoopedOverIsTaken(): void
+    public function testAnyIterableIsAccepted(): void
     {
         foreach ([
             new \ArrayIterator([[1], [2]]),
@@ -143,7 +143,7 @@ final class CopyRowsTest extends TestCase
         }
     }
 
-    public function testWhatIsNeitherTextNorRowIsRefused(): void
+    public function testAnItemThatIsNeitherStringNorArrayIsRefused(): void
     {
         foreach ([[[1], '2'], ['1', [2]], [1], [null], ['1', 2], [[1], null], [new \SplFileInfo('a')]] as $input) {
             try {

@@ -14,9 +14,9 @@ use function Amp\delay;
 
 final class FairMutexTest extends TestCase
 {
-    public function testItIsTakenInTheOrderOfComing(): void
+    public function testTheMutexIsAcquiredInOrderOfArrival(): void
     {
-        $mutex = new FairMutex('It is taken');
+        $mutex = new FairMutex('The connection is busy');
         $mutex->acquire();
         $order = [];
         $futures = [];
@@ -30,7 +30,7 @@ final class FairMutexTest extends TestCase
         }
         delay(0);
         $mutex->release();
-        self::assertTrue($mutex->isLocked, 'it goes from one to the next');
+        self::assertTrue($mutex->isLocked, 'the mutex is passed on without being unlocked');
         foreach ($futures as $future) {
             $future->await();
         }
@@ -39,24 +39,24 @@ final class FairMutexTest extends TestCase
         self::assertFalse($mutex->isLocked);
     }
 
-    public function testANewcomerWaitsWhileTheMutexIsPassedOn(): void
+    public function testALaterFiberCanNotOvertakeAWaitingFiber(): void
     {
-        $mutex = new FairMutex('It is taken');
+        $mutex = new FairMutex('The connection is busy');
         $mutex->acquire();
         $order = [];
         $first = Async::run(static function () use ($mutex, &$order): void {
             $mutex->acquire();
-            $order[] = 'who waited';
+            $order[] = 'waiting fiber';
             $mutex->release();
         });
         delay(0);
         $mutex->release();
         $mutex->acquire();
-        $order[] = 'who came later';
+        $order[] = 'later fiber';
         $mutex->release();
         $first->await();
 
-        self::assertSame(['who waited', 'who came later'], $order);
+        self::assertSame(['waiting fiber', 'later fiber'], $order);
     }
 
     public function testAFiberThatWaitsForItselfFails(): void
@@ -71,7 +71,7 @@ final class FairMutexTest extends TestCase
                 $mutex->acquire();
                 try {
                     $mutex->acquire();
-                    self::fail('It waits');
+                    self::fail('The fiber waits for itself');
                 } catch (\LogicException $thrown) {
                     self::assertSame(
                         'The connection is busy, so this fiber would wait for itself. Use a pool',
@@ -84,9 +84,9 @@ final class FairMutexTest extends TestCase
         self::assertFalse($mutex->isLocked);
     }
 
-    public function testAFiberThatHandedItOverMayWaitForIt(): void
+    public function testAForgottenHolderMayWaitForTheMutex(): void
     {
-        $mutex = new FairMutex('It is taken');
+        $mutex = new FairMutex('The connection is busy');
         $mutex->acquire();
         $mutex->forgetHolder();
         $other = Async::run(static fn() => $mutex->release());
@@ -97,9 +97,9 @@ final class FairMutexTest extends TestCase
         self::assertFalse($mutex->isLocked);
     }
 
-    public function testACancelledWaiterLosesNoOtherTurn(): void
+    public function testACancelledWaiterDoesNotBlockTheNextOne(): void
     {
-        $mutex = new FairMutex('It is taken');
+        $mutex = new FairMutex('The connection is busy');
         $mutex->acquire();
         $source = new DeferredCancellation();
         $cancelled = Async::run(static fn() => $mutex->acquire($source->getCancellation()));
@@ -119,12 +119,12 @@ final class FairMutexTest extends TestCase
 
     public function testACallThatIsCancelledBeforehandTakesNoConnection(): void
     {
-        $mutex = new FairMutex('It is taken');
+        $mutex = new FairMutex('The connection is busy');
         $source = new DeferredCancellation();
         $source->cancel();
         try {
             $mutex->acquire($source->getCancellation());
-            self::fail('It is taken');
+            self::fail('The mutex was acquired');
         } catch (CancelledException) {
             self::assertFalse($mutex->isLocked);
         }

@@ -48,7 +48,7 @@ final class PendingCommitTest extends TestCase
         $this->session = $session;
     }
 
-    public function testACommitThatWaitsForLongIsReportedOnceAndGoesOn(): void
+    public function testALongCommitIsReportedOnceAndContinues(): void
     {
         $commit = async(fn() => PendingCommit::await($this->session, $this->warn(...), null));
         delay(59);
@@ -107,7 +107,7 @@ final class PendingCommitTest extends TestCase
         self::assertSame('', $this->warnings);
     }
 
-    public function testACancellationInTheMomentOfTheAnswerClosesNothing(): void
+    public function testACancellationAtTheTimeOfTheAnswerClosesNothing(): void
     {
         $cancellation = new DeferredCancellation();
         $commit = async(fn() => PendingCommit::await(

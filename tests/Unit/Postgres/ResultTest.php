@@ -37,7 +37,7 @@ final class ResultTest extends TestCase
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
     #[DataProvider('drivers')]
-    public function testRowsAreHadInEachShape(\Closure $rows): void
+    public function testRowsAreReturnedInEachForm(\Closure $rows): void
     {
         $texts = array_map(
             static fn(int $i): array => ["{$i}", $i % 3 === 0 ? null : "x{$i}", $i % 2 === 0 ? 't' : 'f'],
@@ -60,7 +60,7 @@ final class ResultTest extends TestCase
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
     #[DataProvider('drivers')]
-    public function testOneRowIsHadAlone(\Closure $rows): void
+    public function testOneReturnsTheOnlyRow(\Closure $rows): void
     {
         $result = self::of(['a' => self::INT, 'b' => self::TEXT], $rows([['1', null]]), 1);
 
@@ -82,7 +82,7 @@ final class ResultTest extends TestCase
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
     #[DataProvider('drivers')]
-    public function testValuesThatAreNotTakenAreNotMade(\Closure $rows): void
+    public function testValuesThatAreNotReadAreNotDecoded(\Closure $rows): void
     {
         $result = self::of(['a' => self::INT, 'b' => self::INTERVAL], $rows([['1', 'nonsense'], ['2', null]]), 2);
 
@@ -98,7 +98,7 @@ final class ResultTest extends TestCase
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
     #[DataProvider('drivers')]
-    public function testWrongShapesAreReported(\Closure $rows): void
+    public function testUnexpectedRowsAndColumnsAreReported(\Closure $rows): void
     {
         $two = self::of(['a' => self::INT], $rows([['1'], ['2']]), 2);
         $twice = self::of(['a' => self::INT, 'b' => self::INT], $rows([['1', '2']]), 1, ['a', 'a']);

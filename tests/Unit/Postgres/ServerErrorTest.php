@@ -21,7 +21,7 @@ use Spindle\Postgres\UniqueViolationException;
 
 final class ServerErrorTest extends TestCase
 {
-    public function testFieldsThatAreMissingHaveDefaults(): void
+    public function testMissingFieldsHaveDefaults(): void
     {
         $error = new ServerError([]);
 
@@ -38,7 +38,7 @@ final class ServerErrorTest extends TestCase
         );
     }
 
-    public function testTheSeverityIsTheOneThatIsNotTranslated(): void
+    public function testTheSeverityIsNotTranslated(): void
     {
         self::assertSame('FATAL', (new ServerError(['S' => 'FATAL']))->severity());
         self::assertSame('FATAL', (new ServerError(['S' => 'SCHWERWIEGEND', 'V' => 'FATAL']))->severity());
@@ -130,7 +130,7 @@ final class ServerErrorTest extends TestCase
         self::assertSame($shown, (new ServerError(['M' => $message]))->hidingValues($values)->message());
     }
 
-    public function testALongFieldIsCutAndShowsNoValue(): void
+    public function testALongFieldIsTruncatedAndShowsNoValue(): void
     {
         $secret = str_repeat('secret é ', 20_000);
         $error = new ServerError(['C' => 'P0001', 'M' => "Bad: {$secret}!", 'D' => $secret]);
@@ -158,7 +158,7 @@ final class ServerErrorTest extends TestCase
         );
     }
 
-    public function testWhatTheContextOfACopyQuotesIsHiddenInTheMessage(): void
+    public function testDataThatTheContextOfACopyQuotesIsHiddenInTheMessage(): void
     {
         foreach ([
             ['row secret is bad', "function f()\nCOPY t, line 2: \"2\tsecret\"", 'row … is bad'],
@@ -183,7 +183,7 @@ final class ServerErrorTest extends TestCase
         }
     }
 
-    public function testAStatementIsStaleOnlyWhereItWasNotExecuted(): void
+    public function testAStatementIsStaleOnlyIfItWasNotExecuted(): void
     {
         self::assertTrue((new ServerError(['C' => '26000']))->isStale());
         self::assertTrue((new ServerError(['C' => '0A000', 'R' => 'RevalidateCachedQuery']))->isStale());
@@ -289,7 +289,7 @@ final class ServerErrorTest extends TestCase
         }
     }
 
-    public function testWhatIsNotThereIsNull(): void
+    public function testMissingFieldsAreNull(): void
     {
         $exception = QueryException::of(new ServerError(['C' => '42601']), '');
 

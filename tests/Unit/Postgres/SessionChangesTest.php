@@ -36,7 +36,7 @@ final class SessionChangesTest extends TestCase
     }
 
     #[DataProvider('sessionChanges')]
-    public function testWhatMayOutliveItsTransactionIsSuspect(string $sql): void
+    public function testAStatementThatMayChangeTheSessionIsDetected(string $sql): void
     {
         self::assertTrue(SessionChanges::mayChangeSession($sql));
     }
@@ -60,7 +60,7 @@ final class SessionChangesTest extends TestCase
     }
 
     #[DataProvider('harmless')]
-    public function testWhatEndsWithItsTransactionIsNot(string $sql): void
+    public function testAChangeThatEndsWithItsTransactionIsIgnored(string $sql): void
     {
         self::assertFalse(SessionChanges::mayChangeSession($sql));
     }
@@ -97,12 +97,12 @@ final class SessionChangesTest extends TestCase
     }
 
     #[DataProvider('meanings')]
-    public function testWhatMayChangeTheMeaningOfOtherStatementsIsKnown(string $sql, bool $does): void
+    public function testAStatementThatMayChangeTheMeaningOfOthersIsDetected(string $sql, bool $does): void
     {
         self::assertSame($does, SessionChanges::mayChangeMeaning($sql));
     }
 
-    public function testALongStatementsMeaningIsLookedAtInReasonableTime(): void
+    public function testALongStatementIsCheckedForItsMeaningInReasonableTime(): void
     {
         $begun = hrtime(true);
         foreach ([
@@ -118,7 +118,7 @@ final class SessionChangesTest extends TestCase
         self::assertLessThan(5.0, (hrtime(true) - $begun) / 1e9);
     }
 
-    public function testStatementsThatConcernTransactionsAreKnown(): void
+    public function testTransactionCommandsAreDetected(): void
     {
         foreach ([
             'BEGIN',
@@ -171,7 +171,7 @@ final class SessionChangesTest extends TestCase
         self::assertLessThan(5.0, (hrtime(true) - $begun) / 1e9);
     }
 
-    public function testChangesAreKnownUntilTheyAreUndone(): void
+    public function testChangesAreRecordedUntilTheyAreCleared(): void
     {
         $changes = new SessionChanges([]);
         self::assertFalse($changes->hasChanges());
@@ -187,7 +187,7 @@ final class SessionChangesTest extends TestCase
         self::assertSame([true, false], [$changes->hasChanges(), $changes->mayHaveChangedPrepared()]);
     }
 
-    public function testTheUndoSetsTheSessionUpAgainAndSparesPreparedStatements(): void
+    public function testTheUndoRepeatsTheSetupAndKeepsPreparedStatements(): void
     {
         $changes = new SessionChanges(["SELECT set_config('a', 'b', false)"]);
         $changes->record('SET a = 1');

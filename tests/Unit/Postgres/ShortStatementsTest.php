@@ -17,7 +17,7 @@ use Spindle\Postgres\Internal\SqlText;
 /** Tests how a pool recognizes short statements. */
 final class ShortStatementsTest extends TestCase
 {
-    public function testAStatementSharesOnceItWasShort(): void
+    public function testAStatementMayShareAfterAShortExecution(): void
     {
         $statements = new ShortStatements();
         self::assertNull($statements->find('SELECT 1'));
@@ -27,7 +27,7 @@ final class ShortStatementsTest extends TestCase
         self::assertNull($statements->find('SELECT 2'));
     }
 
-    public function testTheTextsThatAreRememberedTakeLittleMemory(): void
+    public function testCachedStatementsNeedLittleMemory(): void
     {
         $statements = new ShortStatements();
         $before = memory_get_usage();
@@ -38,7 +38,7 @@ final class ShortStatementsTest extends TestCase
         }
     }
 
-    public function testOneThatTookLongHasToProveItself(): void
+    public function testASlowStatementMustBeFastFiftyTimesBeforeItShares(): void
     {
         $statements = new ShortStatements();
         $statements->learn('SELECT 1', 0);
@@ -51,7 +51,7 @@ final class ShortStatementsTest extends TestCase
         self::assertTrue($statements->find('SELECT 1')?->mayShare);
     }
 
-    public function testOneThatIsSlowForOnceSharesOnAndOneThatIsSlowAgainDoesNot(): void
+    public function testAStatementThatIsSlowRepeatedlyStopsSharing(): void
     {
         $statements = new ShortStatements();
         $statements->learn('SELECT 1', 0);
@@ -76,7 +76,7 @@ final class ShortStatementsTest extends TestCase
         self::assertSame(1_000_000, $statements->find('SELECT 1')?->cost);
     }
 
-    public function testWhatAStatementCostsIsNearerToTheLeastThanToTheMost(): void
+    public function testTheCostIsNearerToTheShortestTimeThanToTheLongest(): void
     {
         $statements = new ShortStatements();
         for ($i = 0; $i < 100; ++$i) {
@@ -131,7 +131,7 @@ final class ShortStatementsTest extends TestCase
     }
 
     #[DataProvider('statements')]
-    public function testOnlyWhatReadsAndChangesNothingMayShare(string $sql, bool $isPlain, bool $shares): void
+    public function testOnlyStatementsThatReadAndChangeNothingMayShare(string $sql, bool $isPlain, bool $shares): void
     {
         $statements = new ShortStatements();
         for ($i = 0; $i < 100; ++$i) {
@@ -140,7 +140,7 @@ final class ShortStatementsTest extends TestCase
         self::assertSame([$isPlain, $shares], [$statements->find($sql)?->isPlain, $statements->find($sql)?->mayShare]);
     }
 
-    public function testWhatIsRememberedIsBounded(): void
+    public function testTheNumberOfCachedStatementsIsLimited(): void
     {
         $statements = new ShortStatements();
         $before = memory_get_usage();
@@ -200,7 +200,7 @@ final class ShortStatementsTest extends TestCase
         self::assertLessThan($now - $begin - 40_000_000, $time->recordAnswers(0, 1, $now));
     }
 
-    public function testTimesOfWaitingAreCountedByTheirBounds(): void
+    public function testWaitsAreCountedInTheBucketsOfTheHistogram(): void
     {
         $counts = new PoolCounters();
         foreach ([0.0, 0.001, 0.0011, 0.3, 5.0, 5.1, 1e9] as $seconds) {
@@ -214,7 +214,7 @@ final class ShortStatementsTest extends TestCase
         self::assertSame([2, 1, 0, 0, 0, 1, 0, 1, 2], array_values($counts->waitHistogram));
     }
 
-    public function testOnlyFailuresThatPassByThemselvesAreWaitedFor(): void
+    public function testOnlyFailuresThatMayPassSoonAreTransient(): void
     {
         foreach ([
             '53300' => true,

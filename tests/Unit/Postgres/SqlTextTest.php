@@ -70,7 +70,7 @@ final class SqlTextTest extends TestCase
         self::assertNull(SqlText::secondStatement($sql));
     }
 
-    public function testACopyIsKnownWhateverIsBetweenItsWords(): void
+    public function testACopyIsRecognizedDespiteCommentsBetweenItsKeywords(): void
     {
         foreach ([
             'COPY t FROM STDIN',
@@ -98,7 +98,7 @@ final class SqlTextTest extends TestCase
         SqlText::checkCopy('COPY t TO /* FROM */ STDOUT', 'FROM STDIN');
     }
 
-    public function testOnlyWhatAnErrorUndoesIsRepeatable(): void
+    public function testOnlyStatementsThatAnErrorUndoesAreRepeatable(): void
     {
         foreach ([
             'SELECT 1',
@@ -135,7 +135,7 @@ final class SqlTextTest extends TestCase
         self::assertSame(['SELECT 2', 14], SqlText::secondStatement("SELECT 'ä😀'; SELECT 2"));
     }
 
-    public function testALongStatementIsNamedByItsBeginning(): void
+    public function testALongSecondStatementIsTruncated(): void
     {
         self::assertSame(
             ['SELECT ' . str_repeat('x', 53) . '…', 11],

@@ -28,7 +28,7 @@ final class MalformedTest extends TestCase
     }
 
     #[DataProvider('texts')]
-    public function testWhatIsNoValueIsRefusedWithoutBeingShown(int $oid, string $text): void
+    public function testAMalformedValueIsRefusedWithoutBeingShown(int $oid, string $text): void
     {
         try {
             (new Types())->decode($oid, $text);
@@ -174,7 +174,7 @@ final class MalformedTest extends TestCase
         }
     }
 
-    public function testNoBytesDoMoreThanBeRefused(): void
+    public function testRandomBytesAreOnlyRefused(): void
     {
         $types = self::withTypesOfItsOwn();
         $values = new RandomValues(Scale::seed());
@@ -199,7 +199,7 @@ final class MalformedTest extends TestCase
         self::assertGreaterThan(0, $refused);
     }
 
-    public function testNothingThatIsTaughtOfTypesDoesMore(): void
+    public function testRandomTypeDescriptionsAreOnlyRefused(): void
     {
         $values = new RandomValues(Scale::seed());
         $this->expectNotToPerformAssertions();
@@ -227,7 +227,7 @@ final class MalformedTest extends TestCase
         }
     }
 
-    public function testATypeIsDescribedInFiveColumns(): void
+    public function testTheDescriptionOfATypeHasFiveColumns(): void
     {
         $this->expectException(ProtocolException::class);
 

@@ -9,7 +9,7 @@ use Spindle\Postgres\Range;
 
 final class RangeTest extends TestCase
 {
-    public function testItIsClosedBelowAndOpenAboveByDefault(): void
+    public function testARangeIncludesOnlyItsLowerBoundByDefault(): void
     {
         $range = new Range(1, 5);
 
@@ -19,12 +19,12 @@ final class RangeTest extends TestCase
         );
     }
 
-    public function testWhatHasNoBoundDoesNotIncludeIt(): void
+    public function testAMissingBoundIsNotInclusive(): void
     {
         self::assertEquals(new Range(null, null, false, false), new Range(null, null, true, true));
     }
 
-    public function testAnEmptyRangeHasNoBoundsAndIsNotARangeWithoutBounds(): void
+    public function testAnEmptyRangeDiffersFromAnUnboundedRange(): void
     {
         self::assertEquals(Range::empty(), new Range(1, 2, empty: true));
         self::assertNotEquals(Range::empty(), new Range());

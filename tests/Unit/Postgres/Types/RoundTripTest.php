@@ -14,7 +14,7 @@ use Spindle\Tests\Scale;
 final class RoundTripTest extends TestCase
 {
     #[DataProvider('types')]
-    public function testWhatWasSentComesAsItWas(int $oid): void
+    public function testAnEncodedValueIsDecodedUnchanged(int $oid): void
     {
         $types = new Types();
         $values = new RandomValues(Scale::seed());
@@ -27,7 +27,7 @@ final class RoundTripTest extends TestCase
     }
 
     #[DataProvider('types')]
-    public function testWhatIsCopiedComesAsItWas(int $oid): void
+    public function testACopiedValueIsDecodedUnchanged(int $oid): void
     {
         $types = new Types();
         $values = new RandomValues(Scale::seed());

@@ -20,7 +20,7 @@ final class TypesTest extends TestCase
     ];
 
     #[DataProvider('refused')]
-    public function testWhatCanNotBeSentIsRefusedByItsPositionAndTypes(int $oid, mixed $value): void
+    public function testAnUnencodableValueIsReportedWithPositionAndTypes(int $oid, mixed $value): void
     {
         try {
             (new Types())->encode($oid, $value, 3);
@@ -44,7 +44,7 @@ final class TypesTest extends TestCase
     }
 
     #[DataProvider('secrets')]
-    public function testNoValueStandsInWhatIsThrown(int $oid, mixed $value): void
+    public function testNoExceptionContainsAValue(int $oid, mixed $value): void
     {
         $before = ini_set('zend.exception_ignore_args', '0');
         try {
@@ -74,7 +74,7 @@ final class TypesTest extends TestCase
         yield [4532, [new Range("secret\0")]];
     }
 
-    public function testARowForCopyIsRefusedByItsColumn(): void
+    public function testAnUnencodableValueOfACopyIsReportedWithItsColumn(): void
     {
         $this->expectException(InvalidParameterException::class);
         $this->expectExceptionMessage("Column 2 of a row is of the type stdClass, which can't be sent as integer[]");
@@ -90,7 +90,7 @@ final class TypesTest extends TestCase
         (new Types())->copyRow([23, 23], [1]);
     }
 
-    public function testARowForCopyHasNoDelimitersOfItsOwn(): void
+    public function testDelimitersInARowForCopyAreEscaped(): void
     {
         self::assertSame(
             "1\t\\N\ta\\tb\\nc\\rd\\\\N\t\\\\x0a\t{\"\\\\\\\\x0a\"}\tt\n",
@@ -122,7 +122,7 @@ final class TypesTest extends TestCase
         }
     }
 
-    public function testNumbersAreTheSameTextForAllTypes(): void
+    public function testNumbersHaveTheSameTextForAllTypes(): void
     {
         $types = new Types();
         $builtIn = BuiltInTypes::SCALARS + BuiltInTypes::ARRAYS + BuiltInTypes::RANGES + BuiltInTypes::MULTIRANGES;
@@ -134,7 +134,7 @@ final class TypesTest extends TestCase
         }
     }
 
-    public function testEverythingButNumbersAndNullHasToKnowItsType(): void
+    public function testOnlyNumbersAndNullAreEncodedWithoutTheirType(): void
     {
         self::assertSame(
             [false, false, false, true, true, true, true],
@@ -142,7 +142,7 @@ final class TypesTest extends TestCase
         );
     }
 
-    public function testBytesOfAParameterAreLeftAsTheyAre(): void
+    public function testBytesOfAParameterAreNotEncoded(): void
     {
         $types = new Types();
         $types->load([['20000', 'domain', '17', 'digest', ',']]);
@@ -153,12 +153,12 @@ final class TypesTest extends TestCase
         self::assertSame('\x005c', $types->encode(20_000, "\0\\", 1), 'a domain is no bytea to a driver');
     }
 
-    public function testWhatIsBuiltInIsKnown(): void
+    public function testBuiltInTypesNeedNoLoading(): void
     {
         self::assertSame([16_385, 20_000], (new Types())->notLoaded([23, 16_385, 1009, 0, 3904, 4451, 20_000, 16_385]));
     }
 
-    public function testLoadedTypesAreKnown(): void
+    public function testLoadedTypesAreNotLoadedAgain(): void
     {
         $types = new Types();
         self::assertSame('{1}', $types->decode(20_001, '{1}'), 'as long as nothing is known, it is a string');
@@ -172,7 +172,7 @@ final class TypesTest extends TestCase
         $types->encode(20_001, ['a' => 1], 1);
     }
 
-    public function testATypeMadeOfItselfIsAString(): void
+    public function testATypeThatIsItsOwnComponentIsAString(): void
     {
         $types = new Types();
         $types->load([['20000', 'domain', '20000', 'strange', ',']]);
@@ -192,7 +192,7 @@ final class TypesTest extends TestCase
         self::assertSame('1900-01-01 00:00:00.250000+00:00', (new Types())->encode(1184, $time, 1));
     }
 
-    public function testWhatASerializerOfJsonThrowsComesThrough(): void
+    public function testAnExceptionOfJsonSerializeIsNotCaught(): void
     {
         $value = new class implements \JsonSerializable {
             public function jsonSerialize(): never
