@@ -44,7 +44,7 @@ final class Cancelling
 
     /**
      * @param \Closure(): void $sendRequest sends a request, and returns when the server has closed its connection
-     * @param \Closure(ConnectionLostException|null): void $onDone called after each request, and with an exception if the
+     * @param \Closure(ConnectionLostException|null): void $onDone called after each request, with an exception if the
      *     connection must be closed
      */
     public function __construct(

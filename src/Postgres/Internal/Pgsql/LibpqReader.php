@@ -19,7 +19,7 @@ final class LibpqReader
     /** Maximum number of reads in one iteration of the event loop. */
     private const MAX_READS_PER_ITERATION = 32;
 
-    /** Error in the last notice. libpq treats unexpected errors as notices, such as that of a server that shuts down. */
+    /** Error in the last notice. libpq treats an unexpected error as a notice, as when the server shuts down. */
     private ?ServerError $lastNoticeError = null;
 
     /**
