@@ -21,7 +21,7 @@ use Spindle\Worker\Internal\TaskCode;
  *
  * Tasks are not isolated. A task that blocks stops the whole process, and exit() and fatal errors end it. Globals are
  * shared, and output is printed here. There are no retries and no time limit. A running task cannot be ended: a
- * cancellation reaches it only if it asks for {@see TaskContext::cancellation()}. The future of a cancelled task fails
+ * cancellation reaches it only if it obtains {@see TaskContext::cancellation()}. The future of a cancelled task fails
  * when the task has ended by itself. {@see TaskContext::current()} works in the fiber of the task only, and not in
  * fibers that the task starts, for example with async().
  */

@@ -10,8 +10,8 @@ use Spindle\Internal\WeakTimer;
 /**
  * Limits the bytes of large results that are in this process at once: see {@see WorkerPoolOptions::$budget}.
  *
- * A pool reads a result of more than 64 KiB only when the budget has room for it. Results that the application still
- * holds count too, if it declares them by {@see occupy()}. One result is always admitted, whatever its size.
+ * A pool reads a result of more than 64 KiB only when the budget has that many bytes left. Results that the application
+ * still holds count too, if it declares them by {@see occupy()}. One result is always admitted, whatever its size.
  */
 final class ResultBudget
 {
@@ -41,13 +41,13 @@ final class ResultBudget
         $this->stopTimer();
     }
 
-    /** Returns whether the budget has no room for another large result. */
+    /** Returns whether the budget is used up, so that the next large result has to wait. */
     public function isFull(): bool
     {
         return $this->used >= $this->bytes;
     }
 
-    /** Adds bytes even if there is no room. Later reservations wait for room. */
+    /** Adds bytes even if that exceeds the budget. Later reservations wait until enough bytes are released. */
     public function occupy(int $bytes): void
     {
         $this->used += $bytes;

@@ -8,8 +8,8 @@ namespace Spindle\Worker\Internal;
  * Learns from the duration of tasks how many of them make a good batch.
  *
  * A batch should take about one millisecond: long compared to the cost of sending it, too short to be noticed. The
- * moving average of the logarithms shows the typical task, and rare long tasks have little influence. Tasks behind a
- * long one are taken back.
+ * moving average of the logarithms shows the typical task, and rare long tasks have little influence. Tasks that wait
+ * for a long one are taken back.
  */
 final class BatchSizing
 {

@@ -82,7 +82,7 @@ final class ClosurePacker
         }
         $class = $function->getClosureScopeClass();
         $scope = $class?->getName();
-        // A closure outside of all classes that is bound to an object has the scope Closure. bindTo() sets it again.
+        // A closure outside of all classes that is bound to an object has the scope Closure, which bindTo() sets again.
         $isScopeless = $class?->isInternal() === true
             || ($object === null && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0"));
         $sent = new SentClosure(
@@ -112,7 +112,7 @@ final class ClosurePacker
             if ($holdsClosures) {
                 $sent->captured[$name] = &$this->share($reference, $value, $valuePath, $depth + 2);
             } else {
-                $sent->captured[$name] = &$captured[$name]; // keep the reference: arrays and objects may share it
+                $sent->captured[$name] = &$captured[$name]; // keeps the reference, which arrays and objects may share
             }
         }
 

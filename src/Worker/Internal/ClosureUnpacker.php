@@ -36,7 +36,7 @@ final class ClosureUnpacker
         }
         $shared = [];
         foreach ($sent->references as $name) {
-            $shared[] = &$captured[$name]; // also turns the element into a reference, if it is none
+            $shared[] = &$captured[$name]; // also turns the element into a reference
         }
         $made = ClosureStream::createClosure($sent, $captured)->bindTo($sent->object, $sent->scope);
         \assert($made instanceof \Closure);

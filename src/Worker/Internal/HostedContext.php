@@ -162,7 +162,7 @@ final class HostedContext implements Context, ContextEvents
 
     public function drain(): void
     {
-        // A fork's standard error arrives through its host, which has passed on everything when it reports the end.
+        // Standard error of a fork arrives through the host, which passes on all of it before it reports the end.
         $deadline = hrtime(true) + self::LAST_OUTPUT_NANOSECONDS;
         while ($this->kind === 'fork' && $this->link !== null && $this->workers !== [] && hrtime(true) < $deadline) {
             $this->link->readAll();

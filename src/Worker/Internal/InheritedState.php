@@ -39,8 +39,8 @@ final class InheritedState
     }
 
     /**
-     * Returns what differs from a former state. The directory is always included, because the former one may have been
-     * replaced by another of the same name.
+     * Returns what differs from a former state. The directory is always included, because another directory of the same
+     * name may have replaced it.
      *
      * @return array{
      *     directory: string, moved: bool, umask: int|null, set: array<array-key, string>, unset: list<int|string>,

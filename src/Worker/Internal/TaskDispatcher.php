@@ -474,7 +474,7 @@ final class TaskDispatcher
         array_shift($worker->batches);
         $batch->source->sizing()->learn($batch->receivedCount, $batch->elapsed, $batch->longest);
         if ($batch->receivedCount < $batch->limit) {
-            // The worker read a limit that excludes these tasks, or stopped because its memory has grown.
+            // The worker has read a limit that excludes these tasks, or its memory has grown too much.
             $this->requeue($batch, $batch->slice($batch->receivedCount, $batch->limit));
         }
         if ($batch->source instanceof MapRun) {

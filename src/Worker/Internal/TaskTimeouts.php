@@ -12,8 +12,8 @@ use Spindle\Worker\TaskTimeoutException;
 /**
  * Watches workers whose tasks take long.
  *
- * Tasks that wait behind a long task are taken back. A task that exceeds the time limit is ended with its worker. A
- * worker that was suspended (SIGSTOP) before it began its tasks is replaced.
+ * Tasks that wait for a long task in the same worker are taken back. A task that exceeds the time limit is ended with
+ * its worker. A worker that was suspended (SIGSTOP) before it began its tasks is replaced.
  */
 final class TaskTimeouts
 {
@@ -73,7 +73,7 @@ final class TaskTimeouts
     }
 
     /**
-     * Takes back tasks that wait behind a long task.
+     * Takes back tasks that wait for a long task in the same worker.
      *
      * @param array<int, WorkerHandle> $workers
      *

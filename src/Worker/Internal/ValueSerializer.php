@@ -434,7 +434,7 @@ final class ValueSerializer
     private static function unserializeObjects(string $bytes, string $missing): mixed
     {
         $before = (string) \ini_get('unserialize_callback_func');
-        if ($before === '') { // if it is set, the application loads classes by it
+        if ($before === '') { // otherwise the application has a callback that loads classes
             ini_set('unserialize_callback_func', $missing);
         }
         try {

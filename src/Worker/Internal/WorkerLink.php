@@ -18,7 +18,7 @@ final class WorkerLink
     /** Largest read, and largest write after the socket was full, in bytes. */
     private const MAX_TRANSFER_BYTES = 1 << 18;
 
-    /** A frame with more missing bytes than this is read only when the budget has room for it. */
+    /** A frame with more missing bytes than this is read only after the budget has reserved them. */
     private const MAX_UNRESERVED_BYTES = 1 << 16;
 
     private readonly FrameReader $frames;
@@ -100,7 +100,7 @@ final class WorkerLink
         $this->frames->expect($magic);
     }
 
-    /** Sets a budget. Large frames are then read only when it has room for them. */
+    /** Sets a budget. A large frame is then read only after its missing bytes were reserved. */
     public function setBudget(?ResultBudget $budget): void
     {
         $this->budget = $budget;
@@ -174,7 +174,7 @@ final class WorkerLink
             $this->end($malformed->getMessage());
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
-            EventLoop::defer($this->release(...)); // deferred, until the receiver has declared how many bytes it keeps
+            EventLoop::defer($this->release(...)); // later, when the receiver has declared its bytes
         }
 
         return true;

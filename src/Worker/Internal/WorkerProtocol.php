@@ -72,7 +72,7 @@ final class WorkerProtocol
     /** Largest result in bytes: the length of a frame has 32 bits. */
     public const MAX_RESULT_BYTES = 0xFFFFFFFF - self::MAX_BESIDE_RESULT_BYTES;
 
-    /** Bytes of a frame besides its longest result: other results, output, an exception. */
+    /** Bytes of a frame in addition to its longest result: other results, output, an exception. */
     public const MAX_BESIDE_RESULT_BYTES = 16 << 20;
 
     /** Largest output in one frame, in bytes. */

@@ -42,7 +42,7 @@ final class WorkerShutdown
             $this->endingCount += $worker->isEnding() ? 0 : 1;
             $worker->ending = $reason;
             $worker->group->context->end($worker->id);
-            // a thread that waits for a frame ends only when it receives one
+            // a thread that waits for a frame ends only when a frame arrives
             $worker->link?->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
         }
     }

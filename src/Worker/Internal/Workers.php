@@ -425,7 +425,7 @@ final class Workers
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();
         if ($worker->sharedFlags === null) {
-            SharedFlags::open($worker->sharedMemoryKey); // the worker may have created the memory without reporting it
+            SharedFlags::open($worker->sharedMemoryKey); // memory that the worker has not reported
         }
     }
 

@@ -42,7 +42,7 @@ final class ItemSender
     {
         $elapsed = $this->stopClock();
         $this->lifecycle->flush(0);
-        $this->results->isFull = true; // send the result of a generator at once, whatever it is
+        $this->results->isFull = true; // the result of a generator is sent at once
         $this->sendFrame($index, '');
         $unacknowledged = $size = 0;
         $resumeTask = function (int $elapsed): void {

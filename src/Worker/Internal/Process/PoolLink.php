@@ -38,7 +38,7 @@ final class PoolLink
      */
     public static function connect(string $name): ?self
     {
-        // A stream takes its timeout from this setting when it is created. A worker may wait for days.
+        // A new stream gets its timeout from this setting. A worker may wait for days.
         $timeout = ini_set('default_socket_timeout', '-1');
         $end = hrtime(true) + self::CONNECT_TIMEOUT_NANOSECONDS;
         do {
@@ -207,7 +207,7 @@ final class PoolLink
         }
     }
 
-    /** @return array{int, string} bytes written; the error, even if a task has left an error handler behind */
+    /** @return array{int, string} bytes written; the error, even if a task has set an error handler */
     private function writeWithError(string $bytes): array
     {
         $error = '';

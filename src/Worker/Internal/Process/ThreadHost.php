@@ -89,7 +89,7 @@ final class ThreadHost
         /** @var array{sharedMemoryKey: int} $fields */
         $fields = ValueSerializer::unserializeData($settings);
         $this->sharedMemoryKeys[$id] = $fields['sharedMemoryKey'];
-        // The thread compiles these functions again, and allows few constructs in them, but any in what they call.
+        // The thread compiles these functions again. ext-parallel allows only few constructs in them.
         $thread->run(static function (string $classes, string $settings) {
             require $classes;
             WorkerBoot::inThread($settings);

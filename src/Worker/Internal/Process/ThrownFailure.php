@@ -36,7 +36,7 @@ final class ThrownFailure
     }
 
     /**
-     * Gives an exception the file, line and trace of its data: the original places of closures, and no arguments,
+     * Gives an exception the file, line and trace of its data: the original positions of closures, and no arguments,
      * which may be secret and often cannot be serialized.
      */
     private static function replaceTrace(\Throwable $thrown, Thrown $data): void

@@ -51,9 +51,9 @@ final class Worker
     /**
      * @param int    $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
      * @param bool   $timed whether to record when each task starts
-     * @param int|null $maxGrowth bytes of memory that tasks may leave behind before the batch is cut short
+     * @param int|null $maxGrowth bytes by which the memory may grow before the rest of a batch is returned
      * @param bool   $restoresState whether to restore {@see InitialState} after each task
-     * @param bool   $isThread    whether this is a thread: it gets no signals, and its shutdown functions run too late
+     * @param bool   $isThread    whether this is a thread, which gets no signals and runs shutdown functions too late
      */
     public function __construct(
         private readonly PoolLink $link,
