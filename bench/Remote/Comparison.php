@@ -63,7 +63,7 @@ final class Comparison
 
     private function bulk(Report $report): void
     {
-        $series = $this->tiers(Measurement::Bulk);
+        $series = $this->durabilities(Measurement::Bulk);
         $report->table(
             \sprintf(
                 'Tasks in bulk that do nothing, %s of them, one agent with %d workers',
@@ -93,7 +93,7 @@ final class Comparison
 
     private function single(Report $report): void
     {
-        $series = $this->tiers(Measurement::Single);
+        $series = $this->durabilities(Measurement::Single);
         $report->table('One task at a time: from submit() to its result, milliseconds', $series, [
             Column::median('p50', 3),
             Column::range(3),
@@ -164,19 +164,19 @@ final class Comparison
     }
 
     /**
-     * Measures each tier with a fresh engine, agent and script; also a local pool.
+     * Measures each durability with a fresh engine, agent and script; also a local pool.
      *
      * @return list<Series> measured
      */
-    private function tiers(Measurement $what): array
+    private function durabilities(Measurement $what): array
     {
-        $tier = fn(Durability $tier, Checkout $checkout): Series => self::series(
-            "Spindle, {$tier->value}",
+        $measured = fn(Durability $durability, Checkout $checkout): Series => self::series(
+            "Spindle, {$durability->value}",
             $what,
             $checkout,
-            function () use ($what, $tier, $checkout): array {
-                $rig = Rig::start($tier, $checkout);
-                $disk = $tier === Durability::Durable ? ['fsync' => Disk::syncs($rig->data())] : [];
+            function () use ($what, $durability, $checkout): array {
+                $rig = Rig::start($durability, $checkout);
+                $disk = $durability === Durability::Durable ? ['fsync' => Disk::syncs($rig->data())] : [];
 
                 return $rig->measure($what, $this->options->tasks) + $disk;
             },
@@ -189,8 +189,8 @@ final class Comparison
             static fn(): array => Rig::local($what, $tasks, $checkout),
         );
         $ways = [
-            static fn(Checkout $checkout): Series => $tier(Durability::Durable, $checkout),
-            static fn(Checkout $checkout): Series => $tier(Durability::Fast, $checkout),
+            static fn(Checkout $checkout): Series => $measured(Durability::Durable, $checkout),
+            static fn(Checkout $checkout): Series => $measured(Durability::Fast, $checkout),
             $local,
         ];
         $series = [];

@@ -49,16 +49,18 @@ final readonly class Rig
      *
      * @throws \RuntimeException
      */
-    public static function start(Durability $tier, ?Checkout $checkout = null): self
+    public static function start(Durability $durability, ?Checkout $checkout = null): self
     {
         $rig = Signals::withoutInterruption(static fn(): self => new self(
-            TemporaryRedis::start(['appendfsync' => $tier === Durability::Durable ? 'always' : 'everysec']),
+            TemporaryRedis::start(['appendfsync' => $durability === Durability::Durable ? 'always' : 'everysec']),
             new PrivateDirectory(),
             $checkout ?? Checkout::alone(),
         ));
         $promised = $rig->broker->durability();
 
-        return $promised === $tier ? $rig : throw new \RuntimeException("the engine's tier is {$promised->value}");
+        return $promised === $durability
+            ? $rig
+            : throw new \RuntimeException("the durability of the engine is {$promised->value}");
     }
 
     /** Starts an agent without waiting for it. */

@@ -35,6 +35,9 @@ final class RedisBroker implements Broker
     /** Memory of the fiber that sends a report, in bytes. */
     private const REPORT_OVERHEAD_BYTES = 1024;
 
+    /** Answer of a script that needs the owner's lease when the lease has ended. */
+    private const LEASE_ENDED = 'lease ended';
+
     private readonly Engine $engine;
 
     /** Bytes of the reports that the engine has not answered. */
@@ -159,7 +162,7 @@ final class RedisBroker implements Broker
             (string) min(self::UNLIMITED, $maxDeadLetters),
             (string) (int) min(self::UNLIMITED, ceil($deadLetterRetention)),
         );
-        if ($answer === 'gone') {
+        if ($answer === self::LEASE_ENDED) {
             throw LeaseLostException::of($owner);
         }
         $dueInMilliseconds = (int) $answer;
@@ -189,7 +192,7 @@ final class RedisBroker implements Broker
             (string) $lastStartedNumber,
             (string) $maxFrameBytes,
         );
-        if ($answer === 'gone') {
+        if ($answer === self::LEASE_ENDED) {
             throw LeaseLostException::of($owner);
         }
         $at = 0;
@@ -213,7 +216,7 @@ final class RedisBroker implements Broker
             (string) $maxFrameBytes,
         );
 
-        return $answer === 'gone' ? throw LeaseLostException::of($owner) : Codec::deliveries($answer, 0);
+        return $answer === self::LEASE_ENDED ? throw LeaseLostException::of($owner) : Codec::deliveries($answer, 0);
     }
 
     public function putItems(
@@ -233,7 +236,7 @@ final class RedisBroker implements Broker
             (string) $offset,
             ...$frames,
         );
-        if ($answer === 'gone') {
+        if ($answer === self::LEASE_ENDED) {
             throw LeaseLostException::of($owner);
         }
         $untakenCount = (int) $answer;

@@ -699,7 +699,7 @@ final class AgentLease
     private function fillPool(): void
     {
         if ($this->isExpiring() || ($this->settlementBytes > 0 && $this->runner->budget->isFull())) {
-            // The next heartbeat abandons an expiring lease. A full budget has room when the engine accepts results.
+            // The next heartbeat abandons an expiring lease. A full budget is freed when the engine accepts results.
             return;
         }
         $capacity = $this->poolCapacity();

@@ -59,7 +59,7 @@ class RedisBrokerTest extends BrokerContract
         yield 'the system decides when it writes' => [['appendfsync' => 'no'], 'set "appendfsync everysec"'];
     }
 
-    public function testTheTierFollowsTheSettings(): void
+    public function testTheDurabilityFollowsTheSettings(): void
     {
         self::assertSame(Durability::Fast, $this->broker()->durability());
         $this->redis = $this->start(['appendfsync' => 'always']);
@@ -67,7 +67,7 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame(Durability::Durable, $this->connect()->durability());
     }
 
-    public function testWhereTheSettingMayNotBeReadTheLesserTierIsPromised(): void
+    public function testTheDurabilityIsFastIfTheSettingsCanNotBeRead(): void
     {
         $this->redis = $this->start(['appendfsync' => 'always']);
         $this->redis->command('ACL', 'SETUSER', 'app', 'on', '>secret', '~spindle:*', '&spindle:*', '+@all', '-config');

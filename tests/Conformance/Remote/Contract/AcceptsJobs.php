@@ -17,7 +17,7 @@ use Spindle\Tests\Conformance\Remote\BrokerContract;
  */
 trait AcceptsJobs
 {
-    public function testATierIsPromised(): void
+    public function testADurabilityIsReturned(): void
     {
         self::assertContains($this->broker()->durability(), Durability::cases());
     }

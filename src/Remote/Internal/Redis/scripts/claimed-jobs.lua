@@ -1,7 +1,7 @@
 -- Returns the owner's claimed jobs that it does not know, and known jobs that were withdrawn. ARGV: owner, ids and
 -- claim numbers of the known jobs, how many these are, size of the largest frame that the owner can read.
 local owner, packed, knownCount, maxFrame = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-if not hasLease(owner) then return 'gone' end
+if not hasLease(owner) then return 'lease ended' end
 local known, at = {}, 1
 for i = 1, knownCount do
   local id, claim

@@ -1,7 +1,7 @@
 -- Stores items of a generator. Returns the number of stored items, -1 when no more items are wanted. ARGV: owner, id,
 -- number of the claim, number of items before these, items.
 local owner, id, number, first = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-if not hasLease(owner) then return 'gone' end
+if not hasLease(owner) then return 'lease ended' end
 local record = call('HGET', RUNNING, id)
 record = record and decoded(record)
 if not record or record[7] ~= owner or record[1] ~= number then return -1 end

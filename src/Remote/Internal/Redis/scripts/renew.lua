@@ -30,7 +30,7 @@ elseif now - heard >= lease then
     end
   end
 end
-if not isNew and not hasLease(owner) then return 'gone' end
+if not isNew and not hasLease(owner) then return 'lease ended' end
 call('HSET', META, 'heard', now)
 call('ZADD', P .. 'agents', now + lease, owner)
 call('HSET', P .. 'about', owner, about)

@@ -5,7 +5,7 @@ local owner, packed, settlementCount, want, retention = ARGV[1], ARGV[2], tonumb
 local first, lastStarted = tonumber(ARGV[6] or 0), ARGV[7] or ''
 local maxFrame = tonumber(ARGV[8])
 local DONE, DEAD, RETRY, RELEASE, REFUSED, ELSEWHERE = 1, 2, 3, 4, 6, 7 -- 5: cancelled
-if not hasLease(owner) then return 'gone' end
+if not hasLease(owner) then return 'lease ended' end
 if lastStarted ~= '' then call('HSET', P .. 'begun', owner, lastStarted) end
 
 local ids, settlements, at = {}, {}, 1
