@@ -7,10 +7,10 @@ namespace Spindle\Internal;
 use Fidry\CpuCoreCounter\CpuCoreCounter;
 
 /**
- * Counts the CPUs that this process can use: those of its affinity mask, limited by the CPU quota of its cgroups.
+ * Counts the CPUs that this process can use: the CPUs in its affinity mask, limited by the quota of its cgroups.
  *
- * A quota is rounded up: with a quota of 1.5, one process would leave a third of the quota unused. Each call reads small
- * files below /proc and /sys, so frequent callers should keep the result.
+ * A quota is rounded up: with a quota of 1.5, one process would leave a third of the quota unused. Each call reads
+ * small files below /proc and /sys, so frequent callers should keep the result.
  */
 final readonly class CpuCount
 {

@@ -10,7 +10,7 @@ use Revolt\EventLoop;
 final class LoopTurn
 {
     /**
-     * Suspends the calling fiber until the next tick of the event loop.
+     * Suspends the calling fiber until the next turn of the event loop.
      *
      * @throws CannotWaitException where PHP can't switch fibers
      */
