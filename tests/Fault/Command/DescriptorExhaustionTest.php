@@ -198,7 +198,7 @@ final class DescriptorExhaustionTest extends TestCase
         );
     }
 
-    public function testWhereADescriptorCanNotBeKeptFromTheLauncherItIsKeptFromCommands(): void
+    public function testADescriptorThatTheLauncherInheritsIsNotPassedToCommands(): void
     {
         if (!LauncherPhp::hasFfi()) {
             self::markTestSkipped('Only the launcher with FFI can close descriptors');

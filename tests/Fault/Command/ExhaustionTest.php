@@ -116,7 +116,7 @@ final class ExhaustionTest extends TestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
-    public function testWhereNoMoreProcessesAreAllowedCommandsWaitForThoseThatRun(StartMethod $start): void
+    public function testWithoutFreeProcessesCommandsWaitForRunningOnes(StartMethod $start): void
     {
         $within = $this->withProcesses(9);
 
@@ -135,7 +135,7 @@ final class ExhaustionTest extends TestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
-    public function testWhereNoProcessIsAllowedAtAllTheResultSaysSo(StartMethod $start): void
+    public function testIfNoProcessIsAllowedTheResultSaysSo(StartMethod $start): void
     {
         $within = $this->withProcesses(20);
         $answer = Host::call(self::class . '::needOneProcess', [$start->value, $this->cgroup], $within);
@@ -148,7 +148,7 @@ final class ExhaustionTest extends TestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
-    public function testWhereNoProcessIsAllowedAtAllManyCommandsAreToldSoTogether(StartMethod $start): void
+    public function testIfNoProcessIsAllowedManyCommandsFailTogether(StartMethod $start): void
     {
         $within = $this->withProcesses(20);
 

@@ -67,7 +67,7 @@ final class HostConditionsTest extends TestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
-    public function testWhatAHostIgnoresItsCommandsDoNot(StartMethod $start): void
+    public function testCommandsDoNotIgnoreTheSignalsThatTheirHostIgnores(StartMethod $start): void
     {
         self::assertSame(
             self::EVERYTHING,
@@ -80,7 +80,7 @@ final class HostConditionsTest extends TestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
-    public function testWhatAHostBlocksItsCommandsDoNot(StartMethod $start): void
+    public function testCommandsDoNotBlockTheSignalsThatTheirHostBlocks(StartMethod $start): void
     {
         self::assertSame(self::EVERYTHING, Host::call(self::class . '::block', [$start->value]));
     }

@@ -39,7 +39,7 @@ final class LauncherDeathTest extends TestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
-    public function testItFailsTheRunNamingWhatHasNoOutcome(StartMethod $start): void
+    public function testItFailsTheRunAndNamesCommandsWithoutAnOutcome(StartMethod $start): void
     {
         $pool = $this->pool($start);
         $aIsOver = static fn(): bool => $pool->statistics()['finished_total'] === 1;
@@ -82,7 +82,7 @@ final class LauncherDeathTest extends TestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
-    public function testInOrderWhatIsLeftOfOneOfSeveralLaunchersComesInOrderToo(StartMethod $start): void
+    public function testInOrderResultsStayInOrderWhenOneOfSeveralLaunchersDies(StartMethod $start): void
     {
         $commands = [];
         for ($i = 0; $i < 16; ++$i) {
@@ -135,7 +135,7 @@ final class LauncherDeathTest extends TestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
-    public function testNothingThatItStartedLivesOn(StartMethod $start): void
+    public function testNoProcessThatItStartedIsLeftRunning(StartMethod $start): void
     {
         $pids = $this->path('pids');
         $line = "sleep 100 & echo \$! >> {$pids}; setsid sh -c 'echo \$\$ >> {$pids}; trap \"\" TERM;"
@@ -354,7 +354,7 @@ final class LauncherDeathTest extends TestCase
         self::assertSame("again\n", $pool->execute(Command::of('echo', 'again'))->stdout());
     }
 
-    public function testWhatWritesSomethingElseThanFramesIsNoLauncher(): void
+    public function testAProgramThatDoesNotWriteFramesIsNoLauncher(): void
     {
         $pool = new CommandPool(
             1,
@@ -366,7 +366,7 @@ final class LauncherDeathTest extends TestCase
         $pool->execute(Command::of('true'));
     }
 
-    public function testWhatEndsAtOnceIsNoLauncher(): void
+    public function testAProgramThatExitsImmediatelyIsNoLauncher(): void
     {
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessageMatches('/exit code 0/');
@@ -380,7 +380,7 @@ final class LauncherDeathTest extends TestCase
         (new CommandPool(1, 0, new CommandPoolOptions(php: '/no/such/php')))->execute(Command::of('true'));
     }
 
-    public function testPosixSpawnIsRefusedWhereThereIsNoFfi(): void
+    public function testPosixSpawnIsRefusedWithoutFfi(): void
     {
         $pool = new CommandPool(
             1,

@@ -22,7 +22,7 @@ final class InheritedOutputTest extends TestCase
     use LeavesNothing;
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
-    public function testItGoesWhereTheProcessesOwnGoes(StartMethod $start): void
+    public function testInheritedOutputGoesToTheTargetOfTheProcess(StartMethod $start): void
     {
         $host = Host::start(self::class . '::inherit', [$start->value]);
         self::assertSame(0, $host->wait(), $host->getErrorOutput());

@@ -242,7 +242,7 @@ final class LongLivedPoolTest extends TestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
-    public function testWhatHasChangedInTheEnvironmentReachesEachLauncher(StartMethod $start): void
+    public function testChangesOfTheEnvironmentReachEachLauncher(StartMethod $start): void
     {
         $pool = new CommandPool(4, options: new CommandPoolOptions(start: $start));
         $ask = array_fill(0, 16, Command::shell('echo "$SPINDLE_TEST_NEWS"'));
@@ -263,7 +263,7 @@ final class LongLivedPoolTest extends TestCase
         putenv('SPINDLE_TEST_NEWS');
     }
 
-    public function testADumpOfALauncherHasNothingThatIsNotSentYet(): void
+    public function testADumpOfALauncherHasNoUnsentData(): void
     {
         $none = static fn() => null;
         $launcher = new LauncherProcess(null, 'auto', $this->path('files'), $none, $none);

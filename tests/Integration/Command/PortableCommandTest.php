@@ -78,7 +78,7 @@ final class PortableCommandTest extends TestCase
 
     /** @param \Closure(Command): Command $with */
     #[DataProvider('ofThisProcess')]
-    public function testWhatIsOfThisProcessIsRefusedByItsName(\Closure $with, string $message): void
+    public function testInputsAndOutputsOfThisProcessAreRefusedByName(\Closure $with, string $message): void
     {
         $pool = new CommandPool(1, 0, new CommandPoolOptions(carrier: new AgentPool()));
         $command = $with(Command::of('true', 'a b')->withEnvironment(['TOKEN' => 'secret value']));

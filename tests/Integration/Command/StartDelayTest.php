@@ -45,7 +45,7 @@ final class StartDelayTest extends TestCase
         self::assertApart(array_merge(...$results), 5);
     }
 
-    public function testWhatWaitedForASlotIsApartFromTheStartBefore(): void
+    public function testTheDelayHoldsForCommandsThatWaitedForASlot(): void
     {
         $commands = [Command::of('sleep', '0.7'), Command::of('true'), Command::of('true')];
 

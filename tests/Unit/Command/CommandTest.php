@@ -146,7 +146,7 @@ final class CommandTest extends TestCase
 
     /** @param \Closure(): mixed $make */
     #[DataProvider('badValues')]
-    public function testABadValueIsRefusedAtOnceSayingWhatItIs(\Closure $make, string $message): void
+    public function testABadValueIsRefusedImmediatelyAndNamed(\Closure $make, string $message): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($message);
@@ -171,7 +171,7 @@ final class CommandTest extends TestCase
     }
 
     #[DataProvider('strings')]
-    public function testAsAStringItIsWhatAShellWouldUnderstand(Command $command, string $string): void
+    public function testTheStringOfACommandIsAShellLine(Command $command, string $string): void
     {
         self::assertSame($string, $command->toString());
     }

@@ -54,7 +54,7 @@ final class PoliciesTest extends TestCase
     }
 
     #[DataProvider('outcomes')]
-    public function testWhatIsTriedAgain(RetryPolicy $policy, CommandResult $result, bool $again): void
+    public function testRetriedResults(RetryPolicy $policy, CommandResult $result, bool $again): void
     {
         self::assertSame($again, $policy->shouldRetry($result));
     }

@@ -40,7 +40,7 @@ trait CancelsCommands
         }
     }
 
-    public function testLeavingTheLoopEndsWhatRunsSoonAfter(): void
+    public function testLeavingTheLoopEndsRunningCommandsSoonAfter(): void
     {
         $pool = $this->pool(4);
         $pids = $this->path('pids');
@@ -60,7 +60,7 @@ trait CancelsCommands
         self::assertLessThanOrEqual(10, 2 * \count(Text::lines($pids)), 'nothing more was started');
     }
 
-    public function testCancellingARunEndsWhatRunsAndYieldsItAsCancelled(): void
+    public function testCancellingARunEndsItsCommandsAndYieldsCancelledResults(): void
     {
         $cancellation = new DeferredCancellation();
         $pids = [];

@@ -81,7 +81,7 @@ trait EndsTrees
         self::assertSame(['ended' => '', 'other' => "0\n"], $outputs);
     }
 
-    public function testWhatACommandHasLeftRunningEndsWithThePool(): void
+    public function testProcessesThatACommandLeftRunningEndWithThePool(): void
     {
         $pool = $this->pool(1);
         $result = $pool->execute(Command::shell('sleep 100 & echo $!; (setsid sleep 100 & echo $!)'));

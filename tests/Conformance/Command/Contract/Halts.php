@@ -18,7 +18,7 @@ use function Amp\delay;
  */
 trait Halts
 {
-    public function testSoonLetsWhatRunsFinishAndStartsNothingMore(): void
+    public function testSoonLetsRunningCommandsFinishAndStartsNoOthers(): void
     {
         $run = $this->pool(2, halt: HaltPolicy::soonAfterFailures(1))->run($this->endless([
             0 => Command::shell("until test -e {$this->path('failed')}; do sleep 0.02; done; sleep 0.1; echo finished"),
@@ -39,7 +39,7 @@ trait Halts
         self::assertFileDoesNotExist($this->path('started'));
     }
 
-    public function testNowEndsWhatRunsToo(): void
+    public function testNowEndsRunningCommands(): void
     {
         $start = hrtime(true);
         $run = $this->pool(2, halt: HaltPolicy::nowAfterFailures(1))->run($this->endless([

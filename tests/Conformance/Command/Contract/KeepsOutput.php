@@ -71,7 +71,7 @@ trait KeepsOutput
         self::assertSame(bin2hex($bytes) . ':3', $result->stdout());
     }
 
-    public function testWhatAnEnlargedPipeHoldsAtTheExitIsKept(): void
+    public function testOutputInAnEnlargedPipeIsKeptAtTheExit(): void
     {
         if (!is_executable('/usr/bin/perl')) {
             self::markTestSkipped('Perl is not here to enlarge a pipe');

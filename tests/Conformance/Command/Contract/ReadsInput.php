@@ -19,7 +19,7 @@ use function Amp\delay;
  */
 trait ReadsInput
 {
-    public function testAFileIsReadFromWhereItStands(): void
+    public function testAFileIsReadFromItsCurrentPosition(): void
     {
         $file = Streams::open($this->file('input', str_repeat('0123456789', 100_000)), 'r');
         fread($file, 5);

@@ -75,7 +75,7 @@ trait ReportsEndings
         }
     }
 
-    public function testWhatIsNotAProgramIsAResultWithTheShellsExitCode(): void
+    public function testAFileThatIsNoProgramGivesTheExitCodeOfAShell(): void
     {
         foreach (['a directory' => '/tmp', 'not executable' => $this->file('data', 'x')] as $what => $program) {
             $result = $this->execute(Command::of($program));
@@ -127,7 +127,7 @@ trait ReportsEndings
         self::assertTrue($this->execute(Command::of('true'))->succeeded());
     }
 
-    public function testAWorkingDirectoryThatIsGoneOnlyFailsWhatRunsInIt(): void
+    public function testAMissingWorkingDirectoryFailsOnlyItsOwnCommand(): void
     {
         $pool = $this->pool(1);
         mkdir($this->path('gone'));
@@ -211,7 +211,7 @@ trait ReportsEndings
         self::assertStringContainsString('Argument list too long', (string) $result->error);
     }
 
-    public function testWhatCannotBeStartedFailsNoOther(): void
+    public function testACommandThatCannotBeStartedFailsNoOtherCommand(): void
     {
         $commands = [];
         for ($i = 0; $i < 60; ++$i) {

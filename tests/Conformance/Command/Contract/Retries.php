@@ -50,7 +50,7 @@ trait Retries
         self::assertCount(3, Text::lines($this->path('attempts')));
     }
 
-    public function testEachKindOfFailureIsTriedAgainOnlyWhereThePolicySaysSo(): void
+    public function testEachKindOfFailureIsRetriedOnlyIfThePolicySaysSo(): void
     {
         $exit = Command::shell('exit 4');
         $signal = Command::shell('kill -9 $$');
@@ -83,7 +83,7 @@ trait Retries
         self::assertGreaterThanOrEqual(0.3, (hrtime(true) - $start) / 1e9);
     }
 
-    public function testWhatCannotBeStartedIsNotTriedAgain(): void
+    public function testACommandThatCannotBeStartedIsNotRetried(): void
     {
         self::assertSame(1, $this->pool(1, 3)->execute(Command::of('/no/such/program'))->attempts);
     }
@@ -111,7 +111,7 @@ trait Retries
         $running->await();
     }
 
-    public function testThePoolsFiguresTellWhatItDoesAndHasDone(): void
+    public function testStatisticsCountCurrentAndFinishedCommands(): void
     {
         $pool = $this->pool(2, new RetryPolicy(1, delay: 0.0));
         $gate = $this->path('gate');

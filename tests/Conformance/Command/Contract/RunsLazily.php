@@ -23,7 +23,7 @@ use function Amp\delay;
  */
 trait RunsLazily
 {
-    public function testNothingIsPulledBeforeTheFirstResultIsAskedFor(): void
+    public function testNoCommandIsPulledBeforeTheFirstResultIsRequested(): void
     {
         $pulled = 0;
         $input = static function () use (&$pulled): \Generator {
@@ -78,7 +78,7 @@ trait RunsLazily
         self::assertSame(40, $taken);
     }
 
-    public function testAnInputThatBlocksDoesNotDelayWhatIsReady(): void
+    public function testAnInputThatBlocksDoesNotDelayResults(): void
     {
         $start = hrtime(true);
         $input = static function (): \Generator {
@@ -96,7 +96,7 @@ trait RunsLazily
     }
 
     #[Group('quiet')]
-    public function testAnInputThatSuspendsDoesNotDelayWhatIsReady(): void
+    public function testAnInputThatSuspendsDoesNotDelayResults(): void
     {
         $start = hrtime(true);
         $input = static function (): \Generator {
@@ -145,7 +145,7 @@ trait RunsLazily
         }
     }
 
-    public function testWhatIsUnderWayWhenTheInputThrowsStillHasItsResult(): void
+    public function testSubmittedCommandsHaveResultsWhenTheInputThrows(): void
     {
         $input = static function (): \Generator {
             yield 'a' => Command::shell('sleep 0.2; echo a');

@@ -39,7 +39,7 @@ trait StartsCommands
         self::assertSame('', $seen());
     }
 
-    public function testACommandThatWaitsOrIsTriedAgainStartsWhereItWasGiven(): void
+    public function testAWaitingOrRetriedCommandHasTheConditionsOfItsSubmission(): void
     {
         $pool = $this->pool(1, new RetryPolicy(1, delay: 0.01));
         $before = (string) getcwd();
@@ -274,7 +274,7 @@ trait StartsCommands
         self::assertMatchesRegularExpression('/^SigBlk:\t0{16}\nSigIgn:\t(0{16}|0000000180000000)\n$/', $status);
     }
 
-    public function testAWriterWhoseReaderIsGoneDiesOfItSilently(): void
+    public function testAWriterWithoutAReaderIsKilledBySigpipe(): void
     {
         if (!$this->launcherHandlesSignals()) {
             self::markTestSkipped('Without pcntl a launcher can not reset signals');

@@ -37,7 +37,7 @@ final class CaptureTest extends TestCase
         $capture->append('y');
     }
 
-    public function testWhatIsInAFileIsReadAsOneWithWhatWasInMemory(): void
+    public function testOutputInAFileIsReadTogetherWithOutputFromMemory(): void
     {
         $capture = new Capture(new CaptureStore($this->path()));
         $expected = '';
