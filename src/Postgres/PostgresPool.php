@@ -187,8 +187,8 @@ final class PostgresPool implements PostgresLink, Statistics
     /**
      * Returns the current state and the counters as an object.
      *
-     * {@see Statistics()} returns the same values as an array. Both methods exist, because the array has the form that
-     * the interface {@see Statistics} requires, while the object has documented types and the histogram.
+     * {@see self::statistics()} returns the same values as an array. Both methods exist, because the array has the form
+     * that the interface {@see Statistics} requires, while the object has documented types and the histogram.
      */
     public function stats(): PostgresPoolStatistics
     {
