@@ -230,7 +230,6 @@ final class BenchCommand extends Command
         );
     }
 
-    /** @throws UsageException */
     private static function script(mixed $argument): string
     {
         $benchmark = \is_string($argument) ? $argument : '';

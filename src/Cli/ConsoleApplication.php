@@ -61,7 +61,6 @@ final class ConsoleApplication extends Application
         $this->setCatchExceptions(false);
     }
 
-    /** @return int the exit status */
     public function run(?InputInterface $input = null, ?OutputInterface $output = null): int
     {
         // PHP's messages must not mix with the output of jobs.
@@ -200,7 +199,6 @@ final class ConsoleApplication extends Application
         return $command;
     }
 
-    /** @return int the exit status */
     private static function fail(string $message, int $status): int
     {
         $line = trim((string) preg_replace('/\s*\n\s*/', ' ', $message));

@@ -57,8 +57,7 @@ final class Agent implements Statistics
     private bool $hasServed = false;
 
     /**
-     * @param int                                        $workers maximum number of tasks that run at once, and also
-     *     of commands that run at once
+     * @param int $workers maximum number of tasks, and of commands, that run at once
      * @param (\Closure(\Closure(mixed): void): Executor)|null $createPool returns the executor of tasks. Its argument
      *     is a closure for the reports that tasks send with {@see \Spindle\Worker\TaskContext::report()}. Null for a
      *     {@see WorkerPool}
@@ -165,10 +164,6 @@ final class Agent implements Statistics
             'workers' => $this->workers, 'in_hand' => $this->lease?->jobCount() ?? 0, ...$this->runner->counters];
     }
 
-    /**
-     * @throws BrokerRefusedException
-     * @throws TamperedFrameException
-     */
     private function serve(Cancellation $stop, Cancellation $end): void
     {
         $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);

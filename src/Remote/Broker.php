@@ -229,11 +229,7 @@ interface Broker
      */
     public function stopTakingItems(string $queue, string $id): void;
 
-    /**
-     * Sends a task's report to the job's mailboxes. Returns at once and never throws. The report may be lost.
-     *
-     * @param int $claimNumber the claim's {@see Delivery::$claimNumber}
-     */
+    /** Sends a task's report to the job's mailboxes. Returns at once and never throws. The report may be lost. */
     public function report(string $queue, string $owner, string $id, int $claimNumber, string $frame): void;
 
     /**
@@ -267,28 +263,23 @@ interface Broker
     /**
      * Returns the status of a job; null for an unknown job. Unlike {@see lookUpJobs()}, this changes nothing.
      *
-     *
      * @throws BrokerException
      */
     public function status(string $queue, string $id): ?JobStatus;
 
     /**
-     * Turns dead letters into waiting jobs without attempts or crashes. Ignores ids that are not those of dead letters.
+     * Turns dead letters into waiting jobs without attempts or crashes, and returns their number. Ignores other ids.
      *
      * @param list<string> $ids at most 4,000
-     *
-     * @return int number of revived dead letters
      *
      * @throws BrokerException
      */
     public function reviveDeadLetters(string $queue, array $ids): int;
 
     /**
-     * Deletes dead letters for good. Ignores other ids.
+     * Deletes dead letters for good, and returns their number. Ignores other ids.
      *
      * @param list<string> $ids at most 4,000
-     *
-     * @return int number of deleted dead letters
      *
      * @throws BrokerException
      */
@@ -296,9 +287,7 @@ interface Broker
 
     /**
      * Finds jobs that no agent could claim, such as after a change of the queue's data by hand. Makes them claimable
-     * again.
-     *
-     * @return int number of repaired jobs
+     * again, and returns their number.
      *
      * @throws BrokerException
      */

@@ -54,11 +54,7 @@ final class Job
         return $id;
     }
 
-    /**
-     * Returns the id that the caller has chosen, from the id under which the broker stores the job.
-     *
-     * @internal
-     */
+    /** @internal Returns the id that the caller has chosen, from the id under which the broker stores the job. */
     public static function givenId(string $storedId): string
     {
         return preg_match('/^#+-?\d+$/D', $storedId) === 1 ? substr($storedId, 1) : $storedId;

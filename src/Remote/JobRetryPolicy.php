@@ -18,8 +18,7 @@ final class JobRetryPolicy
      * @param float $delay    seconds before the second attempt
      * @param float $factor   factor by which each further delay is longer
      * @param float $maxDelay maximum delay in seconds
-     * @param float $jitter   the fraction of a delay that is random: with 0.5, a delay is from half to all of its
-     *                        length
+     * @param float $jitter   random fraction of a delay: with 0.5, a delay has from half to all of its length
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -43,11 +42,7 @@ final class JobRetryPolicy
         return new self(attempts: 1, crashes: 1);
     }
 
-    /**
-     * Returns the delay before the next attempt, in seconds.
-     *
-     * @param int $failures number of failed attempts so far, at least 1
-     */
+    /** Returns the delay in seconds before the next attempt, after $failures (at least 1) failed attempts. */
     public function delayAfter(int $failures): float
     {
         return $this->backoff->after($failures);

@@ -102,11 +102,7 @@ final class Keys
         return ['keys' => \count($this->keys)];
     }
 
-    /**
-     * Refuses to serialize the keys.
-     *
-     * @return array<string, mixed>
-     */
+    /** @return array<string, mixed> never, because keys can't be serialized */
     public function __serialize(): array
     {
         throw new \LogicException('Keys can\'t be serialized, so that they are not sent anywhere');
@@ -124,11 +120,7 @@ final class Keys
         return $name . $this->code($name, $context . $body);
     }
 
-    /**
-     * Returns whether $code is the authentication code of $context . $body with the key of this name.
-     *
-     * @internal
-     */
+    /** @internal Returns whether $code is the authentication code of $context . $body with the key of this name. */
     public function verify(string $name, string $code, string $context, string $body): bool
     {
         return isset($this->keys[$name]) && hash_equals($this->code($name, $context . $body), $code);

@@ -40,7 +40,6 @@ final class RedisBroker implements Broker
 
     private readonly Engine $engine;
 
-    /** Bytes of the reports that the engine has not answered. */
     private int $unsentReportBytes = 0;
 
     /**

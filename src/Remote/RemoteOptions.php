@@ -9,8 +9,7 @@ final class RemoteOptions
 {
     /**
      * @param float|null $timeout    maximum run time of a task in seconds; null for no limit
-     * @param int        $maxJobs    maximum number of jobs in the queue, not counting dead letters; a full
-     *                               queue refuses further jobs
+     * @param int        $maxJobs    maximum number of jobs in the queue, besides dead letters; more jobs are refused
      * @param int        $maxPayload maximum size in bytes of a task with its argument, or of a command. Each agent
      *                               of the queue needs a memory_limit of six times this size. A job that is too large
      *                               for the agents becomes a dead letter

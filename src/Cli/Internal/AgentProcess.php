@@ -84,11 +84,7 @@ final class AgentProcess
         ));
     }
 
-    /**
-     * @return int the exit status
-     *
-     * @throws \Spindle\Http\ListenException
-     */
+    /** @throws \Spindle\Http\ListenException */
     public function run(): int
     {
         $admin = $this->options->admin === null ? null : $this->openAdmin($this->options->admin);

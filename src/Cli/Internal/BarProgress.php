@@ -13,7 +13,6 @@ final class BarProgress implements Progress
     private const KNOWN_TOTAL_FORMAT = '%current%/%max% [%bar%] %percent:3s%%  %rate%/s  ETA %eta%  failed %failed%';
     private const UNKNOWN_TOTAL_FORMAT = '%current% [%bar%]  %rate%/s  %time%  failed %failed%';
 
-    /** Shortest time between two redraws, in nanoseconds. */
     private const MIN_REDRAW_NANOSECONDS = 100_000_000;
 
     /**

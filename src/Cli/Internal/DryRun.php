@@ -19,8 +19,6 @@ final class DryRun
     }
 
     /**
-     * @return int the exit status
-     *
      * @throws UsageException
      * @throws OutputFailedException
      */

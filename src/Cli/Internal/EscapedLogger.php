@@ -13,11 +13,7 @@ final class EscapedLogger extends AbstractLogger
 {
     public function __construct(private readonly LoggerInterface $logger) {}
 
-    /**
-     * @param mixed              $level
-     * @param string|\Stringable $message
-     * @param array<mixed>       $context
-     */
+    /** @param string|\Stringable $message */
     public function log($level, $message, array $context = []): void
     {
         $escape = static fn(mixed $value): mixed => \is_string($value) || $value instanceof \Stringable

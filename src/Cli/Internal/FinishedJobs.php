@@ -16,9 +16,7 @@ final class FinishedJobs
     private const FAILED = "\2";
     private const LINE_PATTERN = '/^(\d{1,18})\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t(-?\d+)\t(\d+)\t(.*)\n$/Ds';
 
-    /**
-     * @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by the page's number; NUL bytes for no entry
-     */
+    /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page number; NUL bytes for no entry */
     private array $pages = [];
     private int $lastSequence = 0;
 
@@ -66,8 +64,6 @@ final class FinishedJobs
 
     /**
      * Returns whether a job must run: the log does not have it, or it failed and $retryFailed is set.
-     *
-     * @param bool $retryFailed whether failed jobs run again
      *
      * @throws UsageException when the log has another command under this number
      */

@@ -91,11 +91,7 @@ final class GivenQueue
         }
     }
 
-    /**
-     * @return array{string, string} the option or variable that contains the address, and the address
-     *
-     * @throws UsageException
-     */
+    /** @return array{string, string} the option or variable that contains the address, and the address */
     private static function address(GivenOptions $given): array
     {
         [$address, $file, $variable] = [$given->text('broker'), $given->text('broker-file'), getenv(self::VARIABLE)];
@@ -120,7 +116,6 @@ final class GivenQueue
             );
     }
 
-    /** @throws UsageException */
     private static function withoutPassword(#[\SensitiveParameter] string $address): string
     {
         return str_contains($address, '@') && !str_starts_with(strtolower($address), 'unix:///')
@@ -133,7 +128,6 @@ final class GivenQueue
             : $address;
     }
 
-    /** @throws UsageException */
     private static function read(string $file): string
     {
         $mode = @fileperms($file);

@@ -92,8 +92,6 @@ final class JobLog
     }
 
     /**
-     * Writes the line of a finished job.
-     *
      * @param int $received bytes of the job's standard output
      *
      * @throws OutputFailedException
@@ -155,11 +153,7 @@ final class JobLog
         }
     }
 
-    /**
-     * @return resource
-     *
-     * @throws UsageException
-     */
+    /** @return resource */
     private static function open(string $path): mixed
     {
         error_clear_last();
@@ -189,8 +183,6 @@ final class JobLog
      * Opens a named pipe for writing. A plain open would block until another process reads the pipe.
      *
      * @return resource|false
-     *
-     * @throws UsageException
      */
     private static function openPipe(string $path): mixed
     {

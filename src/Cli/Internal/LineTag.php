@@ -21,7 +21,6 @@ final class LineTag
         return max(1, intdiv($limit, \strlen($this->prefix) + 1));
     }
 
-    /** Returns a piece with tags. */
     public function piece(string $bytes): string
     {
         if ($bytes === '') {

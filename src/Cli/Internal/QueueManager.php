@@ -31,8 +31,6 @@ final class QueueManager
     }
 
     /**
-     * Runs dead letters again.
-     *
      * @param list<string>|null $ids null for all dead letters
      *
      * @return int number of dead letters that were put back into the queue

@@ -24,7 +24,6 @@ final class QueueOptions
         'dead' => JobStatus::Dead,
     ];
 
-    /** @var list<JobStatus> statuses shown by default */
     private const DEFAULT_STATUSES = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
 
     /**
@@ -70,7 +69,6 @@ final class QueueOptions
         );
     }
 
-    /** @throws UsageException */
     private static function rejectForeignOptions(QueueAction $action, InputInterface $input): void
     {
         foreach (QueueAction::cases() as $other) {
@@ -90,11 +88,7 @@ final class QueueOptions
         }
     }
 
-    /**
-     * @return list<string>|null
-     *
-     * @throws UsageException
-     */
+    /** @return list<string>|null */
     private static function ids(QueueAction $action, GivenOptions $given, InputInterface $input): ?array
     {
         /** @var list<string> $ids */
@@ -122,11 +116,7 @@ final class QueueOptions
         return $ids === [] ? null : array_values(array_unique(array_map(Job::storedId(...), $ids)));
     }
 
-    /**
-     * @return list<JobStatus>
-     *
-     * @throws UsageException
-     */
+    /** @return list<JobStatus> */
     private static function statuses(InputInterface $input): array
     {
         /** @var list<string> $names */
@@ -143,7 +133,6 @@ final class QueueOptions
         return $statuses === [] ? self::DEFAULT_STATUSES : $statuses;
     }
 
-    /** @throws UsageException */
     private static function limit(GivenOptions $given): int
     {
         $allowed = 'a number of jobs from 1 to ' . self::MAX_JOBS;

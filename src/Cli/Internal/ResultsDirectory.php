@@ -74,11 +74,7 @@ final class ResultsDirectory
         }
     }
 
-    /**
-     * @return resource
-     *
-     * @throws UsageException
-     */
+    /** @return resource */
     private static function lock(string $marker, string $path): mixed
     {
         $file = @fopen($marker, 'c+e');

@@ -14,7 +14,6 @@ final class RunOptions
     /**
      * @param float               $delay       minimum time between two starts, in seconds
      * @param string|null         $jobLog      path; null for no log
-     * @param bool                $resume      whether to continue the job log
      * @param bool                $retryFailed whether jobs that failed according to the job log run again
      * @param string|null         $results     path of the folder; null for none
      * @param bool                $strict      whether the run ends at the first record that is not a command
@@ -82,7 +81,6 @@ final class RunOptions
         return $this->format->usesSlot() || $this->delay > 0 || $this->timeLimit->isAdaptive() || $this->halt !== null;
     }
 
-    /** @throws UsageException */
     private static function jobs(GivenOptions $given): JobsOption
     {
         $default = $given->text('queue') === null ? null : (string) CommandCarrier::DEFAULT_CONCURRENCY;
@@ -90,7 +88,6 @@ final class RunOptions
         return JobsOption::parse($given->text('jobs') ?? $default);
     }
 
-    /** @throws UsageException */
     private static function carrier(GivenOptions $given): ?CommandCarrier
     {
         $queue = $given->text('queue');

@@ -77,8 +77,6 @@ final class Runner
     }
 
     /**
-     * @return int the exit status
-     *
      * @throws UsageException        when the input can't be read to its end, or does not match the job log
      * @throws OutputFailedException when an output or the job log can't be written
      * @throws LauncherException

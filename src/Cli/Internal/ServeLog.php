@@ -23,10 +23,7 @@ final class ServeLog extends AbstractLogger
     ];
     private const RED = '31';
 
-    /**
-     * Maximum bytes of a message and of an exception. Both may contain data from clients, and the write blocks all
-     * requests of the process.
-     */
+    /** Maximum bytes of a message and of an exception: clients may choose their size, and writes block all requests. */
     private const MAX_TEXT_BYTES = 16_384;
 
     /** Maximum number of exceptions in a chain that are logged. */
@@ -46,11 +43,7 @@ final class ServeLog extends AbstractLogger
         $this->file = LineFile::standardError();
     }
 
-    /**
-     * @param mixed              $level
-     * @param string|\Stringable $message
-     * @param array<mixed>       $context
-     */
+    /** @param string|\Stringable $message */
     public function log($level, $message, array $context = []): void
     {
         $level = \is_string($level) ? $level : LogLevel::ERROR;

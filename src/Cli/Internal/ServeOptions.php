@@ -73,7 +73,6 @@ final class ServeOptions
         );
     }
 
-    /** @throws UsageException */
     private static function checkAddress(string $option, string $address, ?string $certificate): void
     {
         if (preg_match(self::ADDRESS_PATTERN, $address, $match) !== 1) {
@@ -90,7 +89,6 @@ final class ServeOptions
         }
     }
 
-    /** @throws UsageException */
     private static function app(InputInterface $input): string
     {
         /** @var string $app */
@@ -104,7 +102,6 @@ final class ServeOptions
         return $app;
     }
 
-    /** @throws UsageException */
     private static function supervisor(InputInterface $input, ?string $admin, ?string $certificate): SupervisorOptions
     {
         $given = new GivenOptions($input);
@@ -125,7 +122,6 @@ final class ServeOptions
         );
     }
 
-    /** @throws UsageException */
     private static function memoryLimit(GivenOptions $given): ?string
     {
         $limit = $given->text('memory-limit');
@@ -142,7 +138,6 @@ final class ServeOptions
         }
     }
 
-    /** @throws UsageException */
     private static function positive(GivenOptions $given, string $name, string $allowed): ?int
     {
         $number = $given->number($name, $allowed);
@@ -150,7 +145,6 @@ final class ServeOptions
         return $number === 0 ? throw UsageException::option("--{$name}", '0', $allowed) : $number;
     }
 
-    /** @throws UsageException */
     private static function maxMemory(GivenOptions $given): ?int
     {
         $text = $given->text('max-memory');
@@ -173,7 +167,6 @@ final class ServeOptions
         return $number * $bytesPerUnit;
     }
 
-    /** @throws UsageException */
     private static function seconds(GivenOptions $given, string $name): ?float
     {
         $seconds = $given->duration($name);

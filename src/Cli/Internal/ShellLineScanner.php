@@ -48,7 +48,6 @@ final class ShellLineScanner
     /** Number of constructs open around the current subscript, which bash may execute; null outside a subscript. */
     private ?int $subscriptDepth = null;
 
-    /** Number of open brackets in the current subscript. */
     private int $openBrackets = 0;
 
     /** Scans the next part of the line, up to the next value or to the end. */
@@ -61,7 +60,6 @@ final class ShellLineScanner
         }
     }
 
-    /** Records that a value is inserted at the current position. */
     public function valueInserted(): void
     {
         $this->pending = '';
@@ -364,11 +362,7 @@ final class ShellLineScanner
         $this->atWordStart = false;
     }
 
-    /**
-     * Refuses this and all later positions.
-     *
-     * @return int $step
-     */
+    /** Refuses this and all later positions, and returns $step. */
     private function markUnclear(string $place, int $step = 1): int
     {
         $this->unclearPlace ??= $place;

@@ -63,11 +63,7 @@ final class WorkOptions
         );
     }
 
-    /**
-     * @return non-empty-array<array-key, positive-int> weights by queue name
-     *
-     * @throws UsageException
-     */
+    /** @return non-empty-array<array-key, positive-int> weights by queue name */
     private static function weights(InputInterface $input): array
     {
         /** @var list<string> $queues */
@@ -91,14 +87,11 @@ final class WorkOptions
     }
 
     /**
-     * Distributes the workers among the queues. Each queue gets one worker. Each further worker goes to the queue that
-     * has the fewest workers for its weight.
+     * Gives each queue one worker, and each further worker to the queue that has the fewest workers for its weight.
      *
      * @param non-empty-array<array-key, positive-int> $weights by queue name
      *
      * @return non-empty-array<array-key, positive-int> number of workers by queue name
-     *
-     * @throws UsageException
      */
     private static function distribute(array $weights, int $workers): array
     {
@@ -117,7 +110,6 @@ final class WorkOptions
         return $shares;
     }
 
-    /** @throws UsageException */
     private static function rejectRoot(GivenOptions $given): void
     {
         $isRoot = \function_exists('posix_geteuid') ? posix_geteuid() === 0 : @fileowner('/proc/self') === 0;
@@ -129,7 +121,6 @@ final class WorkOptions
         }
     }
 
-    /** @throws UsageException */
     private static function workers(GivenOptions $given): int
     {
         $allowed = 'a number of workers from 1 to ' . self::MAX_WORKERS;
@@ -140,7 +131,6 @@ final class WorkOptions
             : throw UsageException::option('--workers', (string) $workers, $allowed);
     }
 
-    /** @throws UsageException */
     private static function agent(GivenOptions $given): AgentOptions
     {
         $bootstrap = $given->text('bootstrap');
@@ -192,7 +182,6 @@ final class WorkOptions
         }
     }
 
-    /** @throws UsageException */
     private static function admin(GivenOptions $given): ?string
     {
         $address = $given->text('admin');

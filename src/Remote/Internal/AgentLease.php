@@ -74,15 +74,10 @@ final class AgentLease
     /** @var array<string, ClaimedJob> claimed jobs that the pool does not have yet, by id */
     private array $waiting = [];
 
-    /**
-     * Claim numbers of withdrawn jobs, by job id, whose withdrawal arrived before the job. Kept for one to two
-     * heartbeats.
-     *
-     * @var array<string, int>
-     */
+    /** @var array<string, int> claim numbers of withdrawn jobs, by id, whose withdrawal arrived before the job */
     private array $withdrawn = [];
 
-    /** @var array<string, int> entries of $withdrawn that existed at the last heartbeat */
+    /** @var array<string, int> entries of $withdrawn at the last heartbeat; the next heartbeat drops them */
     private array $withdrawnBefore = [];
 
     /** @var list<Settlement> */
@@ -91,7 +86,6 @@ final class AgentLease
     /** Bytes of all settlements that the engine has not confirmed. */
     private int $settlementBytes = 0;
 
-    /** Bytes of all claimed jobs. */
     private int $jobBytes = 0;
 
     /** Maximum number of jobs that the agent holds. */
@@ -120,7 +114,6 @@ final class AgentLease
     /** Timer that claims again when the delay of the next job is over. */
     private ?string $dueTimer = null;
 
-    /** Time at which $dueTimer expires. */
     private float $dueAt = 0.0;
 
     /** Last sequence number that was reserved. This lease numbers its jobs in the order in which it claims them. */
@@ -171,7 +164,6 @@ final class AgentLease
         return $this->jobs === [] ? $this->owner : null;
     }
 
-    /** Returns whether the engine has answered a claim. */
     public function hasServed(): bool
     {
         return $this->lastReportedNumber > 0;
@@ -371,12 +363,7 @@ final class AgentLease
         }
     }
 
-    /**
-     * Renews the lease. Retries after a failure, without waiting for the next heartbeat.
-     *
-     * @throws LeaseLostException
-     * @throws \Spindle\Remote\BrokerException
-     */
+    /** Renews the lease. Retries after a failure, without waiting for the next heartbeat. */
     private function renewWithRetries(): void
     {
         for ($failures = 1; $this->suspension !== null; ++$failures) {
@@ -540,17 +527,12 @@ final class AgentLease
             : $this->lastPooledNumber;
     }
 
-    /** Returns the maximum number of jobs in the pool. */
     private function poolCapacity(): int
     {
         return max($this->workers, (int) ($this->capacity * self::POOL_SECONDS / self::CLAIM_SECONDS));
     }
 
-    /**
-     * Removes the first settlements from the pending ones, at most MAX_REQUEST_BYTES.
-     *
-     * @return list<Settlement>
-     */
+    /** @return list<Settlement> the first pending settlements, at most MAX_REQUEST_BYTES */
     private function takeSettlements(): array
     {
         $size = 0;
@@ -570,8 +552,6 @@ final class AgentLease
     /**
      * Recovers from a request without an answer: asks for the jobs that the lost answer may have contained. Without
      * this, no agent would run them while this lease is renewed.
-     *
-     * @throws BrokerUnavailableException
      */
     private function recover(BrokerUnavailableException $failure, int $failures): void
     {
@@ -590,10 +570,7 @@ final class AgentLease
         }
     }
 
-    /**
-     * Adds the jobs of lost answers, and ends jobs whose withdrawal was lost. Must not run while the answer to a claim
-     * is pending.
-     */
+    /** Adds jobs of lost answers, and ends jobs whose withdrawal was lost. Must not run while a claim is pending. */
     private function recoverClaims(): void
     {
         $known = array_column($this->pendingSettlements, 'claimNumber', 'id');
@@ -720,11 +697,7 @@ final class AgentLease
         }
     }
 
-    /**
-     * @return Future<mixed>
-     *
-     * @throws \Throwable
-     */
+    /** @return Future<mixed> */
     private function startJob(ClaimedJob $job): Future
     {
         if ($job->body->isCommand()) {

@@ -22,7 +22,6 @@ use Spindle\Remote\RemoteOptions;
  */
 final class BrokerClient
 {
-    /** Maximum number of jobs in one request. */
     private const MAX_JOBS_PER_REQUEST = 1000;
 
     /** Seconds between two lookups of all jobs with waiters, in case a message was lost. */
@@ -119,7 +118,6 @@ final class BrokerClient
         return $this->pid === getmypid();
     }
 
-    /** Returns a new unique job id. */
     public function id(): string
     {
         return $this->mailbox . '-' . base_convert((string) ++$this->lastJobNumber, 10, 36);
@@ -132,11 +130,10 @@ final class BrokerClient
     }
 
     /**
-     * Sends jobs, and returns when the engine has accepted them. The waiter may receive outcomes before this returns.
+     * Sends jobs. Returns how many of them the engine has accepted, from the start of the list, before the queue was
+     * full. The waiter may receive outcomes before this returns.
      *
      * @param list<Job> $jobs
-     *
-     * @return int number of accepted jobs from the start of the list; fewer than all when the queue is full
      *
      * @throws QueueFullException when the engine is out of memory
      * @throws BrokerException    when the engine does not answer; it may have accepted some of the jobs
@@ -161,9 +158,7 @@ final class BrokerClient
     }
 
     /**
-     * Sends a job without a waiter, and returns when the engine has accepted it.
-     *
-     * @return int 0 when the queue is full
+     * Sends a job without a waiter. Returns 1 when the engine has accepted it, and 0 when the queue is full.
      *
      * @throws JobConflictException
      * @throws BrokerException
@@ -264,7 +259,6 @@ final class BrokerClient
         return true;
     }
 
-    /** Replaces the waiter $old of a job. */
     public function replaceWaiter(string $queue, string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
     {
         $waiter = $this->waiters[$queue][$id] ?? null;
@@ -286,8 +280,6 @@ final class BrokerClient
     /**
      * Fetches the next items of a job. Retries for the patience while the engine is not available.
      *
-     * @param int $offset number of items that were taken before
-     *
      * @return list<string> frames, at most $limit
      *
      * @throws BrokerException
@@ -300,7 +292,6 @@ final class BrokerClient
         );
     }
 
-    /** Removes the waiters of a job. */
     public function removeWaiter(string $queue, string $id): void
     {
         if (isset($this->waiters[$queue][$id])) {
@@ -321,7 +312,6 @@ final class BrokerClient
         );
     }
 
-    /** Returns whether a submission of the job is pending. */
     private function isBeingSubmitted(string $queue, string $id): bool
     {
         foreach ($this->outboxes[$queue] ?? [] as $outbox) {
@@ -430,7 +420,6 @@ final class BrokerClient
         $waiter->outcome($id, $frame);
     }
 
-    /** Asks the engine to drop the delivered outcomes of a queue. */
     private function dropReadOutcomes(string $queue): void
     {
         [$broker, $ids] = [$this->broker, $this->readOutcomes[$queue]];
@@ -480,11 +469,9 @@ final class BrokerClient
     }
 
     /**
-     * Asks for the outcomes of jobs, and delivers what the engine answers.
+     * Asks for the outcomes of jobs, and delivers them. Returns false when the engine is not available.
      *
      * @param list<string> $ids
-     *
-     * @return bool false when the engine is not available
      */
     private function lookUp(string $queue, array $ids): bool
     {

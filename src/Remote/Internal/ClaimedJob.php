@@ -25,7 +25,6 @@ final class ClaimedJob implements Cancellation
     /** Number of stored items of a generator; null for other tasks. */
     public ?int $items = null;
 
-    /** Whether the task has exceeded its time limit. */
     public bool $isTimedOut = false;
 
     /** Whether the agent has ended the job in order to give it back to the queue. */
@@ -108,7 +107,6 @@ final class ClaimedJob implements Cancellation
         $this->notify();
     }
 
-    /** Ends the job in order to give it back to the queue. */
     public function giveBack(): void
     {
         if (!$this->cancellation->isCancelled()) {

@@ -25,11 +25,7 @@ final class Frame
     private const VERSION = 1;
     private const HEAD_BYTES = 42;
 
-    /**
-     * Returns a signed frame.
-     *
-     * @param int $claimNumber 0 for a job
-     */
+    /** @param int $claimNumber 0 for a job */
     public static function seal(
         Keys $keys,
         int $kind,

@@ -12,7 +12,6 @@ use Spindle\Worker\ResultBudget;
 /** Stores the items of a generator task in the engine. Stores at most a limited number of items that no reader took. */
 final class ItemStore
 {
-    /** Maximum number of stored items that were not taken. */
     private const MAX_UNTAKEN_ITEMS = 32;
 
     /** Seconds between two checks for taken items, in case the message about them is lost. */
@@ -37,9 +36,7 @@ final class ItemStore
     }
 
     /**
-     * Stores all items, and waits until the task has ended.
-     *
-     * @return string the generator's encoded return value
+     * Stores all items, waits until the task has ended, and returns the generator's encoded return value.
      *
      * @throws CancelledException when the job was cancelled or no more items are wanted
      */
@@ -111,11 +108,10 @@ final class ItemStore
     }
 
     /**
-     * Stores frames. Retries while the engine is not available, until the job is cancelled because its lease is lost.
+     * Stores frames, and returns the number of stored items that are not taken. Retries while the engine is not
+     * available, until the job is cancelled because its lease is lost.
      *
      * @param list<string> $frames empty to announce items again, because the message about them may have been lost
-     *
-     * @return int number of stored items that are not taken
      */
     private function put(array $frames): int
     {

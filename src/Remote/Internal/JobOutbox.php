@@ -36,20 +36,16 @@ final class JobOutbox
         private readonly float $patience,
     ) {}
 
-    /** Returns whether the submission of the job is pending. */
     public function isPending(string $id): bool
     {
         return isset($this->pendingIds[$id]);
     }
 
     /**
-     * Sends jobs, and returns when the engine has answered.
+     * Sends jobs. Returns how many of them the engine has accepted, from the start of the list.
      *
-     * @param int       $maxJobs  maximum number of jobs in the queue
      * @param list<Job> $jobs     at most as many as {@see Broker::submit()} accepts
      * @param bool      $mayExist as in {@see Broker::submit()}
-     *
-     * @return int number of accepted jobs from the start of the list
      *
      * @throws CannotWaitException
      * @throws JobConflictException

@@ -24,10 +24,7 @@ use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
-/**
- * Creates the settlement of a claimed job. Decides whether the job is done, is retried, is given back to the queue, or
- * becomes a dead letter.
- */
+/** Creates the settlement of a claimed job, which is done, is retried, is given back, or becomes a dead letter. */
 final class JobSettlement
 {
     private const LOST_REASON = 'each agent that ran the job was lost';
@@ -110,27 +107,18 @@ final class JobSettlement
         );
     }
 
-    /** Settles a job with the outcome that it was cancelled. */
     public function cancelled(Delivery $delivery): Settlement
     {
         return $this->settlement($delivery, SettlementKind::Cancelled, outcome: OutcomeBody::cancelled());
     }
 
-    /**
-     * Gives a job back. Its attempts and crashes are unchanged.
-     *
-     * @param float $delay seconds until an agent may claim the job
-     */
+    /** Gives a job back with unchanged attempts and crashes. An agent may claim the job after $delay seconds. */
     public function released(Delivery $delivery, float $delay = 0.0): Settlement
     {
         return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->failures, $delay);
     }
 
-    /**
-     * Returns the settlement of a task that has returned or thrown.
-     *
-     * @param string $outcome as {@see PortableTask} returns it
-     */
+    /** @param string $outcome as {@see PortableTask} returns it */
     public function ofTask(ClaimedJob $job, string $outcome): Settlement
     {
         $size = PortableOutcome::excessSize($outcome);
@@ -180,11 +168,7 @@ final class JobSettlement
         );
     }
 
-    /**
-     * Returns the settlement of a task or command without an outcome, such as after a crash or a cancellation.
-     *
-     * @return Settlement|null null for a failure that the job did not cause
-     */
+    /** Returns the settlement of a job without an outcome, such as after a crash; null if the job is not the cause. */
     public function ofFailure(ClaimedJob $job, \Throwable $failure): ?Settlement
     {
         return match (true) {
@@ -222,11 +206,7 @@ final class JobSettlement
         return Frame::seal($this->keys, Frame::REPORT, $this->queue, $delivery->id, $delivery->claimNumber, $bytes);
     }
 
-    /**
-     * Returns an item of a generator as a signed frame.
-     *
-     * @param int $index number of the item, from 0
-     */
+    /** Returns item $index of a generator as a signed frame. The first item has the index 0. */
     public function item(Delivery $delivery, int $index, string $bytes): string
     {
         return Frame::seal(

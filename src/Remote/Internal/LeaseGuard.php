@@ -58,9 +58,7 @@ final class LeaseGuard
     }
 
     /**
-     * Sets the time at which the helper kills the processes.
-     *
-     * @param float $until time of {@see Clock::now()}; INF for never, while no job is running
+     * @param float $until time of {@see Clock::now()} at which the processes are killed; INF while no job runs
      *
      * @throws LauncherException when the helper was killed and can't be started again
      */
@@ -77,7 +75,6 @@ final class LeaseGuard
         }
     }
 
-    /** Ends the helper process. */
     public function close(): void
     {
         if ($this->pipe !== null) {

@@ -10,15 +10,11 @@ use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 
-/**
- * The body of an outcome's frame: u8 kind, u32 number of attempts, for a generator u32 number of items, and the encoded
- * outcome.
- */
+/** The body of an outcome's frame: u8 kind, u32 attempts, for a generator u32 items, and the encoded outcome. */
 final class OutcomeBody
 {
     private const HEAD_BYTES = 5;
 
-    /** Kinds of outcomes. */
     private const TASK = 1;
     private const CANCELLED = 2;
     private const TAMPERED = 3;
@@ -53,7 +49,6 @@ final class OutcomeBody
         return pack('CV', self::COMMAND, $attempts) . $bytes;
     }
 
-    /** Returns the outcome of a cancelled job. */
     public static function cancelled(): string
     {
         return pack('CV', self::CANCELLED, 0);
@@ -73,8 +68,6 @@ final class OutcomeBody
     }
 
     /**
-     * Decodes an outcome.
-     *
      * @param mixed $key key of the task's input in a map
      *
      * @return mixed the task's result, or the bytes of a command's result

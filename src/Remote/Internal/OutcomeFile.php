@@ -17,11 +17,7 @@ final class OutcomeFile
 
     private int $unreadCount = 0;
 
-    /**
-     * Appends bytes to the file.
-     *
-     * @return array{int, int}|null range of the bytes: offset and length; null if writing has failed, as on a full disk
-     */
+    /** @return array{int, int}|null offset and length of the bytes; null if writing has failed, as on a full disk */
     public function write(string $bytes): ?array
     {
         $file = $this->file ?? UnlinkedFile::open(sys_get_temp_dir());
@@ -36,11 +32,7 @@ final class OutcomeFile
         return $range;
     }
 
-    /**
-     * Returns the bytes of a range. Each range must be read once.
-     *
-     * @param array{int, int} $range
-     */
+    /** @param array{int, int} $range must be read only once */
     public function read(array $range): string
     {
         $bytes = $this->file === null ? '' : (string) stream_get_contents($this->file, $range[1], $range[0]);

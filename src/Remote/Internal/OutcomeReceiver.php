@@ -28,10 +28,6 @@ interface OutcomeReceiver
     /** Reports that new items of a generator task are stored. */
     public function items(string $id): void;
 
-    /**
-     * Receives a report of the task.
-     *
-     * @param string $frame the unverified frame
-     */
+    /** @param string $frame the unverified frame of the task's report */
     public function report(string $id, string $frame): void;
 }

@@ -47,12 +47,10 @@ final class PendingRemoteCommand implements OutcomeReceiver
     }
 
     /**
-     * Sends the command, and waits for its outcome.
+     * Sends the command, and returns its outcome as {@see PortableCommand} encodes it.
      *
      * @param Cancellation $recall       withdraws the command unless an agent has claimed it
      * @param Cancellation $cancellation ends the command
-     *
-     * @return string the outcome's bytes, as {@see PortableCommand} encodes them
      *
      * @throws CancelledException when the command did not start
      */

@@ -53,8 +53,6 @@ final class QueueClient
     }
 
     /**
-     * Returns a job with a new id for a task.
-     *
      * @param string      $head     as {@see head()} returns it
      * @param string|null $argument encoded; null for a task without an argument
      *
@@ -92,8 +90,6 @@ final class QueueClient
     }
 
     /**
-     * Returns a job with a new id for a command.
-     *
      * @param string $code as {@see \Spindle\Command\PortableCommand} encodes it
      *
      * @throws PayloadTooLargeException
@@ -104,9 +100,7 @@ final class QueueClient
     }
 
     /**
-     * Sends a job, and returns when the engine has accepted it.
-     *
-     * @return int 1; 0 when the queue is full
+     * Sends a job. Returns 1 when the engine has accepted it, and 0 when the queue is full.
      *
      * @throws QueueFullException when the engine is out of memory
      * @throws \Spindle\Remote\BrokerException
@@ -117,11 +111,9 @@ final class QueueClient
     }
 
     /**
-     * Sends jobs, and returns when the engine has accepted them.
+     * Sends jobs. Returns how many of them the engine has accepted, from the start of the list.
      *
      * @param list<Job> $jobs
-     *
-     * @return int number of accepted jobs from the start of the list
      *
      * @throws QueueFullException when the engine is out of memory
      * @throws \Spindle\Remote\BrokerException
@@ -217,12 +209,7 @@ final class QueueClient
 
     /**
      * Sends a job as {@see send()} does. After a cancellation, this still waits for CONFIRMATION_TIMEOUT. If no answer
-     * arrives by then, fails the submission, and withdraws the job when the engine answers.
-     *
-     * @return int|null null when cancelled without an answer
-     *
-     * @throws QueueFullException
-     * @throws \Spindle\Remote\BrokerException
+     * arrives by then, fails the submission, returns null, and withdraws the job when the engine answers.
      */
     private function sendUntilCancelled(Job $job, RemoteSubmission $submission, Cancellation $cancellation): ?int
     {
@@ -246,11 +233,7 @@ final class QueueClient
         }
     }
 
-    /**
-     * Withdraws jobs. Waiters of unclaimed jobs are notified at once, other waiters when their jobs have ended.
-     *
-     * @param list<string> $ids
-     */
+    /** @param list<string> $ids waiters of unclaimed jobs are notified at once, others when their jobs have ended */
     public function withdraw(array $ids): void
     {
         $this->brokerClient()->withdraw($this->queue, $ids, true);
@@ -263,8 +246,6 @@ final class QueueClient
      *
      * @param T                 $owner
      * @param \Closure(T): void $callback must be static
-     *
-     * @return string the timer's identifier in the loop
      */
     public function afterPatience(object $owner, \Closure $callback): string
     {
@@ -275,25 +256,21 @@ final class QueueClient
         ));
     }
 
-    /** Returns whether the engine has not yet confirmed the withdrawal of the job. */
     public function isWithdrawalPending(string $id): bool
     {
         return $this->brokerClient()->isWithdrawalPending($this->queue, $id);
     }
 
-    /** Withdraws a job unless an agent has claimed it. */
     public function withdrawUnclaimed(string $id): void
     {
         $this->brokerClient()->withdraw($this->queue, [$id], false);
     }
 
-    /** Removes the waiters of a job. */
     public function removeWaiter(string $id): void
     {
         $this->brokerClient()->removeWaiter($this->queue, $id);
     }
 
-    /** Replaces the waiter $old of the job. */
     public function replaceWaiter(string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
     {
         $this->brokerClient()->replaceWaiter($this->queue, $id, $old, $new);
@@ -305,15 +282,12 @@ final class QueueClient
         return $this->brokerClient->isOwn($id);
     }
 
-    /** Reports to the engine that the items of the job are not read any more. */
     public function stopTakingItems(string $id): void
     {
         $this->brokerClient()->stopTakingItems($this->queue, $id);
     }
 
     /**
-     * Fetches the next items of a job.
-     *
      * @param int $offset number of items that were taken before
      *
      * @return list<string> frames, at most $limit
@@ -326,8 +300,6 @@ final class QueueClient
     }
 
     /**
-     * Verifies and decodes an item.
-     *
      * @param int   $index number of the expected item, from 0
      * @param mixed $key   key of the task's input in a map
      *
@@ -391,8 +363,6 @@ final class QueueClient
     /**
      * Verifies and decodes the outcome of a generator task, and returns the generator's return value.
      *
-     * @param int $taken number of items that were read
-     *
      * @throws TamperedFrameException
      * @throws JobLostException
      * @throws \Spindle\Worker\TaskException
@@ -418,7 +388,6 @@ final class QueueClient
         return $this->brokerClient;
     }
 
-    /** @throws PayloadTooLargeException */
     private function sealedJob(
         string $id,
         #[\SensitiveParameter]

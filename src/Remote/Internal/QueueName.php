@@ -7,11 +7,7 @@ namespace Spindle\Remote\Internal;
 /** Rules for the names of queues. */
 final class QueueName
 {
-    /**
-     * Returns the name if it is valid.
-     *
-     * @throws \ValueError
-     */
+    /** @throws \ValueError when the name is not valid */
     public static function check(string $name): string
     {
         return preg_match('/^[A-Za-z0-9_.-]{1,64}$/D', $name) === 1

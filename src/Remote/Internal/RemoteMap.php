@@ -219,8 +219,6 @@ final class RemoteMap implements OutcomeReceiver
     }
 
     /**
-     * Waits for the next outcome.
-     *
      * @return array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}|null outcome, key and id; null
      *     after the last outcome
      */
@@ -343,11 +341,7 @@ final class RemoteMap implements OutcomeReceiver
         }
     }
 
-    /**
-     * Sends jobs, and retries those that a full queue did not accept.
-     *
-     * @param list<\Spindle\Remote\Job> $jobs
-     */
+    /** @param list<\Spindle\Remote\Job> $jobs jobs that a full queue does not accept are sent again */
     private function send(array $jobs): void
     {
         while ($jobs !== [] && !$this->isAbandoned) {

@@ -16,7 +16,6 @@ final class StoredItems
     /** @var array<int, self> streams with a waiting reader, whose fiber may be referenced by nothing else */
     private static array $awaited = [];
 
-    /** Maximum number of items in one request. */
     private const MAX_ITEMS_PER_REQUEST = 32;
 
     private int $takenCount = 0;

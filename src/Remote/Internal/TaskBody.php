@@ -18,7 +18,7 @@ final class TaskBody
     /** Bytes of a task's encoded outcome before the result: the kind of the outcome. */
     public const KIND_BYTES = 1;
 
-    /** Kinds of bodies; one byte behind the code. Only WITH_ARGUMENT has bytes after it. */
+    /** One byte behind the code. Only a body WITH_ARGUMENT has bytes after it. */
     private const NO_ARGUMENT = 0;
     private const WITH_ARGUMENT = 1;
     private const COMMAND = 2;
@@ -58,7 +58,6 @@ final class TaskBody
         return $argument === null ? $head . \chr(self::NO_ARGUMENT) : $head . \chr(self::WITH_ARGUMENT) . $argument;
     }
 
-    /** Returns the body of a command. */
     public static function command(#[\SensitiveParameter] string $head): string
     {
         return $head . \chr(self::COMMAND);
@@ -71,16 +70,8 @@ final class TaskBody
             throw new \ValueError('it is too short');
         }
         /**
-         * @var array{
-         *     attempts: int,
-         *     crashes: int,
-         *     delay: float,
-         *     factor: float,
-         *     maxDelay: float,
-         *     jitter: float,
-         *     timeout: float,
-         *     size: int,
-         * } $head
+         * @var array{attempts: int, crashes: int, delay: float, factor: float, maxDelay: float, jitter: float,
+         *     timeout: float, size: int} $head
          */
         $head = unpack(self::HEAD_FORMAT, $body);
         $end = self::HEAD_BYTES + $head['size'];

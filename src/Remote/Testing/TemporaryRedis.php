@@ -22,8 +22,7 @@ use Spindle\Remote\Testing\Internal\TestRedisClient;
  * The server is killed and its files are removed by {@see stop()}, when the last reference to this object is dropped,
  * or when the PHP process exits, even after SIGKILL.
  *
- * The server listens on 127.0.0.1 and on a Unix socket, requires a password on both, and by default keeps an
- * append-only file.
+ * The server listens on 127.0.0.1 and on a Unix socket, and requires a password on both.
  *
  * A fork of the process may use the server, but can't stop or restart it. All methods block, also within an event loop.
  */
@@ -38,8 +37,6 @@ final class TemporaryRedis
     private const READINESS_TIMEOUT = 1.0;
 
     /**
-     * @param string   $password  password of the default user
-     * @param string   $directory path of the directory with all files of the server
      * @param int|null $tlsPort   null without a certificate
      * @param float    $timeout   seconds that the server has to start, and to answer
      */
@@ -191,12 +188,7 @@ final class TemporaryRedis
         }
     }
 
-    /**
-     * @param array<string, string|int|float|bool> $settings
-     *
-     * @throws TemporaryRedisException
-     * @throws ServerException
-     */
+    /** @param array<string, string|int|float|bool> $settings */
     private static function create(array $settings, TemporaryRedisOptions $options): self
     {
         $binary = Binary::find($options->binary);
@@ -232,7 +224,6 @@ final class TemporaryRedis
         }
     }
 
-    /** @throws ServerException */
     private static function launch(
         Daemon $daemon,
         string $directory,

@@ -217,7 +217,6 @@ final class Codec
         return $lookups;
     }
 
-    /** Reads a string of at most 255 bytes. */
     private static function name(string $packed, int &$at): string
     {
         $name = substr($packed, $at + 1, \ord($packed[$at]));

@@ -68,7 +68,6 @@ final class Engine
 
     private ?RedisConnection $connection = null;
 
-    /** Number of connections for scripts that were opened so far. */
     private int $connectionCount = 0;
 
     private ?Durability $durability = null;
@@ -152,9 +151,7 @@ final class Engine
     }
 
     /**
-     * Runs a script for a queue.
-     *
-     * @return string the script's return value
+     * Runs a script for a queue, and returns its answer.
      *
      * @throws BrokerException
      */
@@ -220,7 +217,6 @@ final class Engine
         return $answer;
     }
 
-    /** @throws BrokerException */
     private function connection(): RedisConnection
     {
         if ($this->pid !== getmypid()) {
@@ -264,8 +260,6 @@ final class Engine
     /**
      * Loads the scripts that the engine does not know, so that requests run in the order in which they are sent. If the
      * user may not call SCRIPT, a request with an unknown script is sent again, and so runs after later requests.
-     *
-     * @throws BrokerException
      */
     private static function load(RedisConnection $connection): void
     {
@@ -291,11 +285,7 @@ final class Engine
         $this->unverified = [];
     }
 
-    /**
-     * Returns the durability of confirmed jobs, and refuses an engine that would lose jobs.
-     *
-     * @throws BrokerException
-     */
+    /** Returns the durability of confirmed jobs, and refuses an engine that would lose jobs. */
     private function checkSettings(RedisConnection $connection): Durability
     {
         $where = (string) $this->address;
@@ -347,11 +337,7 @@ final class Engine
         };
     }
 
-    /**
-     * @return array<string, string> values by name
-     *
-     * @throws BrokerException
-     */
+    /** @return array<string, string> values by name */
     private static function info(RedisConnection $connection, string ...$sections): array
     {
         $answer = $connection->call('INFO', array_values($sections));
@@ -360,11 +346,7 @@ final class Engine
         return array_combine($lines[1], $lines[2]);
     }
 
-    /**
-     * @return array<string, string> values by name; empty when the user may not read them
-     *
-     * @throws BrokerException
-     */
+    /** @return array<string, string> values by name; empty when the user may not read them */
     private static function settings(RedisConnection $connection): array
     {
         try {

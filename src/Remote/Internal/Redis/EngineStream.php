@@ -22,7 +22,6 @@ use Spindle\Internal\Warnings;
  */
 final class EngineStream implements StreamInterface, StreamFactoryInterface
 {
-    /** Maximum number of bytes of one read from the socket. */
     private const READ_BYTES = 1 << 16;
 
     /** Exception code that Predis treats as a broken connection. */
@@ -48,10 +47,8 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Id of the process that opened the stream. A fork shares the socket, and must not read or write. */
     private readonly int $pid;
 
-    /** Identifier of the callback for readable sockets in the event loop. */
     private readonly string $readWatcher;
 
-    /** Identifier of the callback for writable sockets in the event loop. */
     private readonly string $writeWatcher;
 
     /** @var resource|null null once the stream is closed */
@@ -82,7 +79,6 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return $this;
     }
 
-    /** Returns whether this process has opened the stream, and is not a fork of that process. */
     public function isOfThisProcess(): bool
     {
         return $this->pid === getmypid();
@@ -109,7 +105,6 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->close();
     }
 
-    /** Returns why the stream was closed. */
     public function failure(): string
     {
         return $this->failure ?? 'the connection was closed';

@@ -27,7 +27,6 @@ final class Mailbox
     /** Number of failed attempts since the last success. */
     private int $failureCount = 0;
 
-    /** Timer of the next attempt. */
     private ?string $retryTimer = null;
 
     private readonly int $pid;

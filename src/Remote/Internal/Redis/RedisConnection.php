@@ -81,8 +81,6 @@ final class RedisConnection
     }
 
     /**
-     * Connects and authenticates.
-     *
      * @param float $timeout seconds to connect, and seconds without progress in which an answer must arrive
      *
      * @throws BrokerException
@@ -183,15 +181,12 @@ final class RedisConnection
         self::$busy[spl_object_id($this)] = $this;
     }
 
-    /** Returns whether the engine has neither sent nor accepted bytes since that time of {@see Clock::now()}. */
     public function isSilentSince(float $time): bool
     {
         return $this->stream->isSilentSince($time);
     }
 
     /**
-     * Sends a command and waits for its answer.
-     *
      * @param list<string> $arguments
      *
      * @throws EngineError                when the engine answers with an error other than those below
@@ -233,11 +228,7 @@ final class RedisConnection
         return $answer;
     }
 
-    /**
-     * Passes published messages to $listener, after a SUBSCRIBE command.
-     *
-     * @param \Closure(mixed): void $listener receives null when the connection closes
-     */
+    /** @param \Closure(mixed): void $listener receives published messages, and null when the connection closes */
     public function listen(\Closure $listener): void
     {
         $this->listener = $listener;

@@ -15,8 +15,6 @@ final class Binary
     private const DIRECTORIES = ['/usr/local/bin', '/usr/bin', '/usr/sbin', '/opt/homebrew/bin'];
 
     /**
-     * Returns the path of the executable.
-     *
      * @param string|null $given path or name that the caller has chosen; null to search for {@see NAMES}
      *
      * @throws TemporaryRedisException

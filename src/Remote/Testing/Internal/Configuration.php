@@ -59,11 +59,7 @@ final class Configuration
         return $directory->write('redis.conf', $lines);
     }
 
-    /**
-     * @return array<string, string|bool>
-     *
-     * @throws ServerException
-     */
+    /** @return array<string, string|bool> */
     private static function tls(PrivateDirectory $directory, TemporaryRedisOptions $options): array
     {
         if ($options->certificate === null || $options->key === null) {

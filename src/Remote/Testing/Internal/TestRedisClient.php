@@ -17,7 +17,6 @@ final class TestRedisClient
     /** @var resource */
     private readonly mixed $stream;
 
-    /** Name of the current command, for messages. */
     private string $command = 'CONNECT';
 
     /**
@@ -40,8 +39,6 @@ final class TestRedisClient
     }
 
     /**
-     * Sends a command and returns its answer.
-     *
      * @return mixed a string, an integer, null, or a list of these
      *
      * @throws TemporaryRedisException
@@ -63,11 +60,6 @@ final class TestRedisClient
         return $this->read();
     }
 
-    /**
-     * Reads one answer.
-     *
-     * @throws TemporaryRedisException
-     */
     private function read(): mixed
     {
         $line = fgets($this->stream);
@@ -86,7 +78,6 @@ final class TestRedisClient
         };
     }
 
-    /** @throws TemporaryRedisException */
     private function bytes(int $count): string
     {
         $bytes = (string) stream_get_contents($this->stream, $count + 2);
@@ -94,11 +85,7 @@ final class TestRedisClient
         return \strlen($bytes) === $count + 2 ? substr($bytes, 0, -2) : throw $this->closed();
     }
 
-    /**
-     * @return list<mixed>
-     *
-     * @throws TemporaryRedisException
-     */
+    /** @return list<mixed> */
     private function items(int $count): array
     {
         $items = [];
