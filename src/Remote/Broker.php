@@ -64,8 +64,7 @@ interface Broker
     public function lookUpJobs(string $queue, array $ids, string $mailbox): array;
 
     /**
-     * Withdraws jobs. An unclaimed job is removed. The owner of a claimed job receives a message that asks it to cancel
-     * the job.
+     * Withdraws jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job.
      *
      * @param list<string> $ids at most 4,000
      *

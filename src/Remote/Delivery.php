@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/**
- * A job that an owner has claimed. The owner's name and {@see self::$claimNumber} are the fencing token: no other claim
- * has both.
- */
+/** A job that an owner has claimed. The owner's name and the claim number are the fencing token, which is unique. */
 final class Delivery
 {
     /**

@@ -15,8 +15,7 @@ use Spindle\Remote\Internal\Redis\Mailbox;
 /**
  * Stores queues in the engine: a server of Redis 7.0 or newer, or of Valkey, with an append-only file.
  *
- * Needs the packages predis/predis and amphp/socket. All fibers of a process share one connection; each mailbox has a
- * connection of its own.
+ * Needs predis/predis and amphp/socket. All fibers of a process share one connection; each mailbox has its own.
  *
  * Each queue consists of hashes, which are authoritative, and of streams with a consumer group. The Lua scripts in
  * Internal/Redis/scripts change them atomically; prelude.lua describes the keys.

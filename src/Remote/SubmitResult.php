@@ -10,8 +10,7 @@ final class SubmitResult
     /**
      * @param int       $accepted  number of jobs from the start of the list that were added now or before, or are in
      *                             conflict; the queue was full for the others
-     * @param list<int> $conflicts positions in the list, from 0, of jobs that were not added because their id belongs
-     *                             to another job
+     * @param list<int> $conflicts positions in the list, from 0, of jobs whose id belongs to another job
      */
     public function __construct(public readonly int $accepted, public readonly array $conflicts = []) {}
 }

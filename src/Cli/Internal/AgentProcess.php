@@ -142,8 +142,7 @@ final class AgentProcess
     }
 
     /**
-     * Handles signals, except SIGINT and SIGTERM if they were ignored when this process started. Without pcntl, signals
-     * keep their default effect.
+     * Handles signals, except SIGINT and SIGTERM if they were ignored when this process started.
      *
      * @return array<string> ids of the watchers; empty without pcntl
      */

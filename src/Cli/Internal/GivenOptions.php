@@ -72,11 +72,7 @@ final class GivenOptions
         return $value === null ? null : (int) $value;
     }
 
-    /**
-     * @return float|null seconds
-     *
-     * @throws UsageException when the value is not a duration
-     */
+    /** @throws UsageException when the value is not a duration */
     public function duration(string $name): ?float
     {
         $value = $this->text($name);

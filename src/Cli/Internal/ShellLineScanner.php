@@ -171,10 +171,7 @@ final class ShellLineScanner
         }
     }
 
-    /**
-     * Scans a construct that begins with $((. The construct is arithmetic if it ends with )), and otherwise a command
-     * substitution that begins with a subshell.
-     */
+    /** Scans $((: arithmetic if it ends with )), otherwise a command substitution that begins with a subshell. */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {

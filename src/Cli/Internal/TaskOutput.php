@@ -40,11 +40,9 @@ final class TaskOutput
     }
 
     /**
-     * Writes the bytes that fit. Waits only for files and terminals.
+     * Writes the bytes that fit, and returns their number. Waits only for files and terminals.
      *
      * @param resource $stream
-     *
-     * @return int number of bytes that were written
      */
     private static function put(mixed $stream, string $bytes): int
     {

@@ -68,10 +68,7 @@ final class BrokerClient
     private int $waiterCount = 0;
     private int $lastJobNumber = 0;
 
-    /**
-     * @var array<string, array<array-key, JobOutbox>> by queue and patience, so that jobs with a short patience do
-     *     not wait for jobs with a long patience
-     */
+    /** @var array<string, array<array-key, JobOutbox>> by queue and patience: short ones must not wait for long ones */
     private array $outboxes = [];
 
     /** @var array<string, true> names of the queues that this client has used, as keys */

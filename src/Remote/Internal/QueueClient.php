@@ -144,9 +144,6 @@ final class QueueClient
      * @param \Closure(): T $request
      *
      * @return T
-     *
-     * @throws CancelledException
-     * @throws \Spindle\Remote\BrokerException
      */
     private static function untilCancelled(\Closure $request, ?Cancellation $cancellation): mixed
     {

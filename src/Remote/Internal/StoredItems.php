@@ -57,11 +57,7 @@ final class StoredItems
         return new ItemReceiver($this->client, \WeakReference::create($this));
     }
 
-    /**
-     * Yields the items, and returns the generator's return value.
-     *
-     * @return \Generator<mixed, mixed, mixed, mixed>
-     */
+    /** @return \Generator<mixed, mixed, mixed, mixed> the items, then the task generator's return value */
     public function items(): \Generator
     {
         while (true) {

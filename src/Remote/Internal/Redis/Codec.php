@@ -78,11 +78,7 @@ final class Codec
         return $packed;
     }
 
-    /**
-     * Reads a count and as many ids, and moves $offset behind them.
-     *
-     * @return list<string>
-     */
+    /** @return list<string> the ids at $offset, which is moved behind them */
     public static function readIds(string $packed, int &$offset): array
     {
         $count = self::integer($packed, $offset);

@@ -101,8 +101,7 @@ final class Engine
     }
 
     /**
-     * Returns the durability of confirmed jobs. Also loads the scripts that the engine does not know, now and on later
-     * connections.
+     * Returns the durability of confirmed jobs. Makes this and later connections load unknown scripts.
      *
      * @throws BrokerException
      */

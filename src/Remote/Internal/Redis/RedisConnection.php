@@ -41,10 +41,8 @@ final class RedisConnection
     private static array $busy = [];
 
     /**
-     * Fiber and deadline of each command that the engine has not answered. The fiber is null if it could not suspend;
-     * the answer is dropped then.
-     *
-     * @var \SplQueue<array{Suspension<mixed>|null, float}>
+     * @var \SplQueue<array{Suspension<mixed>|null, float}> fiber and deadline of each command without an answer; a null
+     *     fiber could not suspend, and the answer is dropped
      */
     private \SplQueue $waiting;
 
