@@ -16,11 +16,7 @@ final class Command
 
     /**
      * @param list<string>               $arguments   the program first; empty for a shell line
-     * @param string|null                $line        shell line, or null for a program
-     * @param float|null                 $timeout     time limit of one attempt, in seconds
-     * @param float|null                 $idleTimeout longest time without output, in seconds
      * @param array<array-key, string|null> $environment changes of the environment: a value to set, null to remove
-     * @param string|null                $directory   working directory; null for that of this process
      * @param string|resource|iterable<mixed, string>|null $input
      * @param Output|\Closure(string): void|resource $stdout
      * @param Output|\Closure(string): void|resource $stderr
@@ -79,9 +75,7 @@ final class Command
     }
 
     /**
-     * Sets the time limit of each attempt. After it, the command is ended with all its descendants.
-     *
-     * @param float|null $seconds null for no limit
+     * Sets the time limit of each attempt; null for none. After it, the command is ended with all its descendants.
      *
      * @throws \ValueError when the number is not positive
      */
@@ -91,9 +85,7 @@ final class Command
     }
 
     /**
-     * Sets how long the command may write nothing to a captured or streamed output. After that, the command is ended.
-     *
-     * @param float|null $seconds null for no limit
+     * Sets how long the command may write no captured or streamed output before it is ended; null for no limit.
      *
      * @throws \ValueError when the number is not positive
      */
@@ -127,9 +119,8 @@ final class Command
     }
 
     /**
-     * Sets the working directory. If the directory does not exist, the result reports that.
-     *
-     * @param string|null $directory null for the working directory of this process when the pool accepts the command
+     * Sets the working directory; null for that of this process when the pool accepts the command. If the directory
+     * does not exist, the result reports that.
      *
      * @throws \ValueError when the path is empty or contains a NUL byte
      */
@@ -146,9 +137,8 @@ final class Command
      * Sets the standard input: a string, an open stream, or an iterable of strings.
      *
      * A stream is read from its current position to its end. A stream or an iterable is read as fast as the command
-     * reads. Once it has been read from, the command is not retried.
-     *
-     * An iterable that runs commands of the same pool waits forever when this command has the last free slot.
+     * reads. Once it has been read from, the command is not retried. An iterable that runs commands of the same pool
+     * waits forever when this command has the last free slot.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *
@@ -167,10 +157,9 @@ final class Command
     }
 
     /**
-     * Sets the target of the standard output.
+     * Sets the target of the standard output: a closure is called with each piece, and a stream gets the output.
      *
-     * @param Output|\Closure(string): void|resource $target closure that is called with each piece of output, or stream
-     *                                                       that the output is written to
+     * @param Output|\Closure(string): void|resource $target
      *
      * @throws \ValueError when the target has another type
      */

@@ -9,9 +9,8 @@ use Amp\CancelledException;
 use Spindle\SpindleException;
 
 /**
- * Runs the commands of a pool in place of launchers, for example on other machines.
- *
- * A carrier gets commands and returns outcomes as bytes. It is set with {@see CommandPoolOptions::$carrier}.
+ * Runs the commands of a pool instead of launchers, for example on other machines. Commands and outcomes are bytes.
+ * A carrier is set with {@see CommandPoolOptions::$carrier}.
  */
 interface CommandCarrier
 {
@@ -23,8 +22,7 @@ interface CommandCarrier
      * Runs a command and suspends until it has ended. A carrier that has lost the process that ran the command may run
      * the command again.
      *
-     * Cancellation: ends the command and returns its outcome. If the command was never started, throws
-     * CancelledException.
+     * Cancellation: ends the command and returns its outcome.
      *
      * @param string       $command      encoded by {@see PortableCommand::encode()}
      * @param Cancellation $recall       prevents the start of a waiting command, and has no effect on a running one

@@ -20,20 +20,17 @@ use Spindle\Statistics;
  * The first command starts the launchers. The launchers exit on {@see close()}, or when nothing refers to the pool any
  * more. They first end all processes that commands have started. Runs in several fibers share the concurrency.
  *
- * With {@see CommandPoolOptions::$carrier}, a carrier runs the commands instead of launchers, for example on other
- * machines. All methods have the same meaning.
+ * With {@see CommandPoolOptions::$carrier}, a carrier runs the commands instead, for example on other machines.
  */
 final class CommandPool implements Statistics
 {
     private readonly CommandDispatcher $dispatcher;
 
     /**
-     * @param int|null        $concurrency maximum number of commands that run at once; null for the number of usable
-     *                                     CPUs. With a carrier: maximum number of commands that the carrier has at
-     *                                     once, running or waiting; null for
-     *                                     {@see CommandCarrier::DEFAULT_CONCURRENCY}
-     * @param int|RetryPolicy $retries     maximum number of retries of a failed command, with the default pauses of
-     *                                     RetryPolicy; or a policy
+     * @param int|null $concurrency maximum number of commands that run at once; null for the number of usable CPUs.
+     *        With a carrier: maximum number of commands that the carrier has at once, running or waiting; null for
+     *        {@see CommandCarrier::DEFAULT_CONCURRENCY}
+     * @param int|RetryPolicy $retries maximum retries of a failed command with the default pauses, or a policy
      *
      * @throws \ValueError when the concurrency is not from 1 to 1,000,000,000, or the retries are not from 0 to
      *                     1,000,000,000
@@ -213,8 +210,7 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Returns the current numbers of commands.
-     *
+     * Returns the current numbers of commands:
      * - `in_use`: running commands; `max`: the concurrency; `waiting`: commands that wait for a slot or a retry
      * - `finished_total`: commands with a result; `failed_total`: commands with a failed result
      * - `retried_total`: retries

@@ -12,24 +12,21 @@ use Spindle\LauncherException;
 final class CommandPoolOptions
 {
     /**
-     * @param HaltPolicy|null      $halt      condition that ends a run early; null runs everything
-     * @param float                $grace     seconds between SIGTERM and SIGKILL for a command that is ended
-     * @param int                  $lookahead maximum number of commands that a run reads from its input in addition to
-     *                                        the running commands: waiting commands, and results that the caller has
-     *                                        not read. They keep the pool busy while the caller's loop body runs. The
-     *                                        lookahead is 0 with a halt policy, and while such commands and their
-     *                                        inputs have 16 MiB or more
-     * @param bool                 $redispatch whether to run commands again whose launcher died while it ran them. Such
-     *                                         a command may run twice, and fails when four launchers have died with
-     *                                         it. Otherwise these commands fail with {@see LauncherException}
-     * @param StartMethod          $start     how launchers start processes
-     * @param string|null          $php       PHP command-line binary that runs launchers; null finds a binary
-     * @param string|null          $temporaryDirectory directory of the unlinked files that keep large output; null for
-     *                                                 the system's temporary directory
-     * @param LoggerInterface|null $logger    receives each step at debug level, without output and environment
-     * @param CommandCarrier|null  $carrier   runs the commands instead of launchers of this process, for example on
-     *                                        other machines. `$grace`, `$start` and `$php` have no effect then
-     * @param float                $delay     minimum seconds from one start to the next, across all runs and attempts
+     * @param HaltPolicy|null $halt condition that ends a run early; null runs everything
+     * @param float $grace seconds between SIGTERM and SIGKILL for a command that is ended
+     * @param int $lookahead maximum number of commands that a run reads from its input in addition to the running ones:
+     *        waiting commands, and results that the caller has not read. They keep the pool busy while the caller's
+     *        loop body runs. It is 0 with a halt policy, and while such commands and their inputs have 16 MiB or more
+     * @param bool $redispatch whether to run commands again whose launcher died while it ran them. Such a command may
+     *        run twice, and fails when four launchers have died with it. Otherwise the commands fail with
+     *        {@see LauncherException}
+     * @param StartMethod $start how launchers start processes
+     * @param string|null $php PHP command-line binary that runs launchers; null finds a binary
+     * @param string|null $temporaryDirectory directory of unlinked files with large output; null for the system's one
+     * @param LoggerInterface|null $logger receives each step at debug level, without output and environment
+     * @param CommandCarrier|null $carrier runs the commands instead of launchers of this process, for example on other
+     *        machines. `$grace`, `$start` and `$php` have no effect then
+     * @param float $delay minimum seconds from one start to the next, across all runs and attempts
      *
      * @throws \ValueError when a number is negative, or above 1,000,000,000
      */

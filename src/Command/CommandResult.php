@@ -13,18 +13,17 @@ final class CommandResult
     /**
      * @internal A {@see CommandPool} creates results.
      *
-     * @param mixed       $key       key of the command in the input
-     * @param int|null    $exitCode  0 to 255; null after a signal or if unknown. If the command could not be started:
-     *                               127 (no such program) or 126, as in a shell; $error has the reason
-     * @param int|null    $signal    number of the signal that ended the command
-     * @param bool        $timedOut  whether the timeout or the idle timeout ended the command
-     * @param bool        $cancelled whether the pool was asked to end the command or not to start it
-     * @param string|null $error     why the command could not be started, why its output could not be kept, or why the
-     *                               pool has ended it; null otherwise
-     * @param float       $startedAt start of the last attempt, in seconds since 1970; 0.0 without an attempt, and when
-     *                               the command was cancelled between two attempts
-     * @param float       $duration  duration of the last attempt, in seconds
-     * @param int         $attempts  number of attempts; 0 when the command was never started
+     * @param int|null $exitCode 0 to 255; null after a signal or if unknown. If the command could not be started: 127
+     *        (no such program) or 126, as in a shell; $error has the reason
+     * @param int|null $signal number of the signal that ended the command
+     * @param bool $timedOut whether the timeout or the idle timeout ended the command
+     * @param bool $cancelled whether the pool was asked to end the command or not to start it
+     * @param string|null $error why the command could not be started, why its output could not be kept, or why the pool
+     *        has ended it; null otherwise
+     * @param float $startedAt start of the last attempt, in seconds since 1970; 0.0 without an attempt,
+     *        and when the command was cancelled between two attempts
+     * @param float $duration duration of the last attempt, in seconds
+     * @param int $attempts number of attempts; 0 when the command was never started
      */
     public function __construct(
         public readonly mixed $key,
@@ -59,21 +58,13 @@ final class CommandResult
         return $this->errors->toString();
     }
 
-    /**
-     * Returns the standard output as a stream at its first byte, for output that does not fit into memory.
-     *
-     * @return resource
-     */
+    /** @return resource standard output as a stream at its first byte, for output that does not fit into memory */
     public function stdoutStream(): mixed
     {
         return $this->output->toStream();
     }
 
-    /**
-     * Returns the standard error as a stream at its first byte, for output that does not fit into memory.
-     *
-     * @return resource
-     */
+    /** @return resource standard error as a stream at its first byte, for output that does not fit into memory */
     public function stderrStream(): mixed
     {
         return $this->errors->toStream();
@@ -93,11 +84,9 @@ final class CommandResult
     }
 
     /**
-     * Returns this result if the command succeeded.
-     *
      * @return $this
      *
-     * @throws CommandFailedException otherwise
+     * @throws CommandFailedException unless the command succeeded
      */
     public function orThrow(): self
     {

@@ -7,21 +7,15 @@ namespace Spindle\Command;
 /**
  * Ends a run before its input ends, after a number or a share of failures or successes.
  *
- * The methods `soonAfter...()` let running commands finish. The methods `nowAfter...()` cancel them. With a policy
- * there is no lookahead: a command is sent to a launcher only when a slot is free. So no command starts after the run
- * was halted.
+ * The methods `soonAfter...()` let running commands finish, and the methods `nowAfter...()` cancel them. With a policy
+ * there is no lookahead: commands are sent only when a slot is free, so that none starts after the run was halted.
  */
 final class HaltPolicy
 {
     /** Minimum number of failures, or of successes, that a share needs to end the run. */
     private const MIN_EVENTS = 3;
 
-    /**
-     * @param bool       $cancelsRunning whether running commands are cancelled; otherwise they finish
-     * @param bool       $onSuccess      whether successes count; otherwise failures count
-     * @param int|null   $count          number of failures or successes that ends the run; null with a share
-     * @param float|null $share          share of the ended commands that ends the run; null with a count
-     */
+    /** Either the count, or the share of the ended commands, is null. */
     private function __construct(
         public readonly bool $cancelsRunning,
         public readonly bool $onSuccess,

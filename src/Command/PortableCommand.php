@@ -21,11 +21,7 @@ final class PortableCommand
 {
     private function __construct(private readonly Command $command) {}
 
-    /**
-     * Encodes a command.
-     *
-     * @throws \ValueError when the input or an output belongs to this process, such as a stream or a closure
-     */
+    /** @throws \ValueError when the input or an output belongs to this process, such as a stream or a closure */
     public static function encode(Command $command): string
     {
         if ($command->input !== null && !\is_string($command->input)) {
@@ -61,19 +57,7 @@ final class PortableCommand
     /** Decodes bytes of {@see encode()}. Verify their sender before, because they can run any program. */
     public static function decode(#[\SensitiveParameter] string $bytes): self
     {
-        /**
-         * @var array{
-         *     list<string>,
-         *     string|null,
-         *     float|null,
-         *     float|null,
-         *     array<array-key, string|null>,
-         *     string|null,
-         *     string|null,
-         *     bool,
-         *     bool,
-         * } $parts
-         */
+        /** @var array{list<string>, ?string, ?float, ?float, array<?string>, ?string, ?string, bool, bool} $parts */
         $parts = unserialize($bytes, ['allowed_classes' => false]);
         [
             $arguments,

@@ -42,7 +42,6 @@ final class RetryPolicy
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 
-    /** Returns whether a command with this result is retried. */
     public function shouldRetry(CommandResult $result): bool
     {
         if ($result->attempts > $this->retries || $result->cancelled || $result->succeeded()) {
@@ -61,11 +60,7 @@ final class RetryPolicy
         return \is_bool($this->onExit) ? $this->onExit : \in_array($result->exitCode, $this->onExit, true);
     }
 
-    /**
-     * Returns the pause before the next attempt in seconds, from exponential backoff with jitter.
-     *
-     * @param int $attempts number of attempts so far, at least 1
-     */
+    /** Returns the pause in seconds after `$attempts` attempts, at least 1: exponential backoff with jitter. */
     public function delayAfter(int $attempts): float
     {
         return $this->backoff->after($attempts);

@@ -8,9 +8,8 @@ namespace Spindle\Command;
 final class RunSummary
 {
     /**
-     * @param int  $succeeded number of commands that succeeded
-     * @param int  $failed    number of commands that failed or were cancelled
-     * @param bool $halted    whether the halt policy ended the run before its input ended
+     * @param int  $failed number of commands that failed or were cancelled
+     * @param bool $halted whether the halt policy ended the run before its input ended
      */
     public function __construct(
         public readonly int $succeeded,

@@ -9,9 +9,7 @@ use Spindle\Command\Internal\CaptureStore;
 use Spindle\LauncherException;
 
 /**
- * Runs shell lines through a {@see CommandPool}, with the API of TaskRunner.php. Code that uses TaskRunner.php runs
- * unchanged.
- *
+ * Runs shell lines through a {@see CommandPool}, with the API of TaskRunner.php. Code that uses it runs unchanged.
  * The class can also be loaded under its original name, `TaskRunner\TaskRunner`.
  *
  * @see https://github.com/tomlau10/TaskRunner.php
@@ -22,17 +20,12 @@ final class TaskRunner
 
     /** Tasks that were added and not run, serialized one after the other; in an unlinked file when there are many. */
     private Capture $tasks;
-    /** Number of these tasks. */
     private int $total = 0;
 
     /** Whether {@see runAndWait()} is running. */
     private bool $started = false;
 
-    /**
-     * @param int $parallel maximum number of tasks that run at once
-     *
-     * @throws \ValueError when the number is below 1
-     */
+    /** @throws \ValueError when the maximum number of concurrent tasks is below 1 */
     public function __construct(int $parallel)
     {
         $this->pool = new CommandPool($parallel);
@@ -42,8 +35,7 @@ final class TaskRunner
     /**
      * Adds a task. {@see runAndWait()} runs it.
      *
-     * @param mixed  $id  value for the task's result; any value that can be serialized
-     * @param string $cmd shell line
+     * @param mixed $id value for the task's result; any value that can be serialized
      *
      * @throws \LogicException during {@see runAndWait()}
      * @throws \ValueError     when the line contains a NUL byte

@@ -35,11 +35,7 @@ final class Backoff
         }
     }
 
-    /**
-     * Returns the delay before the next attempt, in seconds.
-     *
-     * @param int $attempts number of attempts so far, at least 1
-     */
+    /** Returns the delay after `$attempts` attempts, at least 1, in seconds. */
     public function after(int $attempts): float
     {
         // The power may be infinite, and 0 * INF is NAN.

@@ -6,7 +6,6 @@ namespace Spindle\Internal;
 
 /**
  * Finds the smallest CPU quota of this process's cgroups.
- *
  * The kernel documents quotas in admin-guide/cgroup-v2 ("cpu.max") and scheduler/sched-bwc (v1).
  */
 final readonly class CgroupCpuQuota

@@ -6,7 +6,6 @@ namespace Spindle\Internal;
 
 /**
  * Finds the folders of this process's cgroup and of the cgroups above it, as far as they are mounted.
- *
  * Documented in the kernel's admin-guide/cgroup-v2 and -v1, in cgroups(7) and in proc_pid_mountinfo(5).
  */
 final readonly class Cgroups
@@ -15,8 +14,6 @@ final readonly class Cgroups
     public function __construct(private string $root = '/') {}
 
     /**
-     * Returns the folders in the v2 hierarchy and in the v1 hierarchy of a controller.
-     *
      * @param string $controller "cpu" or "memory"
      *
      * @return list<array{1|2, string}> version and path
@@ -64,11 +61,7 @@ final readonly class Cgroups
         return $mounts;
     }
 
-    /**
-     * Returns the path of this process's cgroup in the hierarchy.
-     *
-     * @param 1|2 $version
-     */
+    /** @param 1|2 $version */
     private function ownGroup(int $version, string $controller): ?string
     {
         $pattern = $version === 2 ? '~^0::(/.*)$~m' : "~^\\d+:(?:[^:\n]*,)?{$controller}(?:,[^:\n]*)?:(/.*)$~m";
@@ -78,7 +71,6 @@ final readonly class Cgroups
 
     /**
      * Returns the folders of the process's own cgroup and of its ancestors that are visible in this mount.
-     *
      * In a container without a cgroup namespace, the path is that on the host, which the mount may not contain. Then
      * the mount point is taken for the process's own cgroup. A path with ".." is outside of the namespace and not
      * visible.

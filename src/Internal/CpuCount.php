@@ -8,7 +8,6 @@ use Fidry\CpuCoreCounter\CpuCoreCounter;
 
 /**
  * Counts the CPUs that this process can use: the CPUs in its affinity mask, limited by the quota of its cgroups.
- *
  * A quota is rounded up: with a quota of 1.5, one process would leave a third of the quota unused. Each call reads
  * small files below /proc and /sys, so frequent callers should keep the result.
  */
@@ -52,11 +51,7 @@ final readonly class CpuCount
         return (string) Warnings::suppressed(static fn(): string|false => @file_get_contents($file));
     }
 
-    /**
-     * Parses a CPU list of the kernel, such as "0-3,8".
-     *
-     * @return array<int, true> by CPU number
-     */
+    /** @return array<int, true> by CPU number, from a CPU list of the kernel such as "0-3,8" */
     private static function parseList(string $list): array
     {
         preg_match_all('/(\d+)(?:-(\d+))?/', $list, $ranges, PREG_SET_ORDER);

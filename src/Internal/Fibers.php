@@ -10,8 +10,6 @@ use Revolt\EventLoop\Suspension;
 final class Fibers
 {
     /**
-     * Suspends the calling fiber until the suspension is resumed, and returns the value that it is resumed with.
-     *
      * If this method throws {@see CannotWaitException}, the event loop has not run, and no callback was called.
      *
      * @template T

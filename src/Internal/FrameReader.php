@@ -36,7 +36,6 @@ final class FrameReader
 
     /**
      * Adds bytes, and calls the callback for each complete frame, in order.
-     *
      * While a callback is suspended, further bytes are only stored. After a callback has thrown, the next call goes on
      * with the next frame.
      *

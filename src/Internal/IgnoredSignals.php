@@ -6,7 +6,6 @@ namespace Spindle\Internal;
 
 /**
  * Finds the signals that were ignored when this process started, such as SIGINT in background jobs of a shell script.
- *
  * PHP can't query that: it handles most signals itself, so the system reports them as caught, and
  * pcntl_signal_get_handler() knows only handlers of pcntl_signal(). Therefore a fork sends itself the signal. If the
  * fork survives, the signal is ignored.
@@ -19,11 +18,9 @@ final class IgnoredSignals
     private function __construct() {}
 
     /**
-     * Returns which of the signals are ignored; none without ext-pcntl and ext-posix.
-     *
      * @param list<int> $signals signals for which no handler was set
      *
-     * @return list<int>
+     * @return list<int> ignored signals; none without ext-pcntl and ext-posix
      */
     public static function among(array $signals): array
     {

@@ -21,11 +21,7 @@ final class IsolatedCall
         }
     }
 
-    /**
-     * Runs the callback in the current fiber. It must not suspend there.
-     *
-     * @param \Closure(): mixed $callback
-     */
+    /** @param \Closure(): mixed $callback runs in the current fiber, and must not suspend there */
     private static function callHere(\Closure $callback): void
     {
         try {

@@ -37,11 +37,7 @@ final class LineFile
             : new self(\STDERR, \in_array($type, [self::S_IFIFO, self::S_IFSOCK], true));
     }
 
-    /**
-     * Writes a line.
-     *
-     * @return string|null why the line was not written completely; null on success
-     */
+    /** @return string|null why the line was not written completely; null on success */
     public function append(string $line): ?string
     {
         $bytes = ($this->isIncomplete ? "\n" : '') . "{$line}\n";
@@ -60,11 +56,7 @@ final class LineFile
         return error_get_last()['message'] ?? 'its reader is too slow';
     }
 
-    /**
-     * Writes as many bytes as possible without blocking.
-     *
-     * @return int number of bytes
-     */
+    /** @return int number of bytes that could be written */
     private function writeWithoutBlocking(string $bytes): int
     {
         $written = 0;

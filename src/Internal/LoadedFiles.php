@@ -6,7 +6,6 @@ namespace Spindle\Internal;
 
 /**
  * Finds out whether a file may have changed since PHP loaded it.
- *
  * PHP reports which files are loaded, but not when it loaded them. So this class uses the earliest possible time: the
  * last call of {@see record()} that did not find the file loaded, or the start of the process.
  */
@@ -66,10 +65,7 @@ final class LoadedFiles
         return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
     }
 
-    /**
-     * Returns the path of the archive if the file is in a phar, otherwise the file's path. The times of a file in a
-     * phar are those from before it was packed.
-     */
+    /** Returns the path of the archive if the file is in a phar, whose files have the times from before packing. */
     private static function path(string $file): string
     {
         $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;

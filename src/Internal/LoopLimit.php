@@ -10,8 +10,7 @@ use Revolt\EventLoop;
 final class LoopLimit
 {
     /**
-     * Returns whether the event loop can watch the stream. A loop with stream_select() can't watch descriptors above
-     * 1023.
+     * Returns whether the event loop can watch the stream. stream_select() can't watch descriptors above 1023.
      *
      * @param resource $stream
      */

@@ -9,11 +9,7 @@ use Revolt\EventLoop;
 /** Lets the event loop run once. */
 final class LoopTurn
 {
-    /**
-     * Suspends the calling fiber until the next turn of the event loop.
-     *
-     * @throws CannotWaitException where PHP can't switch fibers
-     */
+    /** @throws CannotWaitException where PHP can't switch fibers */
     public static function await(): void
     {
         $suspension = EventLoop::getSuspension();

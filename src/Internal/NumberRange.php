@@ -16,8 +16,6 @@ final class NumberRange
     private function __construct() {}
 
     /**
-     * Returns the number of seconds if it is in its range.
-     *
      * @param string $what subject of the error message, such as "The delay"
      *
      * @throws \ValueError unless the number is from 0 to {@see MAX_SECONDS}

@@ -8,8 +8,6 @@ namespace Spindle\Internal;
 final class OneWayGenerator
 {
     /**
-     * Checks that the reader has not sent a value.
-     *
      * @param mixed $sent value of a `yield`: null unless the reader has called {@see \Generator::send()}
      *
      * @throws \LogicException when the value is not null
@@ -26,7 +24,6 @@ final class OneWayGenerator
 
     /**
      * Releases the value that a generator yielded last: `yield from OneWayGenerator::release()`.
-     *
      * PHP keeps that value until the generator yields again, ends or delegates to another generator. `yield from []` is
      * not enough.
      *

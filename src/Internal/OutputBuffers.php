@@ -6,7 +6,6 @@ namespace Spindle\Internal;
 
 /**
  * Keeps the output buffers (ob_start()) of fibers apart.
- *
  * PHP has one stack of buffers for all fibers. While a fiber waits, output of other fibers would get into its buffers.
  * So the buffers of a fiber are closed before it waits, and restored afterwards.
  */
@@ -20,11 +19,7 @@ final class OutputBuffers
     /** Number of outermost buffers that all fibers share; null when buffers of fibers are not kept apart. */
     public static ?int $sharedLevel = null;
 
-    /**
-     * Checks that the running fiber may wait.
-     *
-     * @throws \LogicException when the fiber has a buffer that can't be closed, or that may belong to another fiber
-     */
+    /** @throws \LogicException when the fiber has a buffer that can't be closed, or that may belong to another fiber */
     public static function check(): void
     {
         if (self::$sharedLevel === null || ob_get_level() <= self::$sharedLevel) {
@@ -65,8 +60,6 @@ final class OutputBuffers
     }
 
     /**
-     * Closes the buffers of the running fiber before it waits.
-     *
      * @return list<array{string, int}> content and chunk size of each buffer, the outermost first
      *
      * @throws \LogicException see {@see check()}
@@ -87,11 +80,7 @@ final class OutputBuffers
         return array_reverse($buffers);
     }
 
-    /**
-     * Opens the buffers of a fiber again after it has waited.
-     *
-     * @param list<array{string, int}> $buffers result of {@see setAside()}
-     */
+    /** @param list<array{string, int}> $buffers result of {@see setAside()} */
     public static function restore(array $buffers): void
     {
         foreach ($buffers as [$bytes, $chunkSize]) {

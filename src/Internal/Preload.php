@@ -9,11 +9,7 @@ use Revolt\EventLoop;
 /** Loads classes in advance that may be needed when no descriptor is free. Loading a class needs a descriptor. */
 final class Preload
 {
-    /**
-     * Loads the given classes and the classes of the event loop.
-     *
-     * @param class-string ...$classes
-     */
+    /** @param class-string ...$classes loaded in addition to the classes of the event loop */
     public static function classes(string ...$classes): void
     {
         array_map(class_exists(...), [

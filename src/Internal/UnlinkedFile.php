@@ -6,7 +6,6 @@ namespace Spindle\Internal;
 
 /**
  * Opens temporary files without a name. Only their owner has access, and they are unlinked before the first write.
- *
  * PHP can't create a file without a name (O_TMPFILE), so this process may be killed before it unlinks a file. All names
  * of a process have the same prefix, so that a launcher can remove such a file.
  */
@@ -20,11 +19,7 @@ final class UnlinkedFile
         return "{$directory}/spindle-" . (self::$token ??= bin2hex(random_bytes(8)));
     }
 
-    /**
-     * Opens a file for reading and writing.
-     *
-     * @return resource|false false when the file can't be created; {@see error_get_last()} has the reason
-     */
+    /** @return resource|false false when the file can't be created; {@see error_get_last()} has the reason */
     public static function open(string $directory): mixed
     {
         $path = self::prefix($directory) . bin2hex(random_bytes(4));

@@ -46,11 +46,7 @@ final class Warnings
         }
     }
 
-    /**
-     * Writes without a warning.
-     *
-     * @param resource $stream
-     */
+    /** @param resource $stream */
     public static function write(mixed $stream, string $bytes): int|false
     {
         set_error_handler(null);

@@ -63,11 +63,7 @@ final class Capture
         }
     }
 
-    /**
-     * Adds a piece.
-     *
-     * @throws SpoolException when the output can't be written to a file; earlier pieces are kept
-     */
+    /** @throws SpoolException when the output can't be written to a file; earlier pieces are kept */
     public function append(string $bytes): void
     {
         $size = \strlen($bytes);
@@ -146,11 +142,7 @@ final class Capture
         return $stream;
     }
 
-    /**
-     * Moves the output from memory to a file.
-     *
-     * @throws SpoolException
-     */
+    /** @throws SpoolException when the output in memory can't be moved to a file */
     private function spill(): void
     {
         $file = $this->store->open();

@@ -45,13 +45,7 @@ final class CaptureStore
         return $this->memoryBytes > self::MAX_POOL_MEMORY_BYTES || $this->fileCount > self::FILES_THRESHOLD;
     }
 
-    /**
-     * Counts bytes that are added to an output in memory.
-     *
-     * @param int $length length of the output with these bytes
-     *
-     * @return bool false when a limit is reached, so that the output must go to a file
-     */
+    /** Counts bytes that make an output `$length` bytes long. Returns false when the output must go to a file. */
     public function reserveMemory(int $bytes, int $length): bool
     {
         if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > self::MAX_POOL_MEMORY_BYTES) {
@@ -70,8 +64,6 @@ final class CaptureStore
     }
 
     /**
-     * Opens and counts a file for one output.
-     *
      * @return resource
      *
      * @throws SpoolException when the file can't be created
@@ -102,8 +94,6 @@ final class CaptureStore
     }
 
     /**
-     * Writes all bytes to a file.
-     *
      * @param resource $file
      *
      * @throws SpoolException when the disk is full, for example
@@ -118,11 +108,7 @@ final class CaptureStore
         }
     }
 
-    /**
-     * Returns the newest shared file, or another one if it is full.
-     *
-     * @throws SpoolException
-     */
+    /** @throws SpoolException when the newest shared file is full, and another one can't be created */
     private function sharedFile(): SharedFile
     {
         $shared = $this->shared?->get();

@@ -29,8 +29,6 @@ final class CaptureStream
     private ?int $length = null;
 
     /**
-     * Returns a stream over a part of the file.
-     *
      * @param resource $file
      * @param int|null $length null for the rest of the file, including bytes that are written later
      *

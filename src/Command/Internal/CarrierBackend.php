@@ -16,10 +16,7 @@ final class CarrierBackend implements CommandBackend
 {
     private int $concurrency = 0;
 
-    /**
-     * @var array<int, non-empty-array<int, array{PendingCommand, string}>> waiting commands, each with its encoded
-     *                                                                      form, by lane and id
-     */
+    /** @var array<int, non-empty-array<int, array{PendingCommand, string}>> by lane and id, each with its encoding */
     private array $waiting = [];
 
     /**
@@ -122,7 +119,6 @@ final class CarrierBackend implements CommandBackend
         }
     }
 
-    /** Passes waiting commands to the carrier while slots are free. */
     private function fillSlots(): void
     {
         while ($this->waiting !== [] && \count($this->carried) < $this->concurrency) {
@@ -154,11 +150,7 @@ final class CarrierBackend implements CommandBackend
         });
     }
 
-    /**
-     * Handles the return of a call of the carrier.
-     *
-     * @param \Closure(): void $notify called unless the pool was closed
-     */
+    /** @param \Closure(): void $notify called after a call of the carrier has returned, unless the pool was closed */
     private function ended(PendingCommand $pending, \Closure $notify): void
     {
         unset($this->calls[$pending->id]);
@@ -167,7 +159,6 @@ final class CarrierBackend implements CommandBackend
         }
     }
 
-    /** Cancels a command that waits here. */
     private function cancelWaiting(PendingCommand $pending): void
     {
         if (isset($this->waiting[$pending->lane][$pending->id])) {

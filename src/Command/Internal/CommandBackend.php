@@ -46,17 +46,11 @@ interface CommandBackend
     /** @return array<int, PendingCommand> commands that are probably running; launchers are not asked; by id */
     public function running(): array;
 
-    /**
-     * Changes the number of slots.
-     *
-     * @throws LauncherException when the descriptor limit is too low for the concurrency
-     */
+    /** @throws LauncherException when the descriptor limit is too low for the concurrency */
     public function resize(int $concurrency, int $previousConcurrency): void;
 
     /**
-     * Returns the largest possible concurrency.
-     *
-     * @param int $concurrency present concurrency, for launchers that have to be started
+     * Returns the largest possible concurrency. Launchers for the present `$concurrency` may have to be started.
      *
      * @throws LauncherException when a launcher can't be started
      */

@@ -23,7 +23,6 @@ use Spindle\LauncherException;
 
 /**
  * Passes the commands of a pool to its launchers or its carrier, and their outcomes to the owners of the commands.
- *
  * Decides whether a command is retried, and what happens to the commands of a launcher that has died.
  */
 final class CommandDispatcher
@@ -153,7 +152,6 @@ final class CommandDispatcher
 
     /**
      * Opens a lane for the commands of one owner, such as a run, and returns its number.
-     *
      * Slots are given to the lanes in turn. All commands of the owner get the environment that this process has now.
      *
      * @throws LauncherException when a launcher can't be started
@@ -212,24 +210,17 @@ final class CommandDispatcher
         return $pending;
     }
 
-    /** Returns the number of bytes that {@see flush()} has still to send, or that launchers have not read. */
     public function unsentBytes(): int
     {
         return $this->backend->unsentBytes();
     }
 
-    /** Sends accepted commands and requests to the launchers. */
     public function flush(): void
     {
         $this->backend->flush();
     }
 
-    /**
-     * Ends running commands, and removes waiting commands. The owners get cancelled results. Output that was not
-     * delivered is dropped.
-     *
-     * @param array<int, PendingCommand> $commands
-     */
+    /** @param array<int, PendingCommand> $commands their owners get cancelled results; undelivered output is dropped */
     public function cancel(array $commands): void
     {
         // Starts with the last command, so that no waiting command starts in the slot of a running one that ends.
@@ -272,17 +263,12 @@ final class CommandDispatcher
         $this->delayedStarts?->schedule();
     }
 
-    /**
-     * Returns the largest concurrency that the descriptor limit allows. Suspends until a launcher is ready.
-     *
-     * @throws LauncherException when a launcher can't be started
-     */
+    /** @throws LauncherException when no launcher can be started; the call waits until one is ready */
     public function capacity(): int
     {
         return $this->backend->capacity($this->concurrency);
     }
 
-    /** Cancels all commands of all owners. */
     public function cancelAll(): void
     {
         $this->cancel($this->allCommands());
@@ -299,17 +285,12 @@ final class CommandDispatcher
         $this->failAll($commands, LauncherException::closed(...));
     }
 
-    /** Suspends until the carrier has ended the commands that {@see close()} cancelled. */
     public function awaitEnd(): void
     {
         $this->backend->awaitEnd();
     }
 
-    /**
-     * Cancels a command that waits in this process for its first or next attempt.
-     *
-     * @return bool false when the command does not wait here
-     */
+    /** @return bool false unless the command waits in this process for its first or next attempt */
     private function cancelDelayed(PendingCommand $pending): bool
     {
         if (!$this->delayedRetries->remove($pending) && $this->delayedStarts?->remove($pending) !== true) {
@@ -334,7 +315,6 @@ final class CommandDispatcher
         return $this->delayedRetries->commands() + ($this->delayedStarts?->commands() ?? []);
     }
 
-    /** Returns whether the backend has fewer commands than may run at once. */
     private function hasSlot(): bool
     {
         return \count($this->backend->commands()) < $this->concurrency;
@@ -359,7 +339,6 @@ final class CommandDispatcher
         }
     }
 
-    /** Handles a frame from a launcher. */
     private function receive(Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length): void
     {
         if ($type === LauncherProtocol::READY) {
@@ -478,7 +457,6 @@ final class CommandDispatcher
         $this->notifyLost($pending, $reason);
     }
 
-    /** Passes the reason why there is no outcome to the owner. */
     private function notifyLost(PendingCommand $pending, \Throwable $reason): void
     {
         $this->delayedStarts?->schedule();
@@ -531,11 +509,7 @@ final class CommandDispatcher
         $this->delayedStarts === null ? $this->startDelayed($pending) : $this->delayedStarts->add($pending);
     }
 
-    /**
-     * Fails the commands of a dead launcher, or assigns them to other launchers.
-     *
-     * @param string $how cause of the death, such as an exit code
-     */
+    /** Fails the commands of a dead launcher, or assigns them to others. `$how` is the cause, such as an exit code. */
     private function launcherDied(Launcher $launcher, string $how): void
     {
         $commands = $launcher->commands;
@@ -614,8 +588,6 @@ final class CommandDispatcher
     }
 
     /**
-     * Passes an exception to the owners of the commands.
-     *
      * @param array<int, PendingCommand>               $commands
      * @param \Closure(list<mixed>): LauncherException $reason   returns the exception for the keys of one owner
      */

@@ -55,7 +55,6 @@ final class CommandRequest
         ));
     }
 
-    /** Returns the flags for outputs and input. */
     private static function flags(PendingCommand $pending): int
     {
         return match ($pending->command->stdout) {
@@ -86,11 +85,9 @@ final class CommandRequest
     }
 
     /**
-     * Returns PWD as a shell would set it. Returns nothing if PWD is correct, because its path may have symbolic links.
-     *
      * @param array<array-key, string|null> $environment
      *
-     * @return list<string> no variable, or `PWD=path`
+     * @return list<string> PWD as a shell would set it; empty if PWD is correct, because its path may have links
      */
     private static function workingDirectoryVariable(string $directory, array $environment): array
     {

@@ -46,7 +46,6 @@ final class DelayedRetries
         return $this->commands;
     }
 
-    /** Removes all commands. */
     public function clear(): void
     {
         array_map(EventLoop::cancel(...), $this->timerIds);

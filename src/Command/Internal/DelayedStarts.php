@@ -7,10 +7,7 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Spindle\Command\CommandPoolOptions;
 
-/**
- * A queue of commands for {@see CommandPoolOptions::$delay}. The queue starts its next command when a slot is free and
- * the delay since the last start has passed.
- */
+/** A queue for {@see CommandPoolOptions::$delay}: a command starts when a slot is free and the delay has passed. */
 final class DelayedStarts
 {
     /** @var array<int, PendingCommand> waiting commands, by id */
@@ -33,7 +30,6 @@ final class DelayedStarts
         private readonly \Closure $start,
     ) {}
 
-    /** Adds a command at the end of the queue. */
     public function add(PendingCommand $pending): void
     {
         $this->commands[$pending->id] = $pending;
@@ -64,7 +60,6 @@ final class DelayedStarts
         return $this->commands;
     }
 
-    /** Removes all commands. */
     public function clear(): void
     {
         $this->commands = [];

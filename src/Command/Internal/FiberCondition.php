@@ -30,7 +30,6 @@ final class FiberCondition
         }
     }
 
-    /** Resumes the waiting fiber, if there is one. */
     public function notify(): void
     {
         $waiting = $this->waiting;

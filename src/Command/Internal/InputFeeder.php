@@ -10,7 +10,6 @@ use Spindle\Internal\Warnings;
 
 /**
  * Sends the input of a command to its launcher in pieces, after the command has started.
- *
  * At most about INPUT_WINDOW bytes are sent ahead of what the command's pipe has taken.
  */
 final class InputFeeder
@@ -50,9 +49,8 @@ final class InputFeeder
     }
 
     /**
-     * Handles an acknowledgement of the launcher. The first one, of 0 bytes, starts the feeder.
-     *
-     * @param string $payload payload of INPUT_TAKEN: a number of bytes, or 0xFFFFFFFF if the command reads no more
+     * Handles INPUT_TAKEN: a number of bytes, or 0xFFFFFFFF if the command reads no more. The first acknowledgement, of
+     * 0 bytes, starts the feeder.
      */
     public function acknowledged(string $payload): void
     {
@@ -123,9 +121,7 @@ final class InputFeeder
     }
 
     /**
-     * Yields the pieces of a stream. Waits in the event loop for a stream that is not a regular file.
-     *
-     * @param resource $stream
+     * @param resource $stream awaited in the event loop unless it is a regular file
      *
      * @return \Generator<int, string>
      */
@@ -162,13 +158,11 @@ final class InputFeeder
     }
 
     /**
-     * Yields the strings of an iterable.
-     *
      * @param iterable<mixed, mixed> $source
      *
      * @return \Generator<int, string>
      *
-     * @throws \ValueError when it yields another type
+     * @throws \ValueError when the source yields another type
      */
     private function check(iterable $source): \Generator
     {

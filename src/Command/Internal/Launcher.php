@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 
-/** A launcher and the pending commands that were assigned to it. */
+/** A launcher and its pending commands. {@see LauncherProcess} documents the methods that both classes have. */
 final class Launcher
 {
     /** Maximum number of commands that this launcher runs at once. */
@@ -30,13 +30,11 @@ final class Launcher
     private int $movingCount = 0;
 
     /**
-     * @param string                                           $temporaryFilePrefix beginning of the paths of all
-     *                                                         temporary files of this process
+     * @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process
      * @param \Closure(self, int, int, string, int, int): void $onFrame called for each frame: type, job, and payload as
-     *                                                         bytes, offset and length
-     * @param \Closure(self, string): void                     $onDeath called with the cause of the launcher's death
-     * @param \Closure(self): void                             $onFork  called once in a fork of this process, in place
-     *                                                         of the other callbacks
+     *        bytes, offset and length
+     * @param \Closure(self, string): void $onDeath called with the cause of the launcher's death
+     * @param \Closure(self): void $onFork called once in a fork of this process, in place of the other callbacks
      *
      * @throws LauncherException when the process can't be started
      */
@@ -74,13 +72,11 @@ final class Launcher
         );
     }
 
-    /** Returns whether this process started the launcher. Returns false in a fork of that process. */
     public function isOurs(): bool
     {
         return $this->process->isOurs();
     }
 
-    /** Keeps the event loop running until {@see releaseLoop()}, because a fiber waits for a frame of this launcher. */
     public function keepLoop(): void
     {
         $this->process->keepLoop();
@@ -111,29 +107,22 @@ final class Launcher
         $pending->launcher = $this;
     }
 
-    /**
-     * Sets the environment of the commands that are queued from now on.
-     *
-     * @param array<array-key, string> $variables
-     */
+    /** @param array<array-key, string> $variables environment of the commands that are queued from now on */
     public function useEnvironment(array $variables): void
     {
         $this->process->useEnvironment($variables);
     }
 
-    /** Keeps frames for the next {@see send()}. */
     public function queue(string $frames): void
     {
         $this->process->queue($frames);
     }
 
-    /** Sends the queued frames, then `$frames`. What the pipe has no space for is sent when the launcher has read. */
     public function send(string $frames = ''): void
     {
         $this->process->send($frames);
     }
 
-    /** Returns the number of bytes that are queued, or that the pipe had no space for. */
     public function unsentBytes(): int
     {
         return $this->process->unsentBytes();
@@ -167,18 +156,12 @@ final class Launcher
         return $this->excess() - $this->movingCount;
     }
 
-    /** Returns the number of commands that were asked back and were neither returned nor started. */
     public function movingCount(): int
     {
         return $this->movingCount;
     }
 
-    /**
-     * Queues a request to return a command for another launcher. It is the last waiting command, because that would
-     * wait longest.
-     *
-     * @return bool false when no command waits
-     */
+    /** Queues a request to return the last waiting command, which would wait longest. Returns false if none waits. */
     public function askBack(): bool
     {
         for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {
@@ -194,19 +177,16 @@ final class Launcher
         return false;
     }
 
-    /** Asks the launcher to exit. Does not wait for its exit. */
     public function requestEnd(): void
     {
         $this->process->requestEnd();
     }
 
-    /** Asks the launcher to exit and blocks until it has. In a fork, only closes the fork's ends of the pipes. */
     public function close(): void
     {
         $this->process->close();
     }
 
-    /** Forgets that the command was asked back. */
     private function cancelMove(PendingCommand $pending): void
     {
         if ($pending->moving) {

@@ -15,28 +15,18 @@ use Spindle\LauncherException;
 
 /**
  * The launchers of one pool, which start processes in parallel (docs/decisions/0005-several-launchers.md).
- *
  * Each launcher has a share of the slots. When it has free slots, waiting commands of other launchers move to it.
  */
 final class Launchers implements CommandBackend
 {
-    /**
-     * A pool has one launcher for each COMMANDS_PER_LAUNCHER commands at once, limited by MAX_LAUNCHERS and by the
-     * number of usable CPUs.
-     */
+    /** A pool has one launcher per COMMANDS_PER_LAUNCHER commands at once, up to MAX_LAUNCHERS and the usable CPUs. */
     private const COMMANDS_PER_LAUNCHER = 4;
     private const MAX_LAUNCHERS = 4;
 
-    /**
-     * Maximum number of deaths since a command ended last, for each launcher of the pool. After more deaths, the
-     * commands of a dead launcher fail instead of moving to another launcher.
-     */
+    /** Maximum deaths per launcher since a command ended last. After more, the commands of a dead launcher fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /**
-     * Maximum number of failed starts within the window, for each launcher of the pool. A start fails when the launcher
-     * dies before it is ready. After more failed starts, the commands of such a launcher fail.
-     */
+    /** Maximum failed starts (deaths before readiness) per launcher in the window. After more, its commands fail. */
     private const MAX_FAILED_STARTS = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
@@ -175,7 +165,6 @@ final class Launchers implements CommandBackend
         $pending->launcher?->queue(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $pending->id));
     }
 
-    /** Returns the number of bytes that are queued, or that the pipes of the launchers had no space for. */
     public function unsentBytes(): int
     {
         $bytes = 0;
@@ -208,7 +197,6 @@ final class Launchers implements CommandBackend
         );
     }
 
-    /** Returns the exception for a concurrency above the capacity. */
     public function tooManyException(int $concurrency): LauncherException
     {
         $capacity = (int) $this->capacity * $this->targetCount;
@@ -216,7 +204,6 @@ final class Launchers implements CommandBackend
         return LauncherException::tooManyAtOnce($concurrency, $capacity, $this->startMethod);
     }
 
-    /** Frees the slot of a command that has ended. */
     public function release(PendingCommand $pending): void
     {
         $this->deaths = 0;
@@ -259,10 +246,7 @@ final class Launchers implements CommandBackend
         return true;
     }
 
-    /**
-     * Removes a launcher that has died, has failed or is no longer needed. Fibers that wait in {@see capacity()} get
-     * the exception; if it is null, they wait for another launcher.
-     */
+    /** Removes a launcher. Fibers in {@see capacity()} get the exception; if it is null, they wait for another one. */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $isOther = static fn(Launcher $other): bool => $other !== $launcher;
@@ -271,13 +255,7 @@ final class Launchers implements CommandBackend
         $this->wake($why);
     }
 
-    /**
-     * Removes a launcher that has died.
-     *
-     * @param string $how cause of the death, such as an exit code
-     *
-     * @return bool whether another launcher may be started for its commands; false after too many deaths
-     */
+    /** @return bool whether another launcher may be started for its commands; false after too many deaths */
     public function died(Launcher $launcher, string $how): bool
     {
         $this->log->write('A launcher died: {how}', ['how' => $how]);
@@ -416,7 +394,6 @@ final class Launchers implements CommandBackend
         return \count($this->failedStarts) <= self::MAX_FAILED_STARTS * $this->targetCount;
     }
 
-    /** Returns the number of launchers for a pool with this concurrency. */
     private static function countFor(int $concurrency): int
     {
         return max(
@@ -425,15 +402,13 @@ final class Launchers implements CommandBackend
         );
     }
 
-    /** Sends each launcher its share: the number of commands that it may run at once. */
     private function sendShares(int $concurrency): void
     {
         $count = \count($this->launchers);
         $largest = intdiv($concurrency + $count - 1, $count);
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
-            // Each launcher also gets the largest share and compares it with its capacity. So either all launchers
-            // accept the concurrency, or all refuse it.
+            // Launchers compare the largest share with their capacity, so that either all accept it or all refuse it.
             $launcher->send(LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,
                 0,

@@ -110,8 +110,6 @@ final class PendingCommand
     }
 
     /**
-     * Keeps a piece of output, or passes it to its sink.
-     *
      * @param int $type STDOUT or STDERR of {@see LauncherProtocol}
      *
      * @throws SpoolException when the output can't be kept
@@ -136,11 +134,7 @@ final class PendingCommand
         $this->send(LauncherProtocol::CANCEL);
     }
 
-    /**
-     * Registers a callback for the time when all sinks have delivered their output. Without a sink, it is never called.
-     *
-     * @param \Closure(): void $then
-     */
+    /** @param \Closure(): void $then called when all sinks have delivered their output; never without a sink */
     public function whenDrained(\Closure $then): void
     {
         $left = \count($this->sinks);

@@ -9,7 +9,6 @@ use Spindle\Command\CommandResult;
 /** Receives the outcomes of commands. For each command, either finished() or lost() is called, once. */
 interface PendingCommandOwner
 {
-    /** Receives the result of a command. */
     public function finished(PendingCommand $pending, CommandResult $result): void;
 
     /** Stops submitting commands, and withdraws waiting commands. Running commands finish. */

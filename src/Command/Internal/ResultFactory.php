@@ -57,10 +57,7 @@ final class ResultFactory
         );
     }
 
-    /**
-     * Creates a result from the payload of NOT_STARTED. If the command was withdrawn, the result is cancelled.
-     * Otherwise the start failed, which counts as an attempt.
-     */
+    /** Creates a result from NOT_STARTED: cancelled for a withdrawn command. A failed start counts as an attempt. */
     public static function ofNoStart(PendingCommand $pending, string $bytes, int $at, int $length): CommandResult
     {
         $code = \ord($bytes[$at + 1]);

@@ -78,11 +78,7 @@ final class Run implements PendingCommandOwner
         $this->lane = $dispatcher->open($this);
     }
 
-    /**
-     * Yields the results. The commands are cancelled if the caller stops reading.
-     *
-     * @return \Generator<mixed, CommandResult, mixed, RunSummary>
-     */
+    /** @return \Generator<mixed, CommandResult, mixed, RunSummary> cancels the commands if the caller stops reading */
     public function results(?Cancellation $cancellation): \Generator
     {
         $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
@@ -198,7 +194,6 @@ final class Run implements PendingCommandOwner
         EventLoop::queue($this->pull(...));
     }
 
-    /** Returns how many commands may be pulled. */
     private function availableWindow(): int
     {
         return $this->dispatcher->concurrency() + $this->lookahead() - $this->unreadCount;
@@ -277,7 +272,6 @@ final class Run implements PendingCommandOwner
         }
     }
 
-    /** Returns the size of a command and its input, in bytes. */
     private static function sizeOf(Command $command): int
     {
         $size = \strlen($command->line ?? '') + (\is_string($command->input) ? \strlen($command->input) : 0);

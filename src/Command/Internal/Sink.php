@@ -11,7 +11,6 @@ use Spindle\Internal\Warnings;
 
 /**
  * Passes output to a callback or a stream, piece by piece and in order, in a callback of the event loop.
- *
  * The target may suspend. The launcher stops reading output while more than OUTPUT_WINDOW bytes are not reported as
  * delivered.
  */
@@ -41,7 +40,6 @@ final class Sink
         $this->pieces = new \SplQueue();
     }
 
-    /** Accepts a piece of output. */
     public function write(string $bytes): void
     {
         if ($this->dropsOutput) {
@@ -56,11 +54,7 @@ final class Sink
         }
     }
 
-    /**
-     * Calls a callback when all output is delivered, or immediately if it is.
-     *
-     * @param \Closure(): void $then
-     */
+    /** @param \Closure(): void $then called when all output is delivered, or immediately if it is */
     public function whenDrained(\Closure $then): void
     {
         if ($this->delivering && !$this->dropsOutput) {

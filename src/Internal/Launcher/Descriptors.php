@@ -16,11 +16,10 @@ final class Descriptors
     private const SPARE_DESCRIPTORS = 16;
 
     /**
-     * Returns descriptors of files and sockets that have to be /dev/null in the launcher. Each of them needs another
-     * descriptor during the start. If the limit does not allow that for all of them, sockets are returned first, and
-     * the rest is inherited.
+     * Each returned descriptor needs another one during the start. If the limit does not allow that for all of them,
+     * sockets are returned first, and the rest is inherited.
      *
-     * @return list<int>
+     * @return list<int> descriptors of files and sockets that have to be /dev/null in the launcher
      */
     public static function toReplace(): array
     {
@@ -52,7 +51,6 @@ final class Descriptors
         return \array_slice([...$sockets, ...$others], 0, max(0, $limit - $open - self::SPARE_DESCRIPTORS));
     }
 
-    /** Returns the maximum number of open descriptors. */
     private static function limit(): int
     {
         return preg_match('/^Max open files\s+(\d+)/m', (string) @file_get_contents('/proc/self/limits'), $match) === 1

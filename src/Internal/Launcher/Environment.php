@@ -11,11 +11,9 @@ final class Environment
     private const MAX_VARIABLE_BYTES = 4 << 20;
 
     /**
-     * Returns the environment variables of this process, including those of putenv().
+     * FPM and similar SAPIs add variables of the request to getenv(), so each variable is read by its name.
      *
-     * Under FPM and similar SAPIs, getenv() also returns variables of the request. So each is read by its name.
-     *
-     * @return array<string, string>
+     * @return array<string, string> environment variables of this process, including those of putenv()
      */
     public static function variables(): array
     {
@@ -35,11 +33,7 @@ final class Environment
         return $environment;
     }
 
-    /**
-     * Encodes the variables as an ENVIRONMENT frame.
-     *
-     * @param array<array-key, string> $variables
-     */
+    /** @param array<array-key, string> $variables encoded as an ENVIRONMENT frame */
     public static function frame(array $variables): string
     {
         $entries = [];

@@ -8,7 +8,6 @@ use Revolt\EventLoop;
 
 /**
  * Decides when a launcher that does not answer pings counts as dead.
- *
  * Unanswered checks are counted instead of time, because a pause of this process or of the whole system counts only as
  * one check. Before each check, the caller must read what the launcher has sent.
  */
@@ -21,10 +20,8 @@ final class Heartbeat
     private const STOPPED_CHECKS = 3;
     private const SILENT_CHECKS = 30;
 
-    /** Callback id of the timer for checks. */
     private readonly string $timerId;
 
-    /** Whether the timer is enabled. */
     private bool $isActive = false;
 
     /** Whether something was sent since the last ping. */
@@ -69,8 +66,6 @@ final class Heartbeat
     }
 
     /**
-     * Counts a check if a ping is not answered.
-     *
      * @param \Closure(): string $state returns the state of the launcher as one letter of proc(5)
      *
      * @return string|null why the launcher counts as dead; null while it counts as alive

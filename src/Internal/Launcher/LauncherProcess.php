@@ -91,14 +91,13 @@ final class LauncherProcess
     private bool $closed = false;
 
     /**
-     * @param string|null $php                 PHP command-line binary that runs the launcher; null finds a binary
-     * @param string      $startMethod         auto, posix_spawn or proc_open
-     * @param string      $temporaryFilePrefix beginning of the paths of this process's temporary files. The launcher
-     *                                         removes such files if this process was killed
+     * @param string|null $php PHP command-line binary that runs the launcher; null finds a binary
+     * @param string $startMethod auto, posix_spawn or proc_open
+     * @param string $temporaryFilePrefix beginning of paths that the launcher removes if this process was killed
      * @param \Closure(int, int, string, int, int): void $onFrame called for each frame: type, job, and payload as
-     *                                                            bytes, offset and length
-     * @param \Closure(string): void  $onDeath called once when the launcher dies, with the cause, such as an exit code
-     * @param (\Closure(): void)|null $onFork  called once in a fork of this process, in place of the other callbacks
+     *        bytes, offset and length
+     * @param \Closure(string): void $onDeath called once when the launcher dies, with the cause, such as an exit code
+     * @param (\Closure(): void)|null $onFork called once in a fork of this process, in place of the other callbacks
      *
      * @throws LauncherException when the process can't be started
      */
@@ -185,11 +184,7 @@ final class LauncherProcess
         $this->heartbeat->setBusy(false);
     }
 
-    /**
-     * Sets the environment of the commands that are queued from now on. Queues a frame only if it has changed.
-     *
-     * @param array<array-key, string> $variables
-     */
+    /** @param array<array-key, string> $variables environment of the commands that are queued from now on */
     public function useEnvironment(array $variables): void
     {
         if ($variables !== $this->environment) {
@@ -266,10 +261,7 @@ final class LauncherProcess
         fclose($this->launcherStdout);
     }
 
-    /**
-     * Asks the launcher to end its processes and to exit, and handles its last frames, such as output. Blocks until the
-     * launcher has closed its pipe, at most two seconds.
-     */
+    /** Makes the launcher end its processes, and handles its last frames. Blocks at most 2 s, until its pipe closes. */
     public function endAndRead(): void
     {
         if ($this->closed || !$this->isOurs()) {
@@ -321,14 +313,11 @@ final class LauncherProcess
     }
 
     /**
-     * Starts the process.
-     *
      * @param list<string> $command
      *
      * @return array{
      *     resource,
-     *     array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int},
-     *     array{resource, resource},
+     *     array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int}, array{resource, resource}
      * } the process, its status and the pipes
      *
      * @throws LauncherException
@@ -434,11 +423,7 @@ final class LauncherProcess
         }
     }
 
-    /**
-     * Closes the pipes if this process is a fork. A fork must not read or send frames of the original process.
-     *
-     * @return bool whether this process is a fork
-     */
+    /** Closes the pipes if this process is a fork, which must not read or send frames. Returns whether it is a fork. */
     private function closeInFork(): bool
     {
         if ($this->isOurs()) {
@@ -505,10 +490,7 @@ final class LauncherProcess
         }
     }
 
-    /**
-     * Blocks until the launcher has exited. Continues a stopped launcher. After the time limit, kills the launcher and
-     * its commands.
-     */
+    /** Blocks until the launcher has exited. Continues a stopped one. Kills it with its commands after the limit. */
     private function awaitExit(): void
     {
         $deadline = hrtime(true) + self::CLOSE_TIMEOUT_NANOSECONDS;
@@ -528,11 +510,7 @@ final class LauncherProcess
         }
     }
 
-    /**
-     * Kills the processes that a dead launcher has left running, and calls the callback for its death.
-     *
-     * @param string|null $how cause of the death; null for the exit status of the process
-     */
+    /** @param string|null $how cause of the death; null for the exit status of the process */
     private function handleDeath(?string $how = null): void
     {
         // PHP before 8.3 reports an exit only once. So an exit that the first status has reported is not queried again.

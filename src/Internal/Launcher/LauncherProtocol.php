@@ -75,7 +75,6 @@ final class LauncherProtocol
     /** Environment variable of all processes of a command, by which they are found. */
     public const MARKER = 'SPINDLE_COMMAND';
 
-    /** Encodes a frame. */
     public static function frame(int $type, int $job, string $payload = ''): string
     {
         return pack('VCV', \strlen($payload) + 5, $type, $job) . $payload;

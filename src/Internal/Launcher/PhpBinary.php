@@ -14,8 +14,6 @@ final class PhpBinary
     private const EXTENSIONS = ['ffi' => 'FFI', 'posix' => 'posix', 'pcntl' => 'pcntl'];
 
     /**
-     * Returns the path of the binary.
-     *
      * @param string|null $given path that the caller has set; null to search a binary
      *
      * @throws LauncherException when no executable file is found

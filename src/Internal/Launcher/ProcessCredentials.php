@@ -28,7 +28,6 @@ final class ProcessCredentials
 
     /**
      * Returns the effective user and group as one number; -1 without ext-posix.
-     *
      * The call is five times as fast as {@see current()}. The result does not include supplementary groups and root
      * directory, which only root can change.
      */
@@ -37,11 +36,7 @@ final class ProcessCredentials
         return (self::$isKnown ??= self::isKnown()) ? posix_geteuid() << 32 | posix_getegid() : -1;
     }
 
-    /**
-     * Returns whether the effective user is root.
-     *
-     * @param string $credentials result of {@see current()}
-     */
+    /** @param string $credentials result of {@see current()} */
     public static function areOfRoot(string $credentials): bool
     {
         return str_starts_with($credentials, '0:');

@@ -23,10 +23,9 @@ final class Daemon
     private readonly string $logFile;
 
     /**
-     * @param string                 $name    name of the server in messages
-     * @param list<string>           $command command that runs the server in the foreground
-     * @param (\Closure(): int)|null $pid     returns the pid of the server, 0 while unknown; null if the pid is that of
-     *                                        the command
+     * @param string $name name of the server in messages
+     * @param list<string> $command command that runs the server in the foreground
+     * @param (\Closure(): int)|null $pid returns the pid of the server, 0 while unknown; null for that of the command
      */
     public function __construct(
         private readonly string $name,
@@ -38,8 +37,6 @@ final class Daemon
     }
 
     /**
-     * Starts the server and waits until it is ready.
-     *
      * @param \Closure(): bool $isReady
      * @param float            $timeout maximum wait, in seconds
      *
@@ -98,11 +95,7 @@ final class Daemon
         Wait::until(fn(): bool => !$this->isRunning(), self::KILL_TIMEOUT);
     }
 
-    /**
-     * Returns the whole log of the server.
-     *
-     * @throws ServerException when the log can't be read
-     */
+    /** @throws ServerException when the log can't be read */
     public function log(): string
     {
         error_clear_last();

@@ -19,10 +19,7 @@ final class GuardianProcess
     private readonly int $ownerPid;
 
     /**
-     * Starts the guardian.
-     *
-     * @param class-string<Removal> $removal   class that removes the server
-     * @param string                $directory directory of the server
+     * @param class-string<Removal> $removal class that removes the server
      *
      * @throws ServerException
      * @throws LauncherException when there is no command-line PHP
@@ -53,8 +50,6 @@ final class GuardianProcess
     }
 
     /**
-     * Checks that this process may use the server.
-     *
      * @param string $server name of the server in messages
      *
      * @throws \LogicException when the server was stopped, or when this process is a fork

@@ -16,7 +16,6 @@ final class PrivateDirectory
 
     public readonly string $path;
 
-    /** @param string $kind type of server */
     public function __construct(string $kind)
     {
         $temporary = realpath(sys_get_temp_dir());
@@ -24,13 +23,7 @@ final class PrivateDirectory
         $this->path = ($isUsable ? $temporary : '/tmp') . "/spindle-{$kind}-" . bin2hex(random_bytes(6));
     }
 
-    /**
-     * Creates the directory and folders within it.
-     *
-     * @param string ...$folders names of the folders
-     *
-     * @throws ServerException
-     */
+    /** @throws ServerException when the directory, or one of the folders in it, can't be created */
     public function make(string ...$folders): void
     {
         foreach ([
@@ -48,9 +41,7 @@ final class PrivateDirectory
     }
 
     /**
-     * Writes a file that only the current user can access.
-     *
-     * @return string path of the file
+     * Writes a file that only the current user can access, and returns its path.
      *
      * @throws ServerException
      */
@@ -71,9 +62,7 @@ final class PrivateDirectory
     }
 
     /**
-     * Copies a file into the directory. Only the current user can access the copy.
-     *
-     * @return string path of the copy
+     * Copies a file into the directory, and returns its path. Only the current user can access the copy.
      *
      * @throws ServerException
      */

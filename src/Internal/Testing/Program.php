@@ -6,10 +6,7 @@ namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Launcher\Descriptors;
 
-/**
- * Starts programs without the open descriptors and the environment of this process, whose variables could configure a
- * server.
- */
+/** Starts programs without open descriptors and the environment of this process, which could configure a server. */
 final class Program
 {
     private const NULL_DEVICE = ['file', '/dev/null', 'r+'];
@@ -24,8 +21,6 @@ final class Program
     private const IGNORE_SIGNALS_SCRIPT = 'trap "" HUP INT QUIT TERM; ';
 
     /**
-     * Runs a program and waits until it has ended.
-     *
      * @param list<string> $command
      *
      * @return array{int, string} exit code, and both outputs together
@@ -42,8 +37,6 @@ final class Program
     }
 
     /**
-     * Starts a program in the background.
-     *
      * @param list<string> $command
      * @param string       $output  file to which its standard output and standard error are appended
      *
@@ -57,8 +50,6 @@ final class Program
     }
 
     /**
-     * Starts a guardian: see {@see GuardianProcess}.
-     *
      * @param list<string> $command
      *
      * @return array{resource, resource} process handle, and the pipe to its standard input

@@ -25,8 +25,7 @@ final class TestServerState
     public function __construct(public readonly string $directory, private readonly string $programs) {}
 
     /**
-     * Returns the live processes of the server, including orphans. Their command line or their working directory has
-     * the name of the directory.
+     * Finds processes, including orphans, by the name of the directory in their command line or working directory.
      *
      * @return array<int, string> names of programs, by pid; empty without /proc
      */
@@ -47,7 +46,6 @@ final class TestServerState
         return $processes;
     }
 
-    /** Sends a signal to all processes of the server. */
     public function signal(int $signal): void
     {
         foreach (array_keys($this->processes()) as $pid) {
@@ -65,11 +63,7 @@ final class TestServerState
         }, self::KILL_TIMEOUT);
     }
 
-    /**
-     * Kills the processes and removes the directory.
-     *
-     * @param (\Closure(): void)|null $afterKill removes other resources, which files in the directory name
-     */
+    /** @param (\Closure(): void)|null $afterKill removes other resources, which files in the directory name */
     public function remove(?\Closure $afterKill = null): void
     {
         Wait::until(function () use ($afterKill): bool { // a process that was just started may still create files

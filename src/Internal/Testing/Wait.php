@@ -11,10 +11,8 @@ final class Wait
     private const CHECK_INTERVAL = 0.005;
 
     /**
-     * Blocks until the condition is true.
-     *
      * @param \Closure(): bool $condition
-     * @param float            $seconds   maximum wait
+     * @param float            $seconds   maximum time for which this process blocks
      *
      * @return bool false after the maximum wait
      */

@@ -6,7 +6,6 @@ namespace Spindle\Internal\Launcher\Process;
 
 /**
  * Starts and watches the processes of a launcher, and exchanges bytes with the pool.
- *
  * The implementations are {@see SpawnBackend} with FFI, and {@see ProcOpenBackend} without. A backend reports events to
  * the {@see JobScheduler}.
  */
@@ -22,8 +21,6 @@ interface Backend
     public function useEnvironment(array $environment): void;
 
     /**
-     * Starts the job and opens its pipes.
-     *
      * @return bool false when nothing was started, because no descriptors or processes are available now
      *
      * @throws StartFailure when the job can't be started at all
@@ -41,11 +38,7 @@ interface Backend
     /** Returns the pid of the job's own process. Must not be called after its exit was reported. */
     public function pidOf(LauncherJob $job): int;
 
-    /**
-     * Waits until a process exits, and reports its exit. Ignores other events.
-     *
-     * @param int $nanoseconds maximum wait
-     */
+    /** Waits at most `$nanoseconds` until a process exits, and reports its exit. Ignores other events. */
     public function awaitExit(int $nanoseconds): void;
 
     /** Writes to the pool without blocking. Returns the bytes that its pipe has no space for. */
@@ -54,7 +47,6 @@ interface Backend
     /** Writes the job's input without blocking. Closes its pipe after the end of the input. */
     public function feed(LauncherJob $job): void;
 
-    /** Starts or stops reading the job's output. */
     public function listen(LauncherJob $job, bool $listen): void;
 
     /** Gives up a job whose process can't be killed. The exit of the process will not be reported. */

@@ -47,8 +47,6 @@ final class Epoll
     }
 
     /**
-     * Waits until a watched descriptor is ready.
-     *
      * @param int $milliseconds maximum wait; -1 for no limit
      *
      * @return array<int, true> ready descriptors; empty after the maximum wait or a signal

@@ -9,7 +9,6 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
  * The main loop of a launcher: receives commands as jobs, starts them when slots are free, and reports their ends.
- *
  * When the pool has ended, the scheduler ends all processes of its jobs ({@see JobTermination}), and its loop returns.
  */
 final class JobScheduler
@@ -96,7 +95,6 @@ final class JobScheduler
         $this->sendRest();
     }
 
-    /** Handles bytes from the pool. */
     public function received(string $bytes): void
     {
         $this->frames->feed($bytes);
@@ -275,11 +273,7 @@ final class JobScheduler
         }
     }
 
-    /**
-     * Starts the next waiting job, if a slot is free.
-     *
-     * @return bool whether another job may be started immediately
-     */
+    /** @return bool whether another job may be started immediately */
     private function startNext(): bool
     {
         if (!$this->mayStart()) {
@@ -327,7 +321,6 @@ final class JobScheduler
         return $this->mayStart();
     }
 
-    /** Returns whether a job is waiting and can be started. */
     private function mayStart(): bool
     {
         return !$this->waiting->isEmpty() && \count($this->running) < $this->concurrency

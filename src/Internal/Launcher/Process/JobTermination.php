@@ -91,8 +91,7 @@ final class JobTermination
     }
 
     /**
-     * Ends jobs whose limits are over, and jobs that the pool has cancelled. If nothing is due, this takes only a few
-     * comparisons.
+     * Ends jobs whose limits are over or that the pool has cancelled. Takes a few comparisons if nothing is due.
      *
      * @param array<int, LauncherJob> $running  jobs that were started and whose end was not reported, by id
      * @param bool                    $onlyPool whether output is not read now, because the pool does not read frames
@@ -121,13 +120,11 @@ final class JobTermination
         $this->trees->endAll(min($this->grace, self::MAX_LAST_GRACE_SECONDS), self::KILL_TIMEOUT_NANOSECONDS);
     }
 
-    /** Returns when the job will have run for too long. */
     private static function timeoutDeadline(LauncherJob $job): int
     {
         return $job->timeout > 0 ? $job->startedAt + self::nanoseconds($job->timeout) : self::NEVER;
     }
 
-    /** Returns when the job will have been without output for too long. */
     private static function idleDeadline(LauncherJob $job): int
     {
         return $job->idleTimeout > 0 ? $job->lastOutputAt + self::nanoseconds($job->idleTimeout) : self::NEVER;
@@ -144,11 +141,7 @@ final class JobTermination
         $this->deadline = min($this->deadline, $deadline);
     }
 
-    /**
-     * Asks the trees of the jobs to end.
-     *
-     * @param list<LauncherJob> $jobs
-     */
+    /** @param list<LauncherJob> $jobs jobs whose trees are asked to end */
     private function end(array $jobs, int $reason): void
     {
         if ($jobs === []) {
@@ -165,8 +158,6 @@ final class JobTermination
     }
 
     /**
-     * Ends jobs whose time limits are over, and kills jobs whose grace is over.
-     *
      * @param array<int, LauncherJob> $running
      *
      * @return list<LauncherJob> jobs that can't be killed
@@ -209,7 +200,6 @@ final class JobTermination
         return $over;
     }
 
-    /** Gives up a job that can't be killed. */
     private function abandon(LauncherJob $job): void
     {
         $job->ending |= LauncherProtocol::SURVIVED;
@@ -221,11 +211,7 @@ final class JobTermination
         }
     }
 
-    /**
-     * Searches for processes of lingering jobs, and asks new ones to end.
-     *
-     * @return list<LauncherJob> jobs without any process left
-     */
+    /** @return list<LauncherJob> jobs without any process left; new processes of other jobs are asked to end */
     private function searchLingering(int $now): array
     {
         $alive = $this->trees->alive();

@@ -32,8 +32,7 @@ final class JobTrees
     }
 
     /**
-     * Asks the processes of the jobs to end. Each process is asked once. A process that was started during the search
-     * is asked on the next call.
+     * Asks each process of the jobs once to end. The next call asks a process that was started during the search.
      *
      * @param array<int, mixed> $jobs  any values, by job id
      * @param array<int, int>   $alive result of {@see alive()}
@@ -46,11 +45,7 @@ final class JobTrees
         $this->terminated += $new;
     }
 
-    /**
-     * Kills the processes of the jobs.
-     *
-     * @param array<int, true> $jobs by job id
-     */
+    /** @param array<int, true> $jobs by job id */
     public function kill(array $jobs): void
     {
         if ($jobs !== []) {

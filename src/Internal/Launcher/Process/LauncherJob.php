@@ -92,11 +92,9 @@ final class LauncherJob
     }
 
     /**
-     * Returns the environment of the job, without the variable that marks its processes.
-     *
      * @param array<string, string> $variables inherited environment, as name => `NAME=value`
      *
-     * @return array<string, string>
+     * @return array<string, string> environment of the job, without the variable that marks its processes
      */
     public function environment(array $variables): array
     {

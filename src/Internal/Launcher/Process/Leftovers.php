@@ -7,12 +7,7 @@ namespace Spindle\Internal\Launcher\Process;
 /** Removes temporary files that a killed process could not unlink (see Spindle\Internal\UnlinkedFile). */
 final class Leftovers
 {
-    /**
-     * Removes the temporary files of the pool's process if the process has ended.
-     *
-     * @param int    $pool   pid of the process
-     * @param string $prefix beginning of the paths of its files, absolute
-     */
+    /** Removes files whose absolute paths begin with `$prefix` if the process `$pool` of their pool has ended. */
     public static function remove(int $pool, string $prefix): void
     {
         if (!self::hasEnded($pool)) {

@@ -69,24 +69,18 @@ final class Libc
         $this->functions = $this->asFunctions();
     }
 
-    /** Allocates a value of a C type. */
     public function new(string $type): \FFI\CData
     {
         return $this->ffi->new($type) ?? throw new \LogicException("Can't allocate {$type}");
     }
 
-    /**
-     * Allocates an array of integers.
-     *
-     * @return Integers
-     */
+    /** @return Integers */
     public function integers(string $type): object
     {
         // @phpstan-ignore return.type (an array of integers in C is accessed like one in PHP)
         return $this->new($type);
     }
 
-    /** Returns the address of an array. */
     public function address(\FFI\CData $array): int
     {
         $address = $this->integers('uint64_t[1]');
@@ -103,7 +97,6 @@ final class Libc
         return $this->functions->__errno_location()[0];
     }
 
-    /** Returns the message for an error number. */
     public function message(int $error): string
     {
         return $this->functions->strerror($error);

@@ -6,7 +6,6 @@ namespace Spindle\Internal\Launcher\Process;
 
 /**
  * Starts processes with proc_open and waits in stream_select, for a PHP without FFI.
- *
  * Each child has an additional pipe, the exit pipe. Its end of file announces the exit of the child. If a descendant
  * keeps the exit pipe open, SIGCHLD announces the exit (with ext-pcntl), or a regular check finds it
  * (docs/decisions/0003-without-ffi.md).
@@ -37,10 +36,7 @@ final class ProcOpenBackend implements Backend
     /** @var array<int, LauncherJob> jobs whose exit pipe was closed while their process still existed */
     private array $exiting = [];
 
-    /**
-     * @var array<int, array{running: bool, exitcode: int, signaled: bool, termsig: int}> statuses of exits that were
-     *                                                                                   not handled yet, by job id
-     */
+    /** @var array<int, array{running: bool, exitcode: int, signaled: bool, termsig: int}> unhandled exits, by job id */
     private array $statuses = [];
 
     /** @var array<int, resource> streams to read from, by resource id */
@@ -65,7 +61,6 @@ final class ProcOpenBackend implements Backend
     /** Whether SIGCHLD was received since the last check. */
     private bool $childEnded = false;
 
-    /** Whether any process was started. */
     private bool $hasStarted = false;
 
     public function __construct(private readonly JobScheduler $scheduler, string $token, private readonly int $poolPid)
@@ -286,8 +281,6 @@ final class ProcOpenBackend implements Backend
     }
 
     /**
-     * Reads from and writes to the streams that are ready.
-     *
      * @param array<resource> $reads
      * @param array<resource> $writes
      *
@@ -327,8 +320,6 @@ final class ProcOpenBackend implements Backend
     }
 
     /**
-     * Finds processes that have exited, and reports them to the scheduler.
-     *
      * @param array<int, LauncherJob> $announced jobs whose exit pipe was closed
      * @param bool                    $checksAll whether to check all jobs
      */

@@ -8,7 +8,6 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
  * Starts processes with proc_open, after the checks that exec would make.
- *
  * The processes are in the launcher's process group. An orphan can be found only by the marker in its environment.
  */
 final class ProcessOpener
@@ -32,11 +31,7 @@ final class ProcessOpener
         $this->null = $null;
     }
 
-    /**
-     * Sets the environment of jobs that are started from now on. It becomes the launcher's own environment.
-     *
-     * @param list<string> $environment `NAME=value`
-     */
+    /** @param list<string> $environment `NAME=value`, for the launcher and jobs that are started from now on */
     public function useEnvironment(array $environment): void
     {
         $this->variables = [];
@@ -50,8 +45,7 @@ final class ProcessOpener
     }
 
     /**
-     * Starts the job, and sets its process handle and the launcher's ends of its pipes. Only the pipe for the input is
-     * non-blocking.
+     * Starts the job, and sets its process handle and pipes. Only the pipe for the input is non-blocking.
      *
      * @param int $available number of descriptors that may be opened
      *
@@ -145,8 +139,7 @@ final class ProcessOpener
     }
 
     /**
-     * Returns the command line, and refuses programs that exec would refuse. proc_open would report such a program only
-     * as exit code 127.
+     * Refuses programs that exec would refuse, because proc_open would report them only as exit code 127.
      *
      * @param non-empty-list<string> $arguments
      *

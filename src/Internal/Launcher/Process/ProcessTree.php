@@ -141,7 +141,6 @@ final class ProcessTree
         return self::stat($pid)[4] ?? 0;
     }
 
-    /** Returns the job id from the marker in the environment of a process. */
     private static function jobOfMarker(int $pid, string $token): ?int
     {
         $environment = Files::read("/proc/{$pid}/environ");

@@ -12,11 +12,7 @@ final class Programs
     /** Directories that are searched when PATH is not set, as a shell does. */
     public const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-    /**
-     * Returns the path of the first executable file of this name in the directories of `$path`.
-     *
-     * @throws StartFailure when there is none
-     */
+    /** @throws StartFailure when no directory of `$path` has an executable file of this name */
     public static function find(string $program, string $path): string
     {
         $denied = false;
@@ -69,11 +65,9 @@ final class Programs
     }
 
     /**
-     * Returns the command line that runs a script without `#!` in a shell.
-     *
      * @param list<string> $arguments the script, then its arguments
      *
-     * @return non-empty-list<string>
+     * @return non-empty-list<string> command line that runs a script without `#!` in a shell
      */
     public static function shellCommand(string $file, array $arguments): array
     {

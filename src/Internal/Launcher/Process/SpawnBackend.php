@@ -6,7 +6,6 @@ namespace Spindle\Internal\Launcher\Process;
 
 /**
  * Starts processes with posix_spawn and gets all events from one epoll instance, through FFI.
- *
  * Exits of children and of adopted orphans arrive as SIGCHLD through a signalfd (docs/decisions/0002-exit-events.md).
  *
  * An event may be about a descriptor that has been closed, or closed and opened again: a new child keeps closed

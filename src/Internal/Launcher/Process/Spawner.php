@@ -123,7 +123,6 @@ final class Spawner
         return true;
     }
 
-    /** Returns the attributes of posix_spawn for all processes. */
     private function attributes(): \FFI\CData
     {
         $attributes = $this->libc->new('spawn_attributes[1]');
@@ -154,8 +153,7 @@ final class Spawner
     }
 
     /**
-     * Starts the program. Searches PATH again if the cached file does not exist any more. Runs a script without `#!` in
-     * a shell.
+     * Searches PATH again if the cached file does not exist any more. Runs a script without `#!` in a shell.
      *
      * @return int error number; 0 on success
      *
@@ -178,11 +176,7 @@ final class Spawner
         return $this->spawn(Programs::SHELL, $job);
     }
 
-    /**
-     * Returns the path of the job's program.
-     *
-     * @throws StartFailure when the program is not found
-     */
+    /** @throws StartFailure when the program is not found */
     private function resolve(LauncherJob $job): string
     {
         if ($job->startedAt - $this->pathsCachedSince > self::PATH_CACHE_NANOSECONDS) {
@@ -200,7 +194,6 @@ final class Spawner
         return $this->cachedPaths[$key] ??= Programs::find($program, $path);
     }
 
-    /** Fills $environment for the job. */
     private function setEnvironment(LauncherJob $job): void
     {
         $marker = LauncherProtocol::MARKER . "={$this->token}.{$job->id}";
@@ -218,11 +211,7 @@ final class Spawner
         $this->appliedChanges = $changes;
     }
 
-    /**
-     * Opens the pipes of the job and sets both ends of each.
-     *
-     * @return bool false when no descriptors are available; some pipes may be open then
-     */
+    /** @return bool false when no descriptors are available; some pipes may be open then */
     private function openPipes(LauncherJob $job): bool
     {
         $flags = $job->flags;

@@ -48,7 +48,6 @@ final class Vector
         \FFI::memcpy($this->strings, "{$value}\0", \strlen($value) + 1);
     }
 
-    /** Makes the block and the array at least this large. */
     private function reserve(int $size, int $count): void
     {
         if ($size > $this->size) {

@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/**
- * Jobs that wait for a slot. Slots are given to the lanes in turn, so that a run with few commands does not wait for a
- * run with many commands.
- */
+/** Jobs that wait for a slot. Lanes get slots in turn, so that a small run does not wait for a large one. */
 final class WaitingJobs
 {
     /** @var array<int, non-empty-array<int, LauncherJob>> jobs by lane and id; the lane of the next job comes first */
