@@ -134,8 +134,7 @@ final class HttpServer
     }
 
     /**
-     * Accepts no more connections, answers the requests that have arrived, and returns when the last connection has
-     * ended.
+     * Stops accepting connections, answers the requests that have arrived, and returns when all connections have ended.
      *
      * Returns after the options' `stopTimeout` at the latest. Requests without a response are then answered with 503,
      * and a warning reports how many requests were unfinished.
@@ -197,9 +196,7 @@ final class HttpServer
     }
 
     /**
-     * Returns what {@see check()} would return if all checks were late.
-     *
-     * @internal
+     * @internal Returns what {@see check()} would return if all checks were late.
      *
      * @return array<string, string>
      */
@@ -209,9 +206,7 @@ final class HttpServer
     }
 
     /**
-     * Serves sockets that another process opened. The file of a Unix socket is kept when this server stops.
-     *
-     * @internal
+     * @internal Serves sockets that another process opened. The file of a Unix socket is kept when this server stops.
      *
      * @param array<string, resource> $sockets by address
      */
@@ -243,10 +238,8 @@ final class HttpServer
     }
 
     /**
-     * Stops while other processes continue to serve the same sockets and accept the pending connections.
+     * @internal Stops while other processes continue to serve the same sockets and accept the pending connections.
      * Handlers have as much time as without the stop, even for the last request that arrives.
-     *
-     * @internal
      *
      * @param float $idleGrace in place of the option; it never extends how long an idle connection is kept
      */
@@ -261,10 +254,8 @@ final class HttpServer
     }
 
     /**
-     * Returns the maximum seconds of {@see stop()} and {@see handOver()}. A handler that blocks the event loop can
-     * exceed them.
-     *
-     * @internal
+     * @internal Returns the maximum seconds of {@see stop()} and {@see handOver()}. A handler that blocks the event
+     * loop can exceed them.
      *
      * @return array{float, float}
      */
@@ -285,10 +276,8 @@ final class HttpServer
     }
 
     /**
-     * Sets a callback that closes output buffers which a handler has left open. It is for a process that captures all
-     * output in one buffer.
-     *
-     * @internal
+     * @internal Sets a callback that closes output buffers which a handler has left open. It is for a process that
+     * captures all output in one buffer.
      *
      * @param \Closure(): void $tidy called after a handler if the number of buffers is not 1
      */

@@ -28,31 +28,27 @@ final readonly class HttpServerStatistics
     ];
 
     /**
-     * @param float                          $started     Unix time
-     * @param bool                           $stopping    whether the server is stopping
-     * @param int                            $inFlight    requests whose handler has not returned
-     * @param int                            $connections open connections
-     * @param int                            $accepted    connections accepted so far
-     * @param int                            $rejected    connections that were closed at once because their address had
-     *     too many
-     * @param int                            $evicted     connections that were closed to make room for others, because
-     *     their clients kept the server waiting
-     * @param int                            $maxConnections largest number of open connections
-     * @param bool                           $full        whether connections have waited for a second or more because
-     *     there is no room for them
-     * @param array<int, int>                $answered    requests that were answered, by status
-     * @param array<int, int>                $refused     messages that were refused before a handler saw them, by
-     *     status
-     * @param int                            $abandoned   requests whose client left before the response
-     * @param list<int>                      $durations   histogram of the time from a request's head to its response;
-     *     each response counts in the first bucket that it fits
-     * @param float                          $duration    total seconds of all responses
+     * @param float $started Unix time
+     * @param bool $stopping whether the server is stopping
+     * @param int $inFlight requests whose handler has not returned
+     * @param int $connections open connections
+     * @param int $accepted connections accepted so far
+     * @param int $rejected connections that were closed at once because their address had too many
+     * @param int $evicted connections that were closed to make room for others, because their clients kept the server
+     *     waiting
+     * @param int $maxConnections largest number of open connections
+     * @param bool $full whether connections have waited for a second or more because there is no room for them
+     * @param array<int, int> $answered requests that were answered, by status
+     * @param array<int, int> $refused messages that were refused before a handler saw them, by status
+     * @param int $abandoned requests whose client left before the response
+     * @param list<int> $durations histogram of the time from a request's head to its response; each response counts in
+     *     the first bucket that it fits
+     * @param float $duration total seconds of all responses
      * @param array<string, array{int, float, int}> $routes by name: responses, their total seconds, those with a status
      *     of 500 or above
-     * @param float                          $lag         seconds by which the event loop was late at the last
-     *     measurement
-     * @param float                          $maxLag      maximum lag of the last minute
-     * @param int                            $memory      bytes that PHP uses
+     * @param float $lag seconds by which the event loop was late at the last measurement
+     * @param float $maxLag maximum lag of the last minute
+     * @param int $memory bytes that PHP uses
      * @param array<string, array<string, int|float>> $pools values of the registered statistics, by name
      */
     public function __construct(

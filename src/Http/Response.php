@@ -53,11 +53,10 @@ final class Response implements ResponseInterface
     private string|false|null $plainHead = false;
 
     /**
-     * @param int                                 $status  200 to 599
-     * @param array<string, string|list<string>>  $headers by name
-     * @param string|StreamInterface              $body    a stream is read to its end, from its beginning if it can be
-     *     rewound
-     * @param string                              $reason  reason phrase; '' for the standard one of the status
+     * @param int $status 200 to 599
+     * @param array<string, string|list<string>> $headers by name
+     * @param string|StreamInterface $body a stream is read to its end, from its beginning if it can be rewound
+     * @param string $reason reason phrase; '' for the standard one of the status
      *
      * @throws \InvalidArgumentException when the status, a header or the reason can't be sent unchanged
      */
@@ -115,10 +114,9 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * @param string                             $location absolute or relative target; characters that a URI can't
-     *     contain are percent-encoded
-     * @param int                                $status   with 303 the client sends GET; with 307 and 308 it repeats
-     *     the request; 301 and 308 are permanent
+     * @param string $location absolute or relative target; characters that a URI can't contain are percent-encoded
+     * @param int $status with 303 the client sends GET; with 307 and 308 it repeats the request; 301 and 308 are
+     *     permanent
      * @param array<string, string|list<string>> $headers
      */
     public static function redirect(string $location, int $status = 303, array $headers = []): self
@@ -158,9 +156,8 @@ final class Response implements ResponseInterface
      *
      * The file is read while it is sent. Reading does not suspend the fiber, so a slow disk blocks the whole process.
      *
-     * @param string                             $path    never chosen by a client: use {@see Middleware\StaticFiles}
-     *     for that
-     * @param string|null                        $type    null for the type of the name's extension
+     * @param string $path never chosen by a client: use {@see Middleware\StaticFiles} for that
+     * @param string|null $type null for the type of the name's extension
      * @param array<string, string|list<string>> $headers replace the file's own; conditions are evaluated against an
      *     ETag given here
      *

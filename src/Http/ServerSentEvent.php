@@ -4,11 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
-/**
- * A message to an EventSource in a browser.
- *
- * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
- */
+/** A message to an EventSource in a browser: https://html.spec.whatwg.org/multipage/server-sent-events.html. */
 final readonly class ServerSentEvent implements \Stringable
 {
     /**

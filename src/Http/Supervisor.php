@@ -50,9 +50,8 @@ final readonly class Supervisor
     private LoggerInterface $logger;
 
     /**
-     * @param string       $app       path of a file, resolved for each process. The file returns a handler, an
-     *                                {@see Application}, a closure without parameters that creates one, or a PSR-11
-     *                                container that has one
+     * @param string $app path of a file, resolved for each process. The file returns a handler, an {@see Application},
+     *     a closure without parameters that creates one, or a PSR-11 container that has one
      * @param list<string> $addresses as for {@see HttpServer::listen()}
      * @param LoggerInterface $logger of this process, and of its workers if the application has no logger
      */
@@ -69,11 +68,9 @@ final readonly class Supervisor
     private function __clone() {}
 
     /**
-     * Replaces this process with the same command in a PHP that disables header(), setcookie(), session_start() and
-     * similar functions. Workers define them so that they throw an {@see UnsupportedFunctionException}. Returns at once
-     * if PHP was started that way.
-     *
-     * @internal
+     * @internal Replaces this process with the same command in a PHP that disables header(), setcookie(),
+     * session_start() and similar functions. Workers define them so that they throw an
+     * {@see UnsupportedFunctionException}. Returns at once if PHP was started that way.
      *
      * @return string|null why the restart is not possible
      */

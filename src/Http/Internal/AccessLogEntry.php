@@ -44,8 +44,7 @@ final readonly class AccessLogEntry
     }
 
     /**
-     * Creates the entry of a request. The middlewares TrustedProxies and RequestId provide the client's address and the
-     * request's id.
+     * The middlewares TrustedProxies and RequestId provide the client's address and the request's id.
      *
      * @param ResponseInterface|null $response null when only the status is known
      * @param float                  $duration seconds

@@ -18,11 +18,7 @@ use Spindle\Http\Internal\BodyLimited;
  */
 final readonly class BodyLimit implements MiddlewareInterface
 {
-    /**
-     * @param int $bytes maximum size
-     *
-     * @throws \ValueError when the number is negative
-     */
+    /** @throws \ValueError when the maximum size is negative */
     public function __construct(private int $bytes)
     {
         if ($bytes < 0) {

@@ -106,11 +106,7 @@ final readonly class Cors implements MiddlewareInterface
         return $this->allowsAnyOrigin ? $response : Vary::by($response, 'Origin');
     }
 
-    /**
-     * @param list<string> $tokens
-     *
-     * @throws \ValueError
-     */
+    /** @param list<string> $tokens */
     private static function checkTokens(array $tokens, ?int $maxAge): void
     {
         foreach ($tokens as $token) {
@@ -130,8 +126,6 @@ final readonly class Cors implements MiddlewareInterface
      * @param array<string> $origins
      *
      * @return array<string, true> by normalized origin
-     *
-     * @throws \ValueError
      */
     private static function normalizedOrigins(array $origins): array
     {

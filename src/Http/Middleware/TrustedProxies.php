@@ -69,10 +69,7 @@ final readonly class TrustedProxies implements MiddlewareInterface
         return $handler->handle($request->withAttribute('client-ip', $client));
     }
 
-    /**
-     * @return array{string, Hop|null} the last known address, and the entry at which the search ended; null without
-     *                                 entries
-     */
+    /** @return array{string, Hop|null} the last known address, and the entry at which the search ended, if any */
     private function findClient(string $known, ServerRequestInterface $request): array
     {
         $last = null;

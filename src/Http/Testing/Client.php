@@ -32,10 +32,9 @@ final class Client
     private readonly FailureLog $failures;
 
     /**
-     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app
-     *     or the path of a file that returns one
-     * @param HttpServerOptions|null                                                          $options
-     *     replace those of the application
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app or the path of a
+     *     file that returns one
+     * @param HttpServerOptions|null $options replace those of the application
      *
      * @throws AppException when the file returns no handler
      */

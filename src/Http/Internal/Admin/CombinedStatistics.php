@@ -13,9 +13,8 @@ final readonly class CombinedStatistics
 
     /**
      * @param list<HttpServerStatistics> $processes one for each process that has answered now
-     * @param Totals                     $others    last known counters of all other processes, because Prometheus would
-     *                                              interpret a total that decreases as a restart
-     *                                              (https://prometheus.io/docs/concepts/metric_types/#counter)
+     * @param Totals $others last known counters of all other processes, because Prometheus would interpret a total that
+     *     decreases as a restart (https://prometheus.io/docs/concepts/metric_types/#counter)
      */
     public function __construct(public array $processes, Totals $others = new Totals())
     {

@@ -8,10 +8,7 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Response;
 
-/**
- * Responds to /healthz: whether this server should get requests. The reasons of failures are only logged, because they
- * may contain addresses.
- */
+/** Responds to /healthz. The reasons of failures are only logged, because they may contain addresses. */
 final class Health
 {
     /** @var array<string, string> reasons that were logged last, by the name of the failing check */

@@ -30,8 +30,7 @@ final readonly class Hosts
 
     /**
      * Returns whether the Host field is an IP address, a name of the loopback interface (RFC 6761, 6.3), an accepted
-     * name, or missing. Browsers always send this field. All requests over a Unix socket are allowed, because browsers
-     * can't send them.
+     * name, or missing, or the client uses a Unix socket. Browsers always send the field, and can't use such a socket.
      */
     public function allows(ServerRequestInterface $request): bool
     {

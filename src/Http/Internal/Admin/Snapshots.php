@@ -21,8 +21,6 @@ final readonly class Snapshots
     /**
      * Yields snapshots until the servers stop, so that an open page does not delay the stop.
      *
-     * @param Cancellation|null $cancellation of the request
-     *
      * @return \Generator<int, ServerSentEvent>
      */
     public function follow(?Cancellation $cancellation): \Generator

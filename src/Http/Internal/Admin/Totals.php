@@ -6,10 +6,7 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
-/**
- * Sums of several servers' {@see HttpServerStatistics}. The status page gets these properties, by their names, as JSON:
- * {@see Snapshots}.
- */
+/** Sums of several servers' {@see HttpServerStatistics}. The status page gets the properties as JSON by their names. */
 final class Totals
 {
     public int $inFlight = 0;

@@ -4,24 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Answer;
 
-/**
- * A range of bytes in a file.
- *
- * @see https://www.rfc-editor.org/rfc/rfc9110#section-14
- */
+/** A range of bytes in a file: RFC 9110, 14. */
 final readonly class ByteRange
 {
-    /**
-     * @param int $first offset of the first byte
-     * @param int $last  offset of the last byte, which is included
-     * @param int $size  bytes of the file
-     */
+    /** @param int $last offset of the last byte, which is included */
     private function __construct(public int $first, public int $last, private int $size) {}
 
     /**
      * Returns the satisfiable ranges of a Range field; an empty list when no range is satisfiable.
-     *
-     * @param int $size bytes of the file
      *
      * @return list<self>|null null when the field is ignored: it is malformed or has another unit, or the file is empty
      */
@@ -50,7 +40,6 @@ final readonly class ByteRange
         return $this->last - $this->first + 1;
     }
 
-    /** Returns the value of the Content-Range field. */
     public function contentRange(): string
     {
         return "bytes {$this->first}-{$this->last}/{$this->size}";
@@ -62,10 +51,7 @@ final readonly class ByteRange
         return $first !== '' && $last !== '' ? (int) $first <= (int) $last : $first !== $last;
     }
 
-    /**
-     * Returns the part of a range that is inside the file; null when there is none. The cast to int limits numbers that
-     * are too large to PHP_INT_MAX.
-     */
+    /** Returns null for a range outside of the file. The cast limits numbers that are too large to PHP_INT_MAX. */
     private static function within(string $first, string $last, int $size): ?self
     {
         if ($first === '') {

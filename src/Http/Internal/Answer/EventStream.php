@@ -52,8 +52,7 @@ final class EventStream implements StreamInterface
 
     /**
      * @param iterable<ServerSentEvent|string> $events
-     * @param float                            $heartbeat seconds between comments while there are no events; INF for
-     *     no comments
+     * @param float $heartbeat seconds between comments while there are no events; INF for no comments
      */
     public function __construct(iterable $events, private readonly float $heartbeat)
     {
@@ -97,11 +96,7 @@ final class EventStream implements StreamInterface
         $this->wake();
     }
 
-    /**
-     * Suspends until the iterator of a closed stream has ended. Its `finally` blocks may suspend.
-     *
-     * @param float $timeout seconds after which the method returns although the iterator is still running
-     */
+    /** Waits until a closed stream's iterator has ended, at most $timeout seconds. Its `finally` blocks may suspend. */
     public function awaitEnd(float $timeout): void
     {
         if ($this->running) {

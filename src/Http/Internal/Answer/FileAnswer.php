@@ -8,11 +8,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Message\Status;
 use Spindle\Http\Response;
 
-/**
- * Creates the response with a file: the whole file, a part, "not modified", or an error.
- *
- * @see https://www.rfc-editor.org/rfc/rfc9110#section-13.2.2
- */
+/** Creates the response with a file: the whole file, a part, "not modified", or an error. RFC 9110, 13.2.2. */
 final class FileAnswer
 {
     private function __construct() {}

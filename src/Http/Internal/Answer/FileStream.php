@@ -7,10 +7,7 @@ namespace Spindle\Http\Internal\Answer;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 
-/**
- * A part of an open file as a stream. Bytes that are appended to the file later are not included. If the file is
- * truncated, the stream ends early.
- */
+/** A part of an open file as a stream. It excludes bytes that are appended later, and ends early after a truncation. */
 final class FileStream implements StreamInterface
 {
     use ForwardOnly;
@@ -24,11 +21,7 @@ final class FileStream implements StreamInterface
     /** Whether the last read returned no bytes, because the file was truncated. */
     private bool $endedEarly = false;
 
-    /**
-     * @param resource $file   closed by {@see close()}; must not be read by other code
-     * @param int      $start  offset of the part in the file
-     * @param int      $length bytes of the part
-     */
+    /** @param resource $file closed by {@see close()}; must not be read by other code */
     public function __construct($file, private readonly int $start, private readonly int $length)
     {
         $this->file = $file;

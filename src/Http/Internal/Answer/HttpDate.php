@@ -4,11 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Answer;
 
-/**
- * Formats and parses dates in header fields.
- *
- * @see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7
- */
+/** Formats and parses dates in header fields: RFC 9110, 5.6.7. */
 final class HttpDate
 {
     private const MONTH_NUMBERS = [
@@ -64,11 +60,7 @@ final class HttpDate
         return gmdate('D, d M Y H:i:s', $time) . ' GMT';
     }
 
-    /**
-     * @param int $now Unix time
-     *
-     * @return int|null Unix time; null when the date is invalid
-     */
+    /** @return int|null Unix time, as $now; null when the date is invalid */
     public static function parse(string $date, int $now): ?int
     {
         foreach (self::DATE_PATTERNS as $pattern) {

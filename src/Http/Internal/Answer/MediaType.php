@@ -4,11 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Answer;
 
-/**
- * Media types of files, by the extension of their name.
- *
- * @see https://www.iana.org/assignments/media-types
- */
+/** Media types of files by the extension of their name: https://www.iana.org/assignments/media-types. */
 final class MediaType
 {
     private const DEFAULT_TYPE = 'application/octet-stream';

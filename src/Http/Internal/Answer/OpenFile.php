@@ -30,8 +30,6 @@ final readonly class OpenFile
     ) {}
 
     /**
-     * Opens a file.
-     *
      * @param string $path on disk; the URL of a stream wrapper counts as a file name
      *
      * @throws HttpException 404 when the file does not exist or is not a regular file, 403 when it can't be read
@@ -71,12 +69,8 @@ final readonly class OpenFile
     }
 
     /**
-     * Returns the ETag. It is weak if the file was modified so recently that another change could have the same
-     * modification time, which has whole seconds.
-     *
-     * @see https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3
-     *
-     * @param int $now Unix time
+     * Returns the ETag (RFC 9110, 8.8.3). It is weak if the file was modified so recently that another change could
+     * have the same modification time. That time and $now are in whole seconds.
      */
     public function etag(int $now): string
     {

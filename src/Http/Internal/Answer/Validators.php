@@ -6,11 +6,7 @@ namespace Spindle\Http\Internal\Answer;
 
 use Psr\Http\Message\ServerRequestInterface;
 
-/**
- * ETag and modification time of a representation. Evaluates the conditions of requests.
- *
- * @see https://www.rfc-editor.org/rfc/rfc9110#section-13
- */
+/** ETag and modification time of a representation. Evaluates the conditions of requests: RFC 9110, 13. */
 final readonly class Validators
 {
     private const ETAG_PATTERN = '@(W/)?("[\x21\x23-\x7e\x80-\xff]*+")@';
@@ -22,11 +18,7 @@ final readonly class Validators
      */
     public function __construct(private string $tag, private ?int $modified, private int $now) {}
 
-    /**
-     * Returns the status of a response without the representation; null when the representation is sent: 13.2.2.
-     *
-     * @return 304|412|null
-     */
+    /** @return 304|412|null status of a response without the representation; null to send it: 13.2.2 */
     public function refusal(ServerRequestInterface $request): ?int
     {
         $holds = $request->hasHeader('If-Match')
@@ -42,9 +34,7 @@ final readonly class Validators
         return $differs ? null : 304;
     }
 
-    /**
-     * Returns whether a part of this representation can be combined with the parts that the client has: section 13.1.5.
-     */
+    /** Returns whether a part of this representation can be combined with the parts that the client has: 13.1.5. */
     public function allowPart(ServerRequestInterface $request): bool
     {
         $condition = $request->getHeaderLine('If-Range');

@@ -33,11 +33,7 @@ final class AppLoader
         };
     }
 
-    /**
-     * Loads the application that a file returns.
-     *
-     * @throws AppException when the file can't be loaded or returns no application
-     */
+    /** @throws AppException when the file can't be loaded or returns no application */
     public static function load(string $file): Application
     {
         $path = realpath($file);
@@ -51,8 +47,6 @@ final class AppLoader
     /**
      * Converts a value that a file, a container or a factory returned to an application. A closure without parameters
      * is called: it is a handler if it returns a response, and otherwise a factory.
-     *
-     * @param bool $mayBeFactory whether a closure without parameters may be a factory
      *
      * @throws AppException
      */

@@ -25,10 +25,7 @@ final class FormCollector implements MultipartSink
     private int $fileCount = 0;
     private int $textBytes = 0;
 
-    /**
-     * @param string         $directory for temporary files
-     * @param DiskFiles|null $diskFiles counts files on disk
-     */
+    /** @param string $directory for temporary files */
     public function __construct(
         private readonly FormLimits $limits,
         private readonly string $directory,

@@ -32,10 +32,7 @@ final readonly class FormReader
 
     private string $directory;
 
-    /**
-     * @param string|null    $directory for uploaded files; null for the system's temporary directory
-     * @param DiskFiles|null $files     counts files on disk
-     */
+    /** @param string|null $directory for uploaded files; null for the system's temporary directory */
     public function __construct(
         private FormLimits $limits = new FormLimits(),
         ?string $directory = null,
@@ -47,9 +44,6 @@ final readonly class FormReader
 
     /**
      * Parses the body. A body of an unsupported type is left unread.
-     *
-     * @param string $contentType     value of the header field
-     * @param string $contentEncoding value of the header field
      *
      * @throws HttpException 400 when the body is malformed, 413 when it exceeds a limit, 415 when it is encoded, 503
      *         when too many files are open or memory is scarce, 507 when a file can't be stored
@@ -93,11 +87,7 @@ final readonly class FormReader
         return strtolower(trim(explode(';', $contentType, 2)[0], " \t"));
     }
 
-    /**
-     * @param string $contentEncoding value of the header field
-     *
-     * @throws HttpException 415 when the body is encoded. RFC 9110, 15.5.16
-     */
+    /** @throws HttpException 415 when the body is encoded. RFC 9110, 15.5.16 */
     public static function checkEncoding(string $contentEncoding): void
     {
         if (!\in_array(strtolower(trim($contentEncoding, " \t")), ['', 'identity'], true)) {
@@ -148,11 +138,7 @@ final readonly class FormReader
         }
     }
 
-    /**
-     * Decodes JSON. An empty body and a scalar result in null, as PSR-7 allows only arrays and objects.
-     *
-     * @throws HttpException
-     */
+    /** Decodes JSON. An empty body and a scalar result in null, as PSR-7 allows only arrays and objects. */
     private function parseJson(StreamInterface $body): Form
     {
         $text = $this->readText($body);

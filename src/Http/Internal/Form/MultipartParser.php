@@ -32,7 +32,6 @@ final class MultipartParser
     /** Unparsed bytes. Begins with a line end, because the body may begin with a boundary, which follows a line end. */
     private string $buffer = "\r\n";
 
-    /** Read offset into the buffer. */
     private int $offset = 0;
 
     /** Number of bytes from the offset that are not data. They may be the line end before a boundary. */
@@ -41,7 +40,6 @@ final class MultipartParser
     private MultipartState $state = MultipartState::Preamble;
     private PartHeadReader $head;
 
-    /** Number of ignored bytes before the first and after the last boundary. */
     private int $ignored = 0;
 
     /** @throws HttpException when the boundary is invalid */
@@ -76,11 +74,7 @@ final class MultipartParser
         }
     }
 
-    /**
-     * @return bool whether the boundary was found; false when more bytes are needed
-     *
-     * @throws HttpException
-     */
+    /** @return bool whether the boundary was found; false when more bytes are needed */
     private function readUpToBoundary(): bool
     {
         $at = strpos($this->buffer, $this->boundary, $this->offset);
@@ -104,11 +98,7 @@ final class MultipartParser
         return true;
     }
 
-    /**
-     * Passes data to the sink, and counts bytes that are ignored.
-     *
-     * @throws HttpException
-     */
+    /** Passes data to the sink, and counts bytes that are ignored. */
     private function consume(int $length): void
     {
         $skipped = min($this->skip, $length);

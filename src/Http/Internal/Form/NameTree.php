@@ -53,11 +53,7 @@ final class NameTree
         return $this->tree;
     }
 
-    /**
-     * @return list<string|null> the keys of a name; null for the next free number. Empty for an invalid name
-     *
-     * @throws HttpException
-     */
+    /** @return list<string|null> the keys of a name; null for the next free number. Empty for an invalid name */
     private function keys(string $name): array
     {
         if (str_contains($name, "\0")) {
@@ -81,8 +77,6 @@ final class NameTree
     }
 
     /**
-     * Appends an element, as [] does.
-     *
      * @param array<mixed> $values
      *
      * @return int|string|null its key; null when the largest number is already used

@@ -8,10 +8,8 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Message\HeadReader;
 
 /**
- * Reads the header lines of one part. Only Content-Disposition and Content-Type are used. "filename*" is ignored.
- *
- * @see https://www.rfc-editor.org/rfc/rfc7578#section-4.2
- * @see https://www.rfc-editor.org/rfc/rfc7578#section-4.8
+ * Reads the header lines of one part. Only Content-Disposition and Content-Type are used. "filename*" is ignored:
+ * RFC 7578, 4.2 and 4.8.
  */
 final class PartHeadReader
 {
@@ -28,11 +26,7 @@ final class PartHeadReader
     /** @var array<string, string> by name in lower case */
     private array $fields = [];
 
-    /**
-     * @param int $bytes number of bytes of an incomplete line
-     *
-     * @throws HttpException when the header would exceed its maximum size
-     */
+    /** @throws HttpException when the header exceeds its maximum size with these bytes of an incomplete line */
     public function checkSize(int $bytes): void
     {
         if ($this->size + $bytes > self::MAX_BYTES) {

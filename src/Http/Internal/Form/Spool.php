@@ -20,12 +20,7 @@ final class Spool
     private int $size = 0;
     private bool $onDisk = false;
 
-    /**
-     * @param string         $directory for the temporary file
-     * @param DiskFiles|null $files     counts files on disk
-     *
-     * @throws HttpException
-     */
+    /** @throws HttpException */
     public function __construct(private readonly string $directory, private readonly ?DiskFiles $files = null)
     {
         [$file, $warning] = Warnings::of(static fn() => fopen('php://memory', 'w+'));

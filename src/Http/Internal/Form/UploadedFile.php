@@ -101,11 +101,7 @@ final class UploadedFile implements UploadedFileInterface
         return $this->clientMediaType;
     }
 
-    /**
-     * @return resource
-     *
-     * @throws UploadException
-     */
+    /** @return resource */
     private function open(): mixed
     {
         if ($this->error !== \UPLOAD_ERR_OK) {
@@ -122,8 +118,6 @@ final class UploadedFile implements UploadedFileInterface
      * Copies the file, even if its stream is read at the same time.
      *
      * @param resource $from
-     *
-     * @throws UploadException
      */
     private function copy(mixed $from, string $path, string $targetPath): void
     {

@@ -4,11 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
-/**
- * Decodes a body in chunks, and its trailer section.
- *
- * @see https://www.rfc-editor.org/rfc/rfc9112#section-7.1
- */
+/** Decodes a body in chunks, and its trailer section: RFC 9112, 7.1. */
 final class ChunkDecoder
 {
     private const SIZE_LINE_PATTERN = '@^([0-9A-Fa-f]{1,15}+)((?:[ \t]*+;[ \t]*+' . HeadReader::TOKEN
@@ -21,10 +17,7 @@ final class ChunkDecoder
 
     private const MAX_SIZE_DIGITS = 15;
 
-    /**
-     * Bytes of the current chunk's data that were not decoded; null in the line with its size and in the trailer
-     * section.
-     */
+    /** Bytes of the current chunk that were not decoded; null in the line with its size and in the trailer section. */
     private ?int $remaining = null;
 
     /** Whether the last chunk was decoded, so that the trailer section follows. */
@@ -119,11 +112,7 @@ final class ChunkDecoder
         $this->isInTrailers ? $this->readTrailer(substr($line, 0, -2)) : $this->readSize(substr($line, 0, -2));
     }
 
-    /**
-     * Checks the line end after the data of a chunk.
-     *
-     * @throws BadMessageException
-     */
+    /** Checks the line end after the data of a chunk. */
     private static function checkDataEnd(string $bytes): void
     {
         if (!str_starts_with("\r\n", substr($bytes, 0, 2)) || \strlen($bytes) > 2) {
@@ -143,11 +132,7 @@ final class ChunkDecoder
         $this->remaining = $this->isInTrailers ? null : $size;
     }
 
-    /**
-     * @param int $line bytes of the current line so far
-     *
-     * @throws BadMessageException
-     */
+    /** @param int $line bytes of the current line so far */
     private function checkExtensions(int $line): void
     {
         if ($this->excessExtensionBytes + $line > self::MAX_EXCESS_EXTENSION_BYTES + self::MAX_SIZE_DIGITS) {

@@ -14,9 +14,7 @@ final class Fields
     private function __construct() {}
 
     /**
-     * Parses valid field lines.
-     *
-     * @param string $lines each with its CRLF
+     * @param string $lines valid field lines, each with its CRLF
      *
      * @return FieldMap
      */
@@ -54,11 +52,7 @@ final class Fields
         return $fields;
     }
 
-    /**
-     * Checks a name, which may be an array key.
-     *
-     * @throws \InvalidArgumentException when it is not a token: RFC 9110, 5.1
-     */
+    /** @throws \InvalidArgumentException when a name, which may be an array key, is not a token: RFC 9110, 5.1 */
     public static function name(int|string $name): string
     {
         $name = (string) $name;

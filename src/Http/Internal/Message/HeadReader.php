@@ -4,11 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
-/**
- * Reads one head line by line. Refuses messages that a proxy and this server might interpret differently.
- *
- * @see https://www.rfc-editor.org/rfc/rfc9112#section-11.2 Request Smuggling
- */
+/** Reads a head line by line. Refuses what a proxy and this server might interpret differently: RFC 9112, 11.2. */
 final class HeadReader
 {
     /** Token: RFC 9110, 5.6.2. This pattern and the following ones are for regular expressions between two "@". */
@@ -65,8 +61,6 @@ final class HeadReader
     public function __construct(private readonly MessageLimits $limits) {}
 
     /**
-     * Checks the limits.
-     *
      * @param int $bytes of the current line that have arrived
      *
      * @throws BadMessageException
@@ -93,8 +87,6 @@ final class HeadReader
     }
 
     /**
-     * Reads the next line.
-     *
      * @param string $line with its end
      *
      * @return Head|null the complete head after its last line
@@ -205,11 +197,7 @@ final class HeadReader
         $this->length = (int) $value;
     }
 
-    /**
-     * Reads Transfer-Encoding, which has to be "chunked".
-     *
-     * @throws BadMessageException 501 for unknown codings, by RFC 9112, 6.1; 400 for other values, by 6.3
-     */
+    /** @throws BadMessageException 501 for unknown codings (RFC 9112, 6.1), 400 for others than "chunked" (6.3) */
     private function readTransferEncoding(string $value): void
     {
         if (!$this->chunked && strtolower($value) === 'chunked') {

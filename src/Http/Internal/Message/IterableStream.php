@@ -26,7 +26,6 @@ final class IterableStream implements StreamInterface
     /** The current piece, until all of it was read. */
     private string $piece = '';
 
-    /** Read offset into the piece. */
     private int $offset = 0;
 
     private int $position = 0;
@@ -69,10 +68,7 @@ final class IterableStream implements StreamInterface
         return $this->position;
     }
 
-    /**
-     * Resumes a generator after the last byte that will be sent, so that the code after its last `yield` runs. If the
-     * generator yields another piece, that piece is dropped.
-     */
+    /** Resumes a generator after its last piece, so that the code after its last `yield` runs. Drops further pieces. */
     public static function finish(StreamInterface $body): void
     {
         $body instanceof self && !$body->eof() ? $body->read(1) : null;

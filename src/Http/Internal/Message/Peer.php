@@ -20,10 +20,7 @@ final readonly class Peer
         public bool $secure,
     ) {}
 
-    /**
-     * @param string $remote in the format of stream_socket_get_name(); empty for a Unix socket
-     * @param string $local  in the same format
-     */
+    /** @param string $remote in the format of stream_socket_get_name(), as $local; empty for a Unix socket */
     public static function of(string $remote, string $local, bool $secure): self
     {
         [$address, $port] = self::split($remote);

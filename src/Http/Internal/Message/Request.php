@@ -68,11 +68,7 @@ final class Request implements ServerRequestInterface
         }
     }
 
-    /**
-     * Hides properties from var_dump() that lead to the server and to requests of other clients.
-     *
-     * @return array<string, mixed>
-     */
+    /** @return array<string, mixed> without properties that lead to the server and to requests of other clients */
     public function __debugInfo(): array
     {
         return [
@@ -357,11 +353,7 @@ final class Request implements ServerRequestInterface
         return $copy;
     }
 
-    /**
-     * Returns the target URI: RFC 9112, 3.3.
-     *
-     * @throws HttpException 400 or 421: RFC 9110, 7.4
-     */
+    /** Returns the target URI (RFC 9112, 3.3). Fails with 400 or 421: RFC 9110, 7.4. */
     private function effectiveUri(): UriInterface
     {
         $target = $this->head->target;

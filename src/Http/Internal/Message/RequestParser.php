@@ -36,7 +36,6 @@ final class RequestParser
 
     private string $buffer = '';
 
-    /** Read offset into the buffer. */
     private int $offset = 0;
 
     /** Reader of the incomplete head; null when no head is incomplete. */
@@ -151,11 +150,7 @@ final class RequestParser
         return $bytes;
     }
 
-    /**
-     * Consumes and returns a body with a Content-Length; null unless all of it has arrived and none of it was consumed.
-     *
-     * @param int|null $length Content-Length; null without one
-     */
+    /** Consumes and returns a body with this Content-Length; null unless it was fully received and not consumed. */
     public function wholeBody(?int $length): ?string
     {
         if ($this->remaining !== $length || $length > \strlen($this->buffer) - $this->offset) {
@@ -216,13 +211,7 @@ final class RequestParser
         return $chunks->hasEnded() ? $end : null;
     }
 
-    /**
-     * Discards the received bytes of the body.
-     *
-     * @return bool whether the body has ended
-     *
-     * @throws BadMessageException
-     */
+    /** Discards the received bytes of the body, and returns whether the body has ended. */
     private function skipBody(): bool
     {
         $this->body();

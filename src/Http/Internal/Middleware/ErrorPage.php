@@ -83,11 +83,7 @@ final readonly class ErrorPage
             . ($trace === [] ? '' : '<pre>' . self::escape(implode("\n", $trace)) . '</pre>') . "</body></html>\n";
     }
 
-    /**
-     * Returns a problem document. A missing "type" means "about:blank".
-     *
-     * @see https://www.rfc-editor.org/rfc/rfc9457
-     */
+    /** Returns a problem document (RFC 9457). A missing "type" means "about:blank". */
     private function problem(string $reason): string
     {
         return json_encode(

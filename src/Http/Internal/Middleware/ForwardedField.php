@@ -7,11 +7,7 @@ namespace Spindle\Http\Internal\Middleware;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Message\HeadReader;
 
-/**
- * Parses the Forwarded header.
- *
- * @see https://www.rfc-editor.org/rfc/rfc7239
- */
+/** Parses the Forwarded header: RFC 7239. */
 final class ForwardedField
 {
     private const PAIR = '(' . HeadReader::TOKEN . ')=(?|(' . HeadReader::TOKEN . ')|"((?:[^"\\\\]|\\\\.)*+)")';
@@ -28,8 +24,7 @@ final class ForwardedField
     private function __construct() {}
 
     /**
-     * Yields the hops. The header is read from its end, so that a quote which the client has not closed does not hide
-     * the entries of the proxies.
+     * Yields the hops. The header is read from its end, so that an unclosed quote of the client hides no proxy's entry.
      *
      * @return iterable<Hop> from the last to the first, up to a malformed entry
      */

@@ -32,16 +32,14 @@ final class GzipStream implements StreamInterface
 
     private string $output = '';
 
-    /** Read offset into $output. */
     private int $offset = 0;
 
     private int $position = 0;
 
     /**
      * @param StreamInterface $source a seekable source is read from its beginning, even if others move its position,
-     *                                and left open; any other is read from its current position, and closed with this
-     *                                stream
-     * @param int|null        $size   bytes to read from the source; null to read to its end
+     *     and left open; any other is read from its current position, and closed with this stream
+     * @param int|null $size bytes to read from the source; null to read to its end
      */
     public function __construct(
         private readonly StreamInterface $source,

@@ -30,10 +30,9 @@ final readonly class Hop
     ) {}
 
     /**
-     * @param string $node      the proxy's client: an address, perhaps with a port; "unknown" or "_name" when it is
-     *                          hidden
+     * @param string $node the proxy's client: an address, perhaps with a port; "unknown" or "_name" when it is hidden
      * @param string $authority host of the request, perhaps with a port
-     * @param string $port      port of the request, if the authority has none
+     * @param string $port port of the request, if the authority has none
      *
      * @return self|null when the node is malformed
      */

@@ -5,10 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Middleware;
 
 /**
- * The members of an Accept or Accept-Encoding field with their weights. Malformed members are ignored, and so are all
- * members after the hundredth.
- *
- * @see https://www.rfc-editor.org/rfc/rfc9110#section-12.4.2
+ * The members of an Accept or Accept-Encoding field with their weights: RFC 9110, 12.4.2. Malformed members and all
+ * members after the hundredth are ignored.
  */
 final readonly class Preferences
 {

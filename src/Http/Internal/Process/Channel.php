@@ -42,8 +42,6 @@ final class Channel
     }
 
     /**
-     * Returns the two ends of a new connection.
-     *
      * @return array{self, self}
      *
      * @throws ForkException

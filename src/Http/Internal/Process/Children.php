@@ -55,11 +55,7 @@ final class Children implements \IteratorAggregate
         return $this->children === [];
     }
 
-    /**
-     * Starts a process. Never returns in the child.
-     *
-     * @throws ForkException
-     */
+    /** @throws ForkException in the supervisor; the call never returns in the child */
     public function fork(Slot $slot): Child
     {
         [$supervisorEnd, $workerEnd] = Channel::pair();
@@ -78,11 +74,7 @@ final class Children implements \IteratorAggregate
             : throw ForkException::because(pcntl_strerror(pcntl_get_last_error()));
     }
 
-    /**
-     * Waits until a signal or a message arrives, or the deadline has passed. Passes on received messages.
-     *
-     * @param int $deadline by hrtime()
-     */
+    /** Passes on received messages. Waits until a signal or a message arrives, or $deadline by hrtime() has passed. */
     public function wait(SignalInbox $signals, int $deadline): void
     {
         $wait = $signals->isEmpty()
@@ -181,10 +173,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /**
-     * Closes sockets and channels of other processes in a new process. If they stayed open, sockets would outlive their
-     * processes, and no process would notice the supervisor's end.
-     */
+    /** Closes inherited sockets and channels. They would outlive their processes, and hide the supervisor's end. */
     private function disconnect(ProcessRole $role): void
     {
         array_map(fclose(...), array_diff_key($this->sockets, $role->sockets));

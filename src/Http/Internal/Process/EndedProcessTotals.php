@@ -20,11 +20,7 @@ final class EndedProcessTotals
         $this->totals = new Totals(self::MAX_ROUTES);
     }
 
-    /**
-     * Reserves the routes of a running process.
-     *
-     * @param string $statistics {@see HttpServerStatistics::toJson()}
-     */
+    /** Reserves the routes of a running process, whose $statistics are from {@see HttpServerStatistics::toJson()}. */
     public function addRoutes(string $statistics): void
     {
         self::read($statistics, $this->totals->reserveRoutes(...));

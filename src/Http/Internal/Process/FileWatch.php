@@ -7,7 +7,6 @@ namespace Spindle\Http\Internal\Process;
 /** Detects changed, added or removed PHP files of a folder, except below vendor/ and dot folders. */
 final class FileWatch
 {
-    /** Nanoseconds between two scans. */
     public const INTERVAL_NANOSECONDS = 500_000_000;
 
     private const MAX_NAMED_FILES = 5;
@@ -24,11 +23,7 @@ final class FileWatch
         $this->files = $this->scan();
     }
 
-    /**
-     * Returns changes since the last call.
-     *
-     * @return list<string> some paths relative to the folder, and "N more" if there are more
-     */
+    /** @return list<string> changes since the last call: some relative paths, and "N more" if there are more */
     public function changes(): array
     {
         $files = $this->scan();

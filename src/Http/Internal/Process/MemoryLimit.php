@@ -7,10 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\UsableMemory;
 
-/**
- * Determines memory_limit for the application's processes. Debian's php.ini has none for the command line, so one
- * request could use all memory.
- */
+/** Determines memory_limit for processes. Without one, as in Debian's CLI php.ini, a request could use all memory. */
 final readonly class MemoryLimit
 {
     private const MIN_BYTES = 128 << 20;

@@ -51,10 +51,7 @@ enum Message: int
     /** Answers to the {@see Query} with this number, serialized. */
     case Answers = 18;
 
-    /**
-     * Another process has replaced this one, which should end without losing a request. Payload: a double, the seconds
-     * for which idle connections are kept.
-     */
+    /** The process should end without losing a request. Payload: a double, the seconds to keep idle connections. */
     case HandOver = 19;
 
     /** The process should accept no more connections, answer the requests that have arrived, and end. */

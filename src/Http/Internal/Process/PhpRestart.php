@@ -7,10 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\Warnings;
 
-/**
- * Starts this program again in the same process, with more PHP options. Pid, descriptors, environment and ignored
- * signals stay the same.
- */
+/** Restarts this program in its process with PHP options. Pid, descriptors, environment and ignored signals remain. */
 final class PhpRestart
 {
     /** A setting of no extension, which marks the restarted PHP. Programs that it starts do not inherit the setting. */

@@ -37,9 +37,8 @@ final class ProcessLifetime
      * Returns a handler that counts the requests, and requests a replacement when a limit is reached.
      *
      * @param \Closure(ServerRequestInterface): ResponseInterface $handler
-     * @param int|null                     $maxRequests reduced by up to a tenth at random, so that not all processes
-     *     end at the same time
-     * @param int|null                     $maxMemory   bytes
+     * @param int|null $maxRequests reduced by up to a tenth at random, so that not all processes end at the same time
+     * @param int|null $maxMemory bytes
      * @param \Closure(string, bool): void $requestReplacement
      *
      * @return \Closure(ServerRequestInterface): ResponseInterface

@@ -183,11 +183,7 @@ final class ProcessManager
         }
     }
 
-    /**
-     * Makes a process end. A process that does not serve yet is killed.
-     *
-     * @param Message $how {@see Message::Stop} or {@see Message::HandOver}
-     */
+    /** Sends {@see Message::Stop} or {@see Message::HandOver}. Kills a process that does not serve yet. */
     private function endProcess(Child $child, Message $how, string $payload = ''): void
     {
         $child->stopRequested = true;
@@ -256,10 +252,7 @@ final class ProcessManager
         $this->queries->expire($now);
     }
 
-    /**
-     * Sends a ping, or kills a process that has not answered the previous ones. Pings are counted instead of seconds,
-     * so that no process seems blocked after a pause of the supervisor.
-     */
+    /** Pings a process or kills it. Counts pings instead of seconds, because the supervisor itself may have paused. */
     private function ping(Child $child): void
     {
         if ($child->readyAt === null) {
@@ -279,8 +272,6 @@ final class ProcessManager
     /**
      * Asks a process by a signal for its position in the code, and kills it soon after. The signal interrupts system
      * calls of a handler, so only a process that will be killed gets it.
-     *
-     * @param string $why clause for the log
      */
     private function killWithReport(Child $child, string $why): void
     {

@@ -37,8 +37,6 @@ final class ProcessQueries
     public function __construct(private readonly EndedProcessTotals $endedTotals) {}
 
     /**
-     * Sends a question to processes.
-     *
      * @param int          $number   identifies the question for the asking process
      * @param array<Child> $children
      */

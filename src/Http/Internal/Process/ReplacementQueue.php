@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/**
- * Queue of slots whose process has to be replaced, because of new code or because the process has reached a limit. At
- * most one replacement starts at a time.
- */
+/** Slots whose process has to be replaced, for new code or at a limit. At most one replacement starts at a time. */
 final class ReplacementQueue
 {
     /** @var array<string, Slot> waiting slots by their role's name, in order */
@@ -60,11 +57,7 @@ final class ReplacementQueue
         return $this->starting === null ? $this->starting = array_shift($this->waiting) : null;
     }
 
-    /**
-     * Ends the current replacement after its process serves.
-     *
-     * @return bool whether the replacement was the last one of a reload
-     */
+    /** @return bool whether the current replacement, which ends, was the last one of a reload */
     public function succeeded(): bool
     {
         $this->replaced[(string) $this->starting?->role->name] = true;

@@ -12,8 +12,7 @@ use Spindle\Http\UnsupportedFunctionException;
  * nothing, or affect all requests. PHP is started without them (disable_functions), and functions with the same names
  * are defined that throw.
  *
- * Functions that only read or remove such changes remain PHP's own. As nothing is ever changed, their results are
- * right.
+ * Functions that only read or remove such changes remain PHP's own. Their results are right, as nothing is changed.
  */
 final class RequestFunctions
 {

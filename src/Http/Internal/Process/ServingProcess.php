@@ -109,10 +109,7 @@ final class ServingProcess
         }
     }
 
-    /**
-     * Makes the kernel kill this process when the supervisor ends. A process whose handler never returns would not
-     * notice the end of the channel.
-     */
+    /** Makes the kernel kill this process when the supervisor ends, even if a handler never returns. */
     private static function dieWithSupervisor(): void
     {
         if (\extension_loaded('FFI')) {
@@ -196,8 +193,8 @@ final class ServingProcess
     }
 
     /**
-     * Answers a question, unless its deadline has passed. If a check blocks the process, several questions may have
-     * arrived when it returns. The checks must not run again for each of them.
+     * Answers a question unless its deadline has passed: questions that arrived while a check blocked the process
+     * must not run the checks again.
      */
     private function answerQuestion(int $number, string $payload): void
     {
@@ -216,11 +213,7 @@ final class ServingProcess
         }
     }
 
-    /**
-     * Returns the state and the results of checks as JSON.
-     *
-     * @param array<string, string|null> $checks
-     */
+    /** @param array<string, string|null> $checks */
     private function health(array $checks): string
     {
         return json_encode(

@@ -6,10 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Spindle\Internal\IgnoredSignals;
 
-/**
- * Collects signals of the supervisor. A signal also ends the supervisor's wait. SIGINT and SIGTERM stay ignored if they
- * were ignored when PHP was started.
- */
+/** Collects the supervisor's signals and ends its wait. SIGINT and SIGTERM stay ignored if they were at PHP's start. */
 final class SignalInbox
 {
     /** @var list<int> */

@@ -50,7 +50,6 @@ final class StrayOutput
 
     public function __construct(private readonly LoggerInterface $logger) {}
 
-    /** Starts to capture output of this process. */
     public function capture(): void
     {
         ob_start($this->onOutput(...), 1);
@@ -77,7 +76,6 @@ final class StrayOutput
         }
     }
 
-    /** Logs the captured output. */
     public function report(): void
     {
         $this->queued = false;

@@ -93,7 +93,6 @@ final class SapiExchange implements RequestExchange
         return $this->logger;
     }
 
-    /** Cancels the request because its client has disconnected. */
     public function clientLeft(): void
     {
         $this->cancellation->cancel(ClientLeftException::closed());

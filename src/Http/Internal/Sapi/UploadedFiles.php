@@ -38,11 +38,7 @@ final class UploadedFiles
         return $tree;
     }
 
-    /**
-     * @return UploadedFile|array<array-key, mixed>
-     *
-     * @throws HttpException
-     */
+    /** @return UploadedFile|array<array-key, mixed> */
     private static function node(mixed $path, mixed $size, mixed $error, mixed $name, mixed $type): UploadedFile|array
     {
         if (!\is_array($path)) {

@@ -72,10 +72,7 @@ final class Acceptor
         }
     }
 
-    /**
-     * Accepts all connections that wait in the kernel, because their clients may have sent requests. Then closes the
-     * socket.
-     */
+    /** Accepts all connections in the kernel's queue, whose clients may have sent requests. Then closes the socket. */
     public function close(): void
     {
         if (\is_resource($this->socket)) {
@@ -128,11 +125,7 @@ final class Acceptor
         }
     }
 
-    /**
-     * Counts a connection of a shared socket.
-     *
-     * @return bool whether to pause until other processes have woken up: after 4, 8, 16 … connections of a burst
-     */
+    /** @return bool whether to pause until other processes have woken up: after 4, 8, 16 … connections of a burst */
     private function countAccepted(): bool
     {
         $now = hrtime(true);

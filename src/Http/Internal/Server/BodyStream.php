@@ -32,7 +32,6 @@ final class BodyStream implements StreamInterface, BodyLimited
     /** Received bytes: all of them while they are kept, otherwise those of the last piece. */
     private string $bytes = '';
 
-    /** Read offset into $bytes. */
     private int $offset = 0;
 
     /** Number of bytes before those in $bytes. They were read, and are no longer kept. */
@@ -55,11 +54,7 @@ final class BodyStream implements StreamInterface, BodyLimited
      */
     public function __construct(private $connection, private $exchange) {}
 
-    /**
-     * Hides properties from var_dump() that lead to the server and to requests of other clients.
-     *
-     * @return array<string, mixed>
-     */
+    /** @return array<string, mixed> without properties that lead to the server and to requests of other clients */
     public function __debugInfo(): array
     {
         return ['size' => $this->getSize(), 'position' => $this->tell(), 'bytes' => $this->bytes];
@@ -138,9 +133,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->dropped + $this->offset;
     }
 
-    /**
-     * Returns whether the body can be read again. A body of unknown length can until it exceeds the size that is kept.
-     */
+    /** Returns whether the body can be read again; a body of unknown length, only up to the size that is kept. */
     public function isSeekable(): bool
     {
         if ($this->dropped > 0 || $this->closed) {

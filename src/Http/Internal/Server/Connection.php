@@ -33,10 +33,7 @@ use Spindle\Internal\LoopTurn;
  */
 final class Connection
 {
-    /**
-     * Maximum bytes per read: for heads, and while a handler reads a body. Most heads are short, and PHP allocates the
-     * maximum for each read.
-     */
+    /** Maximum bytes per read, for heads and for bodies. PHP allocates them for each read; most heads are short. */
     private const READ_BYTES = 3_000;
     private const BODY_READ_BYTES = 65_536;
 
@@ -180,11 +177,7 @@ final class Connection
             : null;
     }
 
-    /**
-     * Checks that there is enough memory to receive more of a body.
-     *
-     * @throws HttpException 503 when there is not
-     */
+    /** @throws HttpException 503 when there is not enough memory to receive more of a body */
     public function checkMemory(): void
     {
         if (!$this->service->memory->allows(self::BODY_READ_BYTES)) {
@@ -199,10 +192,8 @@ final class Connection
     }
 
     /**
-     * Prepares for the end of the server. Ends an event stream. An idle connection is closed only at the deadline,
-     * because a request may be on its way.
-     *
-     * @param int $deadline by hrtime()
+     * Prepares for the end of the server. Ends an event stream. An idle connection is closed only at $deadline, by
+     * hrtime(), because a request may be on its way.
      */
     public function stop(int $deadline): void
     {
@@ -230,11 +221,7 @@ final class Connection
         return $this->exchange !== null || $this->transport->sending;
     }
 
-    /**
-     * Returns the time from which the connection may be closed to make room for another one, by hrtime().
-     *
-     * @return int|null null while the connection has a request or unsent bytes
-     */
+    /** Returns when the connection may be evicted, by hrtime(); null while it has a request or unsent bytes. */
     public function evictableFrom(): ?int
     {
         $minWait = match ($this->phase) {
@@ -252,10 +239,8 @@ final class Connection
     }
 
     /**
-     * Returns whether the client is too slow to keep its connection while the server is full.
-     *
-     * A client is too slow if the server is waiting for it, and it has sent or received too few bytes since an earlier
-     * call.
+     * Returns whether the client is too slow to keep its connection while the server is full: the server is waiting for
+     * it, and it has sent or received too few bytes since an earlier call.
      */
     public function isTooSlowForOthers(int $now): bool
     {
@@ -376,10 +361,8 @@ final class Connection
     }
 
     /**
-     * Closes the connection because the time for stopping the server is over. A request is answered with 503 if no part
-     * of its response was started.
-     *
-     * @see https://www.rfc-editor.org/rfc/rfc9110#section-15.6.4
+     * Closes the connection because the time for stopping the server is over. Answers a request with 503 (RFC 9110,
+     * 15.6.4) if no part of its response was started.
      */
     public function closeWith503(): void
     {
@@ -398,10 +381,7 @@ final class Connection
         $this->close(ClientLeftException::stopped());
     }
 
-    /**
-     * Reads and drops bytes that the kernel has received. Closing with unread bytes would make the kernel discard the
-     * response.
-     */
+    /** Drops received bytes. Closing with unread bytes would make the kernel discard the response. */
     private function discardReceived(): void
     {
         $maxBytes = $this->transport->receivedBytes + self::MAX_LINGER_BYTES;
@@ -410,10 +390,7 @@ final class Connection
         } while ($bytes !== '' && $this->transport->receivedBytes < $maxBytes);
     }
 
-    /**
-     * Answers the current request with 500 if no part of its response was started, and ends the connection. Does not
-     * wait, because the process is about to end.
-     */
+    /** Answers a request with 500 if its response was not started, and ends the connection without waiting. */
     public function answerWith500(): void
     {
         if ($this->exchange !== null && !$this->responseStarted) {
@@ -754,11 +731,7 @@ final class Connection
         }
     }
 
-    /**
-     * Sends the body. Requests each piece only after the previous one was sent.
-     *
-     * @param \Generator<int, string> $pieces
-     */
+    /** @param \Generator<int, string> $pieces each is requested only after the previous one was sent */
     private function sendBody(\Generator $pieces): void
     {
         $this->flushSoon();
@@ -788,10 +761,7 @@ final class Connection
         }
     }
 
-    /**
-     * Sends the response to an exception. If a response was started, the connection is closed instead, so that the
-     * client does not take that response for complete.
-     */
+    /** Answers an exception. A started response is cut off instead, so that it does not look complete to the client. */
     private function answerFailure(\Throwable $failure, ServerExchange $exchange): void
     {
         if (!$this->isCurrent($exchange)) {
@@ -817,11 +787,7 @@ final class Connection
         return $exchange === $this->exchange && !$this->closed;
     }
 
-    /**
-     * Checks that the body belongs to the current request of an open connection.
-     *
-     * @throws ClientLeftException
-     */
+    /** @throws ClientLeftException unless the body belongs to the current request of an open connection */
     private function checkBody(ServerExchange $exchange): void
     {
         if ($this->closed || $exchange !== $this->exchange) {
@@ -831,12 +797,7 @@ final class Connection
         }
     }
 
-    /**
-     * Waits for body bytes, then restores the interrupted phase with its remaining deadline.
-     *
-     * @throws HttpException
-     * @throws ClientLeftException
-     */
+    /** Waits for body bytes, then restores the interrupted phase with its remaining deadline. */
     private function awaitBody(ServerExchange $exchange): void
     {
         if ($this->reader !== null) {
@@ -870,11 +831,7 @@ final class Connection
         $this->checkBody($exchange);
     }
 
-    /**
-     * Sends all collected bytes. Suspends if the kernel does not accept all of them at once.
-     *
-     * @return bool whether the fiber was suspended
-     */
+    /** @return bool whether the fiber was suspended because the kernel did not accept all bytes at once */
     private function flushAndWait(): bool
     {
         $out = $this->outgoing;
@@ -941,9 +898,7 @@ final class Connection
 
     /**
      * Ends this side of the connection once all bytes are sent, and waits until the client ends its side. Closing with
-     * unread bytes would make the kernel discard the response.
-     *
-     * @see https://www.rfc-editor.org/rfc/rfc9112#section-9.6
+     * unread bytes would make the kernel discard the response: RFC 9112, 9.6.
      */
     private function linger(): void
     {

@@ -18,10 +18,7 @@ use Spindle\Http\Internal\Message\Peer;
  */
 final class ConnectionLimits
 {
-    /**
-     * Maximum connections with stream_select(), which can watch 1,024 descriptors. The others are for files and sockets
-     * that handlers open.
-     */
+    /** Maximum connections with stream_select(). It can watch 1,024 descriptors, of which handlers need some. */
     public const MAX_SELECT_CONNECTIONS = 900;
 
     /** Descriptors reserved for everything except connections and uploads. A quarter of the limit, if that is less. */
@@ -39,10 +36,7 @@ final class ConnectionLimits
     public const MIN_IDLE_NANOSECONDS = 50_000_000;
     public const MIN_UNFINISHED_NANOSECONDS = 500_000_000;
 
-    /**
-     * The same for a connection with a request. Its client must also be slower than CROWDED_RATE_FACTOR times the
-     * option minRate.
-     */
+    /** The same for a connection with a request, whose client must be slower than CROWDED_RATE_FACTOR times minRate. */
     public const MIN_SLOW_NANOSECONDS = 3_000_000_000;
     public const CROWDED_RATE_FACTOR = 20;
 
@@ -61,10 +55,7 @@ final class ConnectionLimits
     /** Nanoseconds between a search without result and the next search. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
-    /**
-     * The server is full if connections have had to wait for FULL_AFTER_NANOSECONDS, with at most
-     * REPEAT_WITHIN_NANOSECONDS from one wait to the next.
-     */
+    /** The server is full after FULL_AFTER_NANOSECONDS of waits for room, at most REPEAT_WITHIN_NANOSECONDS apart. */
     private const FULL_AFTER_NANOSECONDS = 1_000_000_000;
     private const REPEAT_WITHIN_NANOSECONDS = 300_000_000;
 
@@ -98,7 +89,6 @@ final class ConnectionLimits
             : \PHP_INT_MAX;
     }
 
-    /** Returns how many connections can be open at once. */
     public function maxConnections(): int
     {
         return min($this->options->maxConnections, $this->maxDescriptors() - $this->uploads->count());
@@ -214,11 +204,7 @@ final class ConnectionLimits
         return $waiting !== [];
     }
 
-    /**
-     * Closes connections whose client is too slow, because the server can't take another request.
-     *
-     * @param array<Connection> $connections all of the server
-     */
+    /** @param array<Connection> $connections all of the server, which can't take another request */
     public function closeSlowConnections(array $connections): void
     {
         $now = (int) hrtime(true);

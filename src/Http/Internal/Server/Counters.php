@@ -59,11 +59,7 @@ final class Counters
     /** @var array<string, array{int, int, int}> responses, their total nanoseconds, responses from 500 on; by route */
     public array $routes = [];
 
-    /**
-     * Counts a response.
-     *
-     * @param int $nanoseconds from the head of the request to the response
-     */
+    /** @param int $nanoseconds from the head of the request to the response */
     public function countAnswer(int $status, int $nanoseconds, ?string $route): void
     {
         if ($route !== null) {
@@ -78,7 +74,6 @@ final class Counters
         ++$this->durations[$bucket];
     }
 
-    /** Counts a message that was refused before a handler was called. */
     public function countRefusal(int $status): void
     {
         $this->refused[$status] = ($this->refused[$status] ?? 0) + 1;

@@ -11,16 +11,12 @@ use Spindle\Internal\Warnings;
 /** Opens listening sockets, and removes the files of Unix sockets. */
 final class Listeners
 {
-    /**
-     * Connections that the kernel queues for a busy server. The kernel uses the minimum of this and net.core.somaxconn.
-     */
+    /** Connections that the kernel queues for a busy server, at most net.core.somaxconn. */
     private const BACKLOG = 4_096;
 
     /**
-     * TCP keepalive: after 60 s of silence, a probe every 15 s, up to four of them. Detects clients whose machine is
-     * off or unreachable.
-     *
-     * @see https://man7.org/linux/man-pages/man7/tcp.7.html TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT
+     * TCP_KEEPIDLE, TCP_KEEPINTVL and TCP_KEEPCNT of tcp(7): after 60 s of silence, a probe every 15 s, up to four of
+     * them. Detects clients whose machine is off or unreachable.
      */
     private const KEEPALIVE_OPTIONS = [4 => 60, 5 => 15, 6 => 4];
 
@@ -61,11 +57,7 @@ final class Listeners
         }
     }
 
-    /**
-     * @return array{string, resource}
-     *
-     * @throws ListenException
-     */
+    /** @return array{string, resource} */
     private static function openOne(string $address, HttpServerOptions $options): array
     {
         [$scheme, $rest] = preg_match('~^(tcp|tls|unix)://(.+)$~Ds', $address, $match) === 1
@@ -109,11 +101,7 @@ final class Listeners
         ];
     }
 
-    /**
-     * Sets the keepalive options. Connections inherit them from their listening socket.
-     *
-     * @param resource $socket
-     */
+    /** @param resource $socket listens; connections inherit its options */
     private static function keepAlive($socket): void
     {
         $socket = \extension_loaded('sockets') ? socket_import_stream($socket) : false;

@@ -9,7 +9,6 @@ use Revolt\EventLoop;
 /** Measures how late the event loop runs its timers. Code that blocks the loop delays every request by that time. */
 final class LoopLag
 {
-    /** Seconds between two measurements. */
     private const INTERVAL_SECONDS = 0.5;
 
     /** Nanoseconds for which a measurement counts. */

@@ -19,10 +19,7 @@ final class OutgoingBody
     /** Nanoseconds of sending after which the event loop serves other connections. */
     private const TURN_NANOSECONDS = 5_000_000;
 
-    /**
-     * Pause between reads of a body that has returned no bytes twice in a row, in seconds. Each pause is twice as long
-     * as the previous one, up to the maximum.
-     */
+    /** Pause after two empty reads in a row. Each further pause is twice as long as the previous, up to the maximum. */
     private const MIN_PAUSE_SECONDS = 0.001;
     private const MAX_PAUSE_SECONDS = 0.1;
 
@@ -105,10 +102,8 @@ final class OutgoingBody
     }
 
     /**
-     * Returns whether all of the body was read. Restores the position first, which another response with the same body
-     * may have changed.
-     *
-     * @param int $position at which this response stopped reading
+     * Returns whether all of the body was read. First restores $position, at which this response stopped reading:
+     * another response with the same body may have changed it.
      */
     private function isAtEnd(int $position): bool
     {

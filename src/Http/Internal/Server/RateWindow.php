@@ -50,11 +50,7 @@ final class RateWindow
         return $this->waitingSince - $this->waited;
     }
 
-    /**
-     * Ends the current wait, if any.
-     *
-     * @return int now, by hrtime()
-     */
+    /** @return int now by hrtime(), also without a current wait */
     public function endWait(): int
     {
         $now = hrtime(true);
@@ -66,10 +62,7 @@ final class RateWindow
         return $now;
     }
 
-    /**
-     * Returns whether the client has sent enough bytes in this window. Bytes of the response count too, because a
-     * handler may send them while it reads the body.
-     */
+    /** Bytes of the response count too, because a handler may send them while it reads the body. */
     public function isFastEnough(): bool
     {
         $received = $this->transport->receivedBytes - $this->receivedBefore;

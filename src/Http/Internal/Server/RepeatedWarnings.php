@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/**
- * Decides whether a repeated event is reported: its first occurrence is, and the first one after a minute without any.
- */
+/** Decides whether a repeated event is reported: its first occurrence, and the first one after a minute without any. */
 final class RepeatedWarnings
 {
     /** Nanoseconds without an occurrence after which an event is reported again. */

@@ -7,18 +7,14 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\Internal\Message\Head;
 
 /**
- * Names the request that caused an event, by method and target, for the log.
- *
- * The server keeps no list of running requests, because it would cost time per request. This class searches for the
- * request on demand.
+ * Names the request that caused an event, by method and target, for the log. Searches for the request on demand,
+ * because a list of running requests would cost time per request.
  */
 final readonly class RequestName
 {
     private const MAX_TARGET_BYTES = 200;
 
-    /**
-     * Maximum number of stack frames that are searched, so that an endless recursion does not exhaust the memory here.
-     */
+    /** Maximum number of stack frames that are searched, so that an endless recursion does not exhaust the memory. */
     private const MAX_FRAMES = 500;
 
     /** Maximum number of requests in a message when the cause is unknown. */
@@ -42,10 +38,7 @@ final readonly class RequestName
         return '';
     }
 
-    /**
-     * Returns " while it handled GET /" for the request that the current call stack handles. If it handles none, names
-     * some open requests.
-     */
+    /** Returns " while it handled GET /" for the current call stack's request, or names some open requests. */
     public function clause(): string
     {
         $current = self::current();
@@ -53,10 +46,7 @@ final readonly class RequestName
         return $current === '' ? $this->openRequests() : " while it handled {$current}";
     }
 
-    /**
-     * Returns the clause after exit() or a fatal error. The request that caused it is the one whose fiber has ended
-     * although the request is open.
-     */
+    /** Returns the clause after exit() or a fatal error, for the open request whose fiber has ended. */
     public function clauseAtEnd(): string
     {
         foreach ($this->exchanges() as $exchange) {

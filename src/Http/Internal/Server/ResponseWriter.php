@@ -156,10 +156,7 @@ final class ResponseWriter
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
     }
 
-    /**
-     * Returns the head of another library's response, without Date and Content-Length. Null if the server has to change
-     * or refuse a field.
-     */
+    /** Returns another library's head without Date and Content-Length; null if a field has to be changed or refused. */
     private function plainHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();

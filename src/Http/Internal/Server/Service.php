@@ -237,11 +237,7 @@ final class Service
         return Response::text("Too many requests at once\n", 503, ['Retry-After' => '1']);
     }
 
-    /**
-     * Returns the response to a handler's exception.
-     *
-     * @return ResponseInterface|null null when the exception follows from the request's cancellation
-     */
+    /** @return ResponseInterface|null null when the exception follows from the request's cancellation */
     public function failureResponse(\Throwable $failure, ServerExchange $exchange): ?ResponseInterface
     {
         if ($exchange->wasCancelled() && ClientDisconnect::caused($failure)) {

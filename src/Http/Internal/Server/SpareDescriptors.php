@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/**
- * Descriptors that connections can't use. They are released when no other descriptor is free. Handlers then use them,
- * for example to load the file of a class.
- */
+/** Descriptors kept from connections. They are released when no other is free, for example for a handler's files. */
 final class SpareDescriptors
 {
     private const COUNT = 8;
@@ -15,11 +12,7 @@ final class SpareDescriptors
     /** @var list<resource> */
     private array $streams = [];
 
-    /**
-     * Opens the spare descriptors that are not open yet.
-     *
-     * @return bool whether all of them are open; otherwise none is
-     */
+    /** @return bool whether all descriptors are open; otherwise none is */
     public function reserve(): bool
     {
         while (\count($this->streams) < self::COUNT) {

@@ -12,10 +12,7 @@ final class Transport
 {
     private const TLS_RECORD_BYTES = 16_384;
 
-    /**
-     * Maximum bytes per write. If all unsent bytes were written at once, they would be copied again for each part that
-     * the kernel accepts.
-     */
+    /** Maximum bytes per write. More would be copied again for each part that the kernel accepts. */
     private const MAX_SEND_BYTES = 262_144;
 
     /** Linux: the option whose first byte is the connection's state; and the state after the peer's FIN. */
@@ -85,11 +82,7 @@ final class Transport
         return $this->broken;
     }
 
-    /**
-     * Continues the TLS handshake.
-     *
-     * @return bool|null whether the handshake has succeeded; null when the client has to send more first
-     */
+    /** @return bool|null whether the TLS handshake has succeeded; null when the client has to send more first */
     public function encrypt(): ?bool
     {
         [$done, $this->warning] = Warnings::of(

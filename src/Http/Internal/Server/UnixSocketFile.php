@@ -66,10 +66,7 @@ final class UnixSocketFile
         }
     }
 
-    /**
-     * Removes a created file. It has to be called once per file, while the file's socket is open: until then, no other
-     * file has the same inode.
-     */
+    /** Removes a created file. Call it once, while the socket is open: until then, no other file has the same inode. */
     public static function remove(string $path): void
     {
         $created = isset(self::$created[$path]) ? array_shift(self::$created[$path]) : null;
@@ -81,11 +78,7 @@ final class UnixSocketFile
         }
     }
 
-    /**
-     * Removes the file unless its server is running. A server that is busy, or refuses access, is running.
-     *
-     * @throws ListenException
-     */
+    /** Removes the file unless its server is running. A server that is busy, or refuses access, is running. */
     private static function removeStale(string $path, string $address): void
     {
         [[$client, $code, $message]] = Warnings::of(

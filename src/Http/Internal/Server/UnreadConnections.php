@@ -7,8 +7,8 @@ namespace Spindle\Http\Internal\Server;
 use Revolt\EventLoop;
 
 /**
- * Connections that are not read at present, because enough bytes are buffered. The event loop does not report when the
- * clients of these connections close them. So a timer checks the connections. It runs only while there are any.
+ * Connections that are not read at present, because enough bytes are buffered. The event loop does not report when
+ * their clients close them. So a timer checks the connections while there are any.
  */
 final class UnreadConnections
 {
