@@ -37,9 +37,8 @@ interface Executor
     public function submit(callable $task, ?Cancellation $cancellation = null): Future;
 
     /**
-     * Calls the task with each value of the input. Yields the results with the keys and in the order of the input.
-     *
-     * The input may be endless, block or suspend. A bounded number of values is read ahead.
+     * Calls the task with each value of the input. Yields the results with the keys and in the order of the input. The
+     * input may be endless, block or suspend. A bounded number of values is read ahead.
      *
      * The first task in that order that fails ends the map: its exception is thrown and the other tasks are cancelled.
      * Leaving the loop also cancels the other tasks.

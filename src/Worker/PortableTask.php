@@ -65,9 +65,8 @@ final class PortableTask
     /**
      * Runs the task. Never throws: what the task throws becomes an outcome.
      *
-     * @return string|\Generator<int, string, mixed, string> outcome for {@see PortableOutcome::read()}. For a generator
-     *                                                       task, a generator that yields items for
-     *                                                       {@see PortableOutcome::item()} and returns the outcome
+     * @return string|\Generator<int, string, mixed, string> outcome for {@see PortableOutcome::read()}. A generator
+     *     yields items for {@see PortableOutcome::item()} and returns the outcome
      */
     public function __invoke(): string|\Generator
     {

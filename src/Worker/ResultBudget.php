@@ -15,10 +15,7 @@ use Spindle\Internal\WeakTimer;
  */
 final class ResultBudget
 {
-    /**
-     * Seconds without a release, after which one reservation is granted anyway: a suspended worker may have reserved
-     * the bytes.
-     */
+    /** Seconds without a release until one reservation is granted anyway: a suspended worker may hold the bytes. */
     private const RELEASE_TIMEOUT = 5.0;
 
     private int $used = 0;

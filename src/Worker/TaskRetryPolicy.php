@@ -8,10 +8,8 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\NumberRange;
 
 /**
- * Decides which failed tasks are retried, how often, and after which delay.
- *
- * A task is never retried if it was cancelled, if its argument or result cannot be serialized, or once it has returned
- * a generator.
+ * Decides which failed tasks are retried, how often, and after which delay. A task is never retried if it was
+ * cancelled, if its argument or result cannot be serialized, or once it has returned a generator.
  */
 final class TaskRetryPolicy
 {

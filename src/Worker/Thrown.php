@@ -56,9 +56,8 @@ final class Thrown
     }
 
     /**
-     * Returns a stack frame without its arguments and object.
-     *
-     * Values of the wrong type are left out: an application can change a trace by reflection.
+     * Returns a stack frame without its arguments and object. Values of the wrong type are left out: an application can
+     * change a trace by reflection.
      *
      * @param array<string, mixed> $frame
      *

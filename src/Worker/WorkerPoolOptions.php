@@ -20,32 +20,29 @@ final class WorkerPoolOptions
     public readonly ?string $bootstrap;
 
     /**
-     * @param WorkerContext         $context       how workers run
-     * @param float|null            $timeout       seconds that a task may run; null for no limit
-     * @param float                 $grace         seconds between TERM and KILL for a worker whose task is ended
-     * @param float                 $idleTimeout   seconds without a task after which a worker ends; INF for never
-     * @param int|null              $maxTasks      tasks after which a worker is replaced; null for no limit
-     * @param float|null            $maxAge        seconds after which a worker is replaced; null for no limit
-     * @param int|null              $maxGrowth     bytes by which a worker's memory may grow before it is replaced,
-     *                                             measured between tasks; null for no limit
-     * @param string|null           $memoryLimit   memory_limit of a worker, as "256M", at least 8M, or "-1" for none;
-     *                                             null for that of this process
-     * @param string|null           $bootstrap     PHP file that each worker loads before its first task, after the
-     *                                             Composer autoloaders of this process, which are found automatically
-     * @param \Closure|null         $initialize    called in each worker before its first task; serialized like a task
-     * @param float                 $startTimeout  seconds within which a worker must be ready
+     * @param WorkerContext $context how workers run
+     * @param float|null $timeout seconds that a task may run; null for no limit
+     * @param float $grace seconds between TERM and KILL for a worker whose task is ended
+     * @param float $idleTimeout seconds without a task after which a worker ends; INF for never
+     * @param int|null $maxTasks tasks after which a worker is replaced; null for no limit
+     * @param float|null $maxAge seconds after which a worker is replaced; null for no limit
+     * @param int|null $maxGrowth bytes by which a worker's memory may grow before it is replaced, measured between
+     *     tasks; null for no limit
+     * @param string|null $memoryLimit memory_limit of a worker, "8M" or more, or "-1" for none; null for this process's
+     * @param string|null $bootstrap PHP file that each worker loads before its first task, after the Composer
+     *     autoloaders of this process, which are found automatically
+     * @param \Closure|null $initialize called in each worker before its first task; serialized like a task
+     * @param float $startTimeout seconds within which a worker must be ready
      * @param (\Closure(string, bool): void)|null $onOutput receives the output of tasks, and whether it came from
-     *                                             standard error; null to print it in this process
+     *     standard error; null to print it in this process
      * @param (\Closure(mixed): void)|null $onReport receives the values of {@see TaskContext::report()}
-     * @param string|null           $php           PHP command-line binary for workers; null to find it
-     * @param LoggerInterface|null  $logger        receives each step at debug level, never arguments, results or output
-     * @param int|null              $maxResult     bytes of the largest serialized result, item, report or exception;
-     *                                             the worker refuses a larger one. Null for a quarter of this process's
-     *                                             memory_limit, or 1 GiB without a memory_limit
-     * @param bool                  $restoreState  whether a worker restores its working directory, php.ini settings,
-     *                                             locale, time zone, umask and environment after each task, as they
-     *                                             were before the first one; costs about 15 µs per task
-     * @param ResultBudget|null     $budget        limits the bytes of large results in this process; null for no limit
+     * @param string|null $php PHP command-line binary for workers; null to find it
+     * @param LoggerInterface|null $logger receives each step at debug level, never arguments, results or output
+     * @param int|null $maxResult bytes of the largest serialized result, item, report or exception; the worker refuses
+     *     a larger one. Null for a quarter of this process's memory_limit, or 1 GiB without a memory_limit
+     * @param bool $restoreState whether a worker restores its working directory, php.ini settings, locale, time zone,
+     *     umask and environment after each task, as they were before the first one; costs about 15 µs per task
+     * @param ResultBudget|null $budget limits the bytes of large results in this process; null for no limit
      *
      * @throws \ValueError when a number is out of its range, or the bootstrap file does not exist
      */

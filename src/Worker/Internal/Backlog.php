@@ -9,10 +9,8 @@ use Spindle\Internal\WeakTimer;
 
 /**
  * Queue of tasks that were taken back from a worker or wait for a retry. These tasks run before new tasks, in the order
- * in which they were added.
- *
- * Adding, taking and withdrawing tasks takes time proportional to these tasks, not to all tasks in the queue. So a
- * withdrawn task stays in the queue, and is skipped when it becomes the first.
+ * in which they were added. The time to add, take or withdraw tasks depends on the number of these tasks, not on the
+ * length of the queue. So a withdrawn task stays in the queue, and is skipped when it becomes the first.
  */
 final class Backlog
 {
@@ -49,10 +47,7 @@ final class Backlog
         return array_sum($this->waiting) + \count($this->delayed);
     }
 
-    /**
-     * Removes and returns the next batch, with at most `$maxTasks` tasks; null if there is none. Batches whose map must
-     * not run them now go back to the map.
-     */
+    /** Removes and returns the next batch, with at most `$maxTasks` tasks. Blocked batches go back to their maps. */
     public function shift(int $maxTasks): ?Batch
     {
         $this->returnBlocked();
@@ -102,12 +97,7 @@ final class Backlog
         }
     }
 
-    /**
-     * Adds a task that becomes available after a delay.
-     *
-     * @param Batch $batch a batch of one task
-     * @param float $delay in seconds
-     */
+    /** Adds a batch of one task after a delay in seconds. */
     public function addDelayed(Batch $batch, float $delay): void
     {
         $timer = '';
@@ -165,7 +155,6 @@ final class Backlog
         }
     }
 
-    /** Removes all tasks, which fail with this reason. */
     public function fail(\Throwable $reason): void
     {
         $tasks = [];
@@ -200,7 +189,6 @@ final class Backlog
         }
     }
 
-    /** Subtracts from the number of waiting tasks of a batch. */
     private function subtractWaiting(Batch $batch, int $count): void
     {
         $remaining = $this->waiting[spl_object_id($batch)] - $count;
@@ -212,7 +200,6 @@ final class Backlog
         $this->skipToWaiting();
     }
 
-    /** Advances to the first task that waits. */
     private function skipToWaiting(): void
     {
         while (!$this->batches->isEmpty()) {

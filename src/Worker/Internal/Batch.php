@@ -50,7 +50,6 @@ final class Batch
         $this->limit = \count($tasks);
     }
 
-    /** Returns a batch of some of the tasks, to be sent again. */
     public function slice(int $from, int $to): self
     {
         return new self(
@@ -66,7 +65,6 @@ final class Batch
         );
     }
 
-    /** Returns a batch of one of the tasks, for another attempt. */
     public function retry(int $index, bool $crashed): self
     {
         return new self(

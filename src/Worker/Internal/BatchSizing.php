@@ -5,15 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Learns from the duration of tasks how many of them make a good batch.
- *
- * A batch should take about one millisecond: long compared to the cost of sending it, too short to be noticed. The
- * moving average of the logarithms shows the typical task, and rare long tasks have little influence. Tasks that wait
- * for a long one are taken back.
+ * Learns from the duration of tasks how many of them make a good batch. A batch should take about one millisecond: long
+ * compared to the cost of sending it, too short to be noticed. The moving average of the logarithms shows the typical
+ * task, and rare long tasks have little influence. Tasks that wait for a long one are taken back.
  */
 final class BatchSizing
 {
-    /** Duration of a batch in nanoseconds. */
     private const TARGET_BATCH_NANOSECONDS = 1_000_000;
 
     private const MAX_BATCH_TASKS = 4096;

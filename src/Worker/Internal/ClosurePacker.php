@@ -7,11 +7,9 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Converts a closure to objects that PHP can serialize.
- *
- * A closure is replaced by its source and its captured values, also inside captured arrays. Objects are never copied
- * or changed: the destructor of a copy would run, and an object that refers to itself would refer to the original. So
- * a closure in a property of an object is refused.
+ * Converts a closure to objects that PHP can serialize. A closure is replaced by its source and its captured values,
+ * also inside captured arrays. Objects are never copied or changed: the destructor of a copy would run, and an object
+ * that refers to itself would refer to the original. So a closure in a property of an object is refused.
  */
 final class ClosurePacker
 {
@@ -27,7 +25,6 @@ final class ClosurePacker
     /** Number of nested levels in the deepest value. */
     private int $deepest = 0;
 
-    /** Whether any captured value contains a closure. */
     private bool $foundClosure = false;
 
     /** @var list<array{mixed, string}> checked values and their paths */

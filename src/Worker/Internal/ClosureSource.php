@@ -23,8 +23,7 @@ final class ClosureSource
      * @param list<string>      $parameters
      * @param list<string>|null $uses          names of captured variables; null for an arrow function
      * @param bool              $usesThis      whether the code contains $this, or may use it in a file that it includes
-     * @param list<array{string, string}> $calls  class and method of possible static calls; `{` for a method
-     *                                            whose name is an expression
+     * @param list<array{string, string}> $calls class and method of possible static calls; `{` for a computed method
      * @param bool              $isLate        whether the code depends on the class that `static` means
      * @param bool              $usesItsClass  whether the code contains self, static, parent or __CLASS__
      */

@@ -6,16 +6,13 @@ namespace Spindle\Worker\Internal;
 
 /**
  * Compiles the source of a received closure under a file name of its own. The name allows stack traces to show the
- * original file and line, and the source of a nested closure to be found.
- *
- * The compiled code is a function that creates the closure, so each source is compiled once. Each compilation would
- * leave some memory allocated in PHP.
+ * original file and line, and the source of a nested closure to be found. The compiled code is a function that creates
+ * the closure, so each source is compiled once. Each compilation would leave some memory allocated in PHP.
  */
 final class ClosureStream
 {
     private const PROTOCOL = 'spindle-closure';
 
-    /** Largest number of cached sources. */
     private const MAX_CACHED_SOURCES = 1024;
 
     /** Code around the statement that returns the closure, without line breaks, so that line numbers stay the same. */

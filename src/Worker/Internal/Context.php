@@ -26,11 +26,8 @@ interface Context
     public function onDisconnected(int $id): void;
 
     /**
-     * Accepts a connection of a process that knows the secret and is not a worker.
-     *
-     * @param string $data remainder of the greeting
-     *
-     * @return bool whether the connection was expected
+     * Accepts a connection of a process that knows the secret and is not a worker, with the remainder of its greeting.
+     * Returns whether the connection was expected.
      */
     public function onConnected(WorkerLink $link, int $type, string $data): bool;
 

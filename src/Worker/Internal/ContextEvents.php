@@ -6,7 +6,6 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\WorkerStartException;
 
-/** Events of a {@see Context}. */
 interface ContextEvents
 {
     /**
@@ -18,16 +17,11 @@ interface ContextEvents
      */
     public function onEnded(int $id, ?int $exitCode, ?int $signal, int $peak): void;
 
-    /** Called when a worker could not be started. */
     public function onNotStarted(int $id, WorkerStartException $why): void;
 
     /** Called with standard output or error of a worker. The id is 0 when the worker is unknown. */
     public function onPrinted(int $id, string $bytes, bool $isError): void;
 
-    /**
-     * Called when the process that starts the workers has ended, and all workers with it.
-     *
-     * @param string $how how that process has ended
-     */
+    /** Called when the process that starts the workers has ended, as `$how` describes, and all workers with it. */
     public function onLost(string $how): void;
 }

@@ -9,10 +9,9 @@ use Revolt\EventLoop\Suspension;
 use Spindle\Internal\Fibers;
 
 /**
- * A call in a fiber of its own, so that the caller regains control when the called code suspends its fiber.
- *
- * The fiber is reused, because a new one takes longer than most calls. It has a large stack: on the stack of most
- * fibers, serialize() crashes the process at about 1,300 levels.
+ * A call in a fiber of its own, so that the caller regains control when the called code suspends its fiber. The fiber
+ * is reused, because a new one takes longer than most calls. It has a large stack: on the stack of most fibers,
+ * serialize() crashes the process at about 1,300 levels.
  */
 final class DetachedCall
 {
@@ -33,11 +32,7 @@ final class DetachedCall
     /** @param \Closure(): mixed $work */
     private function __construct(private readonly \Closure $work) {}
 
-    /**
-     * Calls the closure, and returns when it has returned or suspended its fiber.
-     *
-     * @param \Closure(): mixed $work
-     */
+    /** @param \Closure(): mixed $work start() calls it, and returns when $work has returned or suspended its fiber */
     public static function start(\Closure $work): self
     {
         $call = new self($work);

@@ -123,10 +123,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /**
-     * Checks regularly, until the worker has ended, whether the host is suspended (SIGSTOP). Such a host cannot end a
-     * worker, so it is ended with all its workers.
-     */
+    /** Ends the host with all its workers once it is suspended (SIGSTOP), because it then cannot end this worker. */
     private function endHostIfSuspended(int $id): void
     {
         $check = static function (self $context) use ($id): void {
@@ -211,11 +208,8 @@ final class HostedContext implements Context, ContextEvents
     }
 
     /**
-     * Handles the end of the host. All its workers have ended with it.
-     *
-     * @param WorkerStartException|null           $failure failure of workers that wait for the host; null if the
-     *                                                     host was killed or {@see onLost()} was called
-     * @param array{int|null, int|null, int}|null $exit    exit of the host's process, if it is known
+     * @param WorkerStartException|null $failure failure of workers that wait for the host; null if they count as lost
+     * @param array{int|null, int|null, int}|null $exit exit of the host's process, if it is known
      */
     private function hostEnded(string $how, ?WorkerStartException $failure, ?array $exit = null): void
     {

@@ -23,8 +23,7 @@ final class InlineStream
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      * @param DeferredCancellation                   $taskCancellation  requested when the reader released the generator
      * @param \Closure(\Throwable): \Throwable $convertFailure converts an exception of the task
-     * @param string                                 $keySuffix suffix that names the input in messages, such as ' for
-     *         "key"'
+     * @param string $keySuffix names the input in messages, such as ' for "key"'
      */
     public function __construct(
         private readonly \Generator $items,
@@ -67,11 +66,9 @@ final class InlineStream
     }
 
     /**
-     * Waits until the item was read.
+     * Waits until the item was read. Returns whether another item is needed.
      *
      * @param array{mixed, mixed} $item
-     *
-     * @return bool whether another item is needed
      */
     private function send(array $item): bool
     {

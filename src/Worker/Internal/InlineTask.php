@@ -23,7 +23,6 @@ final class InlineTask
     /** @var DeferredFuture<mixed>|null null once the task has its outcome */
     private ?DeferredFuture $deferred;
 
-    /** Cancellation that the task can obtain. */
     private readonly DeferredCancellation $taskCancellation;
 
     /**
@@ -41,11 +40,10 @@ final class InlineTask
     }
 
     /**
-     * Starts the task in the next turn of the loop. The future of a cancelled task fails with CancelledException when
-     * the task has ended.
+     * Starts the task in the next turn of the loop. After a cancellation, the future fails when the task has ended.
      *
-     * @param \Closure(): mixed            $work     decodes the task and calls it
-     * @param mixed                        $key      key of its input in a map
+     * @param \Closure(): mixed $work decodes the task and calls it
+     * @param mixed $key key of its input in a map
      * @param (\Closure(mixed): void)|null $onReport
      *
      * @return Future<mixed>

@@ -42,8 +42,7 @@ final class ItemStream
 
     /**
      * @param \Closure(string): mixed  $decodeItem    returns key and value of an item
-     * @param \Closure(int, int): void $onAcknowledge called with a number of items that were read, and their size in
-     *                                                bytes
+     * @param \Closure(int, int): void $onAcknowledge called with the number of read items and their size in bytes
      * @param \Closure(): void         $onRelease     called when the reader has released the items before their end
      */
     public function __construct(

@@ -7,17 +7,15 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\Warnings;
 
 /**
- * Finds out whether code depends on the class that `static` means.
- *
- * `self::run()` and `parent::run()` forward the called class, which may be a subclass, to a static method. PHP cannot
- * create a closure in one class whose `static` is another class. So the source of such a method has to be read.
+ * Finds out whether code depends on the class that `static` means. `self::run()` and `parent::run()` forward the called
+ * class, which may be a subclass, to a static method. PHP cannot create a closure in one class whose `static` is
+ * another class. So the source of such a method has to be read.
  */
 final class LateBinding
 {
     /** Functions that return or forward the class that `static` means. */
     private const FUNCTIONS = ['get_called_class', 'forward_static_call', 'forward_static_call_array'];
 
-    /** Number of cached answers. */
     private const MAX_CACHED_ANSWERS = 256;
 
     /** @var array<string, bool> answers by class and method */

@@ -44,7 +44,6 @@ final class MapInput
     private bool $integers = true;
     private int $taskBytes = 0;
 
-    /** Batch that waits for a worker. */
     private ?Batch $readyBatch = null;
 
     /** Whether a read is queued or runs; and whether it has not returned within one turn of the loop. */
@@ -96,7 +95,6 @@ final class MapInput
             : $readyCount + max(0, $this->valueCount - $this->pulledCount);
     }
 
-    /** Returns the next batch that is available, with at most `$maxTasks` tasks. */
     public function take(int $maxTasks): ?Batch
     {
         if ($this->readyBatch === null && ($this->suspended || !$this->pulling)) {
@@ -116,10 +114,8 @@ final class MapInput
     }
 
     /**
-     * Stops reading. The failure is thrown after the last result, unless the input was read completely.
-     *
-     * The method does not wait for a running read, because the input itself may be closing the pool. A value that
-     * the read still returns is dropped.
+     * Stops reading. The failure is thrown after the last result, unless the input was read completely. A running read
+     * is not awaited, because the input may be closing the pool. The value of that read is dropped.
      */
     public function close(\Throwable $failure): void
     {
@@ -194,7 +190,6 @@ final class MapInput
         return $this->dropped;
     }
 
-    /** Makes a batch of the values that were read and are in no batch. */
     private function completeBatch(): void
     {
         if ($this->tasks === [] || $this->readyBatch !== null || $this->dropped) {

@@ -14,10 +14,9 @@ use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\PoolClosedException;
 
 /**
- * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop.
- *
- * The number of tasks between input and loop, and the bytes of their arguments and results, are limited. So memory does
- * not grow with the length of the input.
+ * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop. The number
+ * of tasks between input and loop, and the bytes of their arguments and results, are limited. So memory does not grow
+ * with the length of the input.
  */
 final class MapRun implements Source
 {
@@ -65,10 +64,7 @@ final class MapRun implements Source
     private int $firstOpen = 0;
     private int $receivedCount = 0;
 
-    /**
-     * Number of tasks with outcomes; number of tasks whose results the caller's loop has read; bytes of arguments of
-     * those tasks.
-     */
+    /** Number of tasks with outcomes; of tasks whose results the loop has read; bytes of arguments of the latter. */
     private int $settledCount = 0;
     private int $deliveredCount = 0;
     private float $deliveredBytes = 0.0;
@@ -195,10 +191,7 @@ final class MapRun implements Source
         return $batch;
     }
 
-    /**
-     * Returns whether tasks of this batch may start, although their results have to be buffered. The task whose result
-     * the caller's loop waits for may always start.
-     */
+    /** Returns whether tasks of the batch may start. The task for whose result the caller's loop waits always may. */
     public function mayRun(Batch $batch): bool
     {
         if (!$this->isFull) {
@@ -292,10 +285,9 @@ final class MapRun implements Source
     }
 
     /**
-     * Yields one generator without keeping a reference to it.
-     *
-     * A generator holds the value that it has yielded until it continues. This one ends after its only value, and the
-     * caller then delegates to an empty generator. So a stream that was released no longer occupies its worker.
+     * Yields one generator without keeping a reference to it. A generator holds the value that it has yielded until it
+     * continues. This one ends after its only value, and the caller then delegates to an empty generator. So a stream
+     * that was released no longer occupies its worker.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      *
@@ -342,10 +334,8 @@ final class MapRun implements Source
     }
 
     /**
-     * Waits for the next results for the caller's loop. Returns null after the last results.
-     *
      * @return array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed,
-     *         mixed>, int, int, float}|null
+     *         mixed>, int, int, float}|null null after the last results
      */
     private function nextChunk(): ?array
     {
@@ -404,10 +394,7 @@ final class MapRun implements Source
         $consumer?->resume();
     }
 
-    /**
-     * @param string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed> $outcome results, a
-     *         failure, or the items of a stream
-     */
+    /** @param string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed> $outcome */
     private function settle(
         Batch $batch,
         int $from,

@@ -105,7 +105,6 @@ final class PoolActivity
         $this->stopIfSettled();
     }
 
-    /** Keeps the event loop running as long as there is open work. */
     public function keepLoop(): void
     {
         if ($this->ended) {
@@ -124,7 +123,6 @@ final class PoolActivity
         }
     }
 
-    /** Stops the workers when the pool is closed and nothing is open. */
     public function stopIfSettled(): void
     {
         $isSettled = $this->closing && $this->results->openStreamCount() === 0 && $this->sources->areSettled();
@@ -144,11 +142,7 @@ final class PoolActivity
         });
     }
 
-    /**
-     * Called when all workers have ended.
-     *
-     * @param PoolClosedException|null $failure exception for callers of close()
-     */
+    /** Called when all workers have ended. Callers of close() get the failure. */
     public function end(?PoolClosedException $failure = null): void
     {
         $this->closed = true;

@@ -25,9 +25,8 @@ final class Results
     private int $openStreamCount = 0;
 
     /**
-     * @param \Closure(): void                         $onStreamCountChange called when the number of streams changes
-     * @param \Closure(WorkerHandle, Batch, int): void $onStreamReleased    called when the reader has released the
-     *                                                                      items of a task, with the task's index
+     * @param \Closure(): void $onStreamCountChange called when the number of streams changes
+     * @param \Closure(WorkerHandle, Batch, int): void $onStreamReleased gets a task whose reader released the items
      */
     public function __construct(
         private readonly TaskRetryPolicy $retry,
@@ -42,11 +41,7 @@ final class Results
         return $this->openStreamCount;
     }
 
-    /**
-     * Handles a RESULTS frame of the worker's first batch.
-     *
-     * @return bool|null whether the batch is done; null for results of tasks that the worker does not have
-     */
+    /** @return bool|null whether the worker's first batch is done; null for results of tasks that it does not have */
     public function receive(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
         $batch = $worker->firstBatch();
@@ -123,11 +118,7 @@ final class Results
         }
     }
 
-    /**
-     * Handles a task that started and whose result will never arrive.
-     *
-     * @param bool $ran whether the task was running when the worker ended
-     */
+    /** @param bool $ran whether the task, whose result will never arrive, was running when the worker ended */
     public function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $ran): void
     {
         $failure = $ran && $worker->ending !== null
@@ -182,10 +173,8 @@ final class Results
     }
 
     /**
-     * Retries a task that threw or whose result was refused, or makes the failure its outcome.
-     *
-     * The original exception is unserialized later, when the worker is known to be free: its class may use the pool, or
-     * suspend the fiber.
+     * Retries a task that threw or whose result was refused, or makes the failure its outcome. The original exception
+     * is unserialized later, when the worker is known to be free: its class may use the pool, or suspend the fiber.
      *
      * @param \Closure(bool): \Throwable $createFailure receives whether to add the original exception
      */
@@ -211,7 +200,6 @@ final class Results
         return $stream;
     }
 
-    /** Retries a failed task, or makes the failure its outcome. */
     private function retryOrFail(Batch $batch, int $index, \Throwable $failure, bool $crashed): void
     {
         if (!$this->retryIfAllowed($batch, $index, $failure, $crashed)) {

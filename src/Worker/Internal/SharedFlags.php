@@ -58,10 +58,7 @@ final class SharedFlags
             : 0;
     }
 
-    /**
-     * Creates the memory in a worker. The pool removes the name when it opens the memory. After that, no kill leaves
-     * the memory behind.
-     */
+    /** Creates memory in a worker. The pool opens it and removes the name; then no kill leaves the memory behind. */
     public static function create(int $key): ?\Shmop
     {
         if ($key === 0 || !\function_exists('shmop_open')) {
@@ -148,8 +145,6 @@ final class SharedFlags
     }
 
     /**
-     * Takes back the tasks of a batch that have not started.
-     *
      * @param int $limit number of tasks in the batch, without those that were taken back before
      *
      * @return int number of tasks that started; the others never will

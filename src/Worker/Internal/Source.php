@@ -18,27 +18,19 @@ interface Source
     /** Returns how many workers could be given a batch now. */
     public function demand(): int;
 
-    /**
-     * Removes and returns the next tasks; null if none is available now.
-     *
-     * @param int $maxTasks    largest number of tasks
-     * @param int $workers number of workers that share the available tasks
-     */
+    /** @param int $workers number of workers that share the available tasks */
     public function take(int $maxTasks, int $workers): ?Batch;
 
     /**
      * Receives results of consecutive tasks of a batch, none of which failed.
      *
-     * @param string|array{string, list<string>} $results from {@see ValuePacking::list()} or {@see
-     *                                                    ValuePacking::split()}
-     * @param int                                $size    approximate size in bytes
+     * @param string|array{string, list<string>} $results from {@see ValuePacking::list()} or `ValuePacking::split()`
+     * @param int $size approximate size in bytes
      */
     public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void;
 
-    /** Receives the failure of one task. */
     public function failed(Batch $batch, int $index, \Throwable $failure): void;
 
-    /** Receives the items of a task that returned a generator. */
     public function streamStarted(Batch $batch, int $index, ItemStream $stream): void;
 
     /** Returns whether the caller no longer waits for outcomes. */

@@ -9,14 +9,11 @@ use Spindle\Internal\Warnings;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Finds the source of closures.
- *
- * The text of a file is read when its first closure is needed, and only used if PHP has certainly loaded this very
- * text: docs/decisions/0016-closures-of-changed-files.md has the rule.
+ * Finds the source of closures. The text of a file is read when its first closure is needed, and only used if PHP has
+ * certainly loaded this very text: docs/decisions/0016-closures-of-changed-files.md has the rule.
  */
 final class SourceFiles
 {
-    /** Number of cached files. */
     private const MAX_CACHED_FILES = 256;
 
     /** Pattern of an absolute path or a URL. */
@@ -109,11 +106,7 @@ final class SourceFiles
         throw self::changed($path, $file, LoadedFiles::changeTime($file), 'after its source was read at %s', $captured);
     }
 
-    /**
-     * @return array{SourceFile, ?string, float}
-     *
-     * @throws UnserializableException
-     */
+    /** @return array{SourceFile, ?string, float} */
     private static function capture(string $file, string $path): array
     {
         self::$files = \count(self::$files) < self::MAX_CACHED_FILES ? self::$files : [];

@@ -50,7 +50,6 @@ final class StartBackoff
         return ++$this->failureCount < self::MAX_FAILURES;
     }
 
-    /** Resets the count of failed starts. */
     public function resetFailedStarts(): void
     {
         $this->failedStartCount = 0;

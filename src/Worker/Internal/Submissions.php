@@ -44,7 +44,6 @@ final class Submissions implements Source
         ++$this->waitingCount;
     }
 
-    /** Returns the number of tasks without an outcome. */
     public function openCount(): int
     {
         return $this->openCount;

@@ -7,10 +7,9 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Encodes callables: as their name, their object, or for a closure its source and captured values.
- *
- * Callables that cannot be encoded correctly are refused: a closure that is not distinguishable from another one on
- * its line, a captured resource, an anonymous class.
+ * Encodes callables: as their name, their object, or for a closure its source and captured values. Callables that
+ * cannot be encoded correctly are refused: a closure that is not distinguishable from another one on its line, a
+ * captured resource, an anonymous class.
  */
 final class TaskCode
 {
@@ -26,7 +25,6 @@ final class TaskCode
 
     private const MAC_ALGORITHM = 'sha256';
 
-    /** Largest number of closures whose code is cached. */
     private const MAX_CACHED_CLOSURES = 256;
 
     /** @var array<string, string> code of closures without captured values, by source and key */
@@ -62,11 +60,7 @@ final class TaskCode
         return serialize([self::FUNCTION, $task]);
     }
 
-    /**
-     * @param string $key key that signed the closure
-     *
-     * @throws \UnexpectedValueException when the function or method does not exist in this process
-     */
+    /** @throws \UnexpectedValueException when the function or method does not exist in this process */
     public static function decode(string $code, #[\SensitiveParameter] string $key): \Closure
     {
         /** @var array{string, string|object, 2?: string} $parts */
@@ -84,9 +78,7 @@ final class TaskCode
             : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
     }
 
-    /**
-     * @throws \UnexpectedValueException always, as the callback of {@see ValueSerializer::unserialize()} in a worker
-     */
+    /** @throws \UnexpectedValueException always, as the callback of {@see ValueSerializer::unserialize()} */
     public static function missingClass(string $class): never
     {
         throw self::missing("class {$class}");
@@ -162,13 +154,7 @@ final class TaskCode
         return $target;
     }
 
-    /**
-     * Creates a first-class callable from its name.
-     *
-     * @param object|string|null $class null for a function
-     *
-     * @throws \UnexpectedValueException when the function or method does not exist in this process
-     */
+    /** @throws \UnexpectedValueException when the method, or without a class the function, does not exist here */
     public static function named(object|string|null $class, string $name): \Closure
     {
         if ($class !== null) {

@@ -294,10 +294,7 @@ final class TaskDispatcher
         $this->workers->start($missing);
     }
 
-    /**
-     * Replaces the workers if the user or the autoloaders of this process have changed. Must be called before tasks are
-     * added.
-     */
+    /** Replaces the workers if the user or the autoloaders have changed. Must be called before tasks are added. */
     public function replaceOutdatedWorkers(): void
     {
         if ($this->workers->hasUserChanged()) {
@@ -322,10 +319,7 @@ final class TaskDispatcher
         $this->activity->end();
     }
 
-    /**
-     * Closes a pool that is no longer referenced. If submitted tasks have no outcomes, or items are being read, the
-     * workers are ended after these. Otherwise they are ended now.
-     */
+    /** Closes an unreferenced pool. Its workers end now, or after submitted tasks and items that are being read. */
     public function release(): void
     {
         if ($this->activity->isClosed()) {
@@ -339,11 +333,8 @@ final class TaskDispatcher
     }
 
     /**
-     * Gives tasks to workers.
-     *
      * @param array<int, WorkerHandle> $workers
-     * @param bool                     $areWorkersCurrent whether the workers have the credentials of this process for
-     *                                                    certain
+     * @param bool $areWorkersCurrent whether the workers certainly have the credentials of this process
      *
      * @return bool whether there are too few tasks for workers that can take another batch
      */
@@ -378,10 +369,9 @@ final class TaskDispatcher
     }
 
     /**
-     * Replaces the workers by new ones with the present credentials of this process.
-     *
-     * Running tasks finish. Tasks that were not started move to the new workers if they were submitted by root. Tasks
-     * of any other user fail, because the new workers may have more privileges.
+     * Replaces the workers by new ones with the present credentials of this process. Running tasks finish. Tasks that
+     * were not started move to the new workers if they were submitted by root. Tasks of any other user fail, because
+     * the new workers may have more privileges.
      */
     private function replaceWorkers(): void
     {
@@ -490,10 +480,7 @@ final class TaskDispatcher
         $this->activity->stopIfSettled();
     }
 
-    /**
-     * Handles the end of a worker. Tasks that the worker has not started move to other workers. Started tasks without a
-     * result fail or are retried.
-     */
+    /** Moves tasks that the worker has not started to others. Started tasks without a result fail or are retried. */
     private function workerEnded(WorkerHandle $worker): void
     {
         $batches = $worker->batches;
@@ -524,10 +511,7 @@ final class TaskDispatcher
         $this->activity->stopIfSettled();
     }
 
-    /**
-     * Puts each task into the backlog as a batch of its own. If another worker dies while it reads one of these
-     * batches, the batch identifies the task.
-     */
+    /** Makes a batch of each task, so that the batch identifies the task if a worker dies while it reads the batch. */
     private function requeueEach(Batch $batch): void
     {
         for ($index = 0; $index < $batch->limit; ++$index) {
@@ -556,10 +540,7 @@ final class TaskDispatcher
         $this->failWaitingTasks($reason);
     }
 
-    /**
-     * Fails all tasks in a fork of this process, where no outcome arrives. The workers belong to the parent process and
-     * go on.
-     */
+    /** Fails all tasks in a fork, where no outcome arrives. The workers belong to the parent process and go on. */
     private function failInFork(): void
     {
         $reason = PoolClosedException::forked();
@@ -568,7 +549,6 @@ final class TaskDispatcher
         $this->activity->end($reason);
     }
 
-    /** Fails all tasks that no worker has. */
     private function failWaitingTasks(\Throwable $reason): void
     {
         $this->backlog->fail($reason);
@@ -600,10 +580,7 @@ final class TaskDispatcher
         }
     }
 
-    /**
-     * Ends a generator task whose reader has released the items, unless the task ends within {@see
-     * ABANDONED_TASK_TIMEOUT}.
-     */
+    /** Ends a generator task whose items were released, unless it ends within {@see ABANDONED_TASK_TIMEOUT}. */
     private function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void
     {
         if ($this->isFork() || $worker->firstBatch() !== $batch) {

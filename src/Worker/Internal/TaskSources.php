@@ -25,12 +25,7 @@ final class TaskSources
         unset($this->sources[$run->id()]);
     }
 
-    /**
-     * Returns tasks for a worker; null if none is available now.
-     *
-     * @param int  $workers number of workers that share the available tasks
-     * @param bool $quick   whether to use only sources whose tasks take little time
-     */
+    /** @param bool $quick whether to use only sources whose tasks take little time */
     public function next(int $maxTasks, int $workers, bool $quick): ?Batch
     {
         foreach ($this->sources as $id => $source) {

@@ -10,10 +10,9 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\TaskTimeoutException;
 
 /**
- * Watches workers whose tasks take long.
- *
- * Tasks that wait for a long task in the same worker are taken back. A task that exceeds the time limit is ended with
- * its worker. A worker that was suspended (SIGSTOP) before it began its tasks is replaced.
+ * Watches workers whose tasks take long. Tasks that wait for a long task in the same worker are taken back. A task that
+ * exceeds the time limit is ended with its worker. A worker that was suspended (SIGSTOP) before it began its tasks is
+ * replaced.
  */
 final class TaskTimeouts
 {
@@ -73,8 +72,6 @@ final class TaskTimeouts
     }
 
     /**
-     * Takes back tasks that wait for a long task in the same worker.
-     *
      * @param array<int, WorkerHandle> $workers
      *
      * @return bool whether tasks can now be given to other workers

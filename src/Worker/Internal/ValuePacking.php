@@ -44,7 +44,6 @@ final class ValuePacking
         return \strlen($this->kinds);
     }
 
-    /** Returns the size of the values in bytes. */
     public function size(): int
     {
         return \strlen($this->bytes);

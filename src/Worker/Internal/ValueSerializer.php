@@ -7,10 +7,9 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Serializes values, or throws an exception that names the part of a value that cannot be serialized.
- *
- * PHP's serialize() only names the class that it refuses, not its position in the value, and silently converts a
- * resource to 0. So this class also inspects every value that may contain others.
+ * Serializes values, or throws an exception that names the part of a value that cannot be serialized. PHP's serialize()
+ * only names the class that it refuses, not its position in the value, and silently converts a resource to 0. So this
+ * class also inspects every value that may contain others.
  */
 final class ValueSerializer
 {
@@ -23,7 +22,6 @@ final class ValueSerializer
     /** Number of levels that fit on the stack of any fiber: serialize() needs up to 2 KB of stack for each. */
     private const MAX_SHALLOW_DEPTH = 200;
 
-    /** Length at which a path is cut off. */
     private const MAX_PATH_BYTES = 1000;
 
     /** Namespace of this library, whose classes with __clone() own processes, connections or servers. */
@@ -61,10 +59,7 @@ final class ValueSerializer
         return self::serializeAtDepth($value, $path, self::check($value, $path));
     }
 
-    /**
-     * Serializes a value without checking it. Floats keep all digits, even if the application has lowered
-     * serialize_precision.
-     */
+    /** Serializes without a check. Floats keep all digits, even if the application has lowered serialize_precision. */
     public static function serializeUnchecked(mixed $value): string
     {
         $precision = (string) \ini_get('serialize_precision');
@@ -80,8 +75,6 @@ final class ValueSerializer
     }
 
     /**
-     * Serializes a value that was checked by {@see self::check()}.
-     *
      * @param int $deepest result of {@see self::check()}
      *
      * @throws UnserializableException
@@ -125,11 +118,7 @@ final class ValueSerializer
             && (str_contains($bytes, 'O:') || str_contains($bytes, 'C:') || str_contains($bytes, 'E:'));
     }
 
-    /**
-     * Unserializes data of this library. The depth limit of php.ini does not apply.
-     *
-     * @param list<class-string> $classes allowed classes
-     */
+    /** @param list<class-string> $classes allowed classes. The depth limit of php.ini does not apply to this data. */
     public static function unserializeData(string $bytes, array $classes = []): mixed
     {
         return unserialize($bytes, ['allowed_classes' => $classes, 'max_depth' => self::MAX_DEPTH]);
@@ -265,10 +254,7 @@ final class ValueSerializer
         return 'nested deeper than ' . self::MAX_DEPTH . ' levels';
     }
 
-    /**
-     * Returns how serialize() reads an object. The methods are looked up by class name, because the object may be a
-     * proxy or refuse method calls.
-     */
+    /** Returns how serialize() reads an object, by its class: the object may be a proxy or refuse method calls. */
     private static function serializationKind(object $value): int
     {
         $class = $value::class;
@@ -303,9 +289,7 @@ final class ValueSerializer
     }
 
     /**
-     * Calls the method of a class that serialize() will call, and returns the values that it selects.
-     *
-     * @return array<mixed>
+     * @return array<mixed> values selected by the method of the class that serialize() calls
      *
      * @throws UnserializableException when the method throws, or suspends its fiber
      */
@@ -356,8 +340,7 @@ final class ValueSerializer
     }
 
     /**
-     * Calls code of a class. The code must not suspend the current fiber, because the caller could be in the middle of
-     * an operation.
+     * Calls code of a class, which must not suspend the current fiber: the caller may be in the middle of an operation.
      *
      * @template T
      *
@@ -424,10 +407,9 @@ final class ValueSerializer
     }
 
     /**
-     * Unserializes a value that may contain objects.
-     *
-     * Classes may suspend the fiber while they restore objects. The setting for missing classes is reset at the first
-     * suspension, so that it does not apply to other fibers. By then PHP has looked up all classes.
+     * Unserializes a value that may contain objects. Classes may suspend the fiber while they restore objects. The
+     * setting for missing classes is reset at the first suspension, so that it does not apply to other fibers. By then
+     * PHP has looked up all classes.
      *
      * @param callable-string $missing
      */
@@ -449,8 +431,7 @@ final class ValueSerializer
     }
 
     /**
-     * Unserializes a value that may contain enums. For a missing enum, unserialize() only emits a warning, so this
-     * method finds the name.
+     * Unserializes a value that may contain enums. PHP only warns about a missing enum, so this method finds the name.
      *
      * @param callable-string $missing
      */
@@ -487,8 +468,7 @@ final class ValueSerializer
     }
 
     /**
-     * Returns an exception for the first refused part that contains no other refused part; null if all of them form a
-     * cycle.
+     * Returns an exception for the first refused part that contains no other one; null if all of them form a cycle.
      *
      * @param array<int|string, true>      $seen   objects and references by id
      * @param UnserializableException|null $cycle the first part whose refused parts were all seen before

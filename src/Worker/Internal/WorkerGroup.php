@@ -48,7 +48,6 @@ final class WorkerGroup implements ContextEvents
         $this->startup = $startup($this);
     }
 
-    /** Returns whether the credentials of this process have changed. */
     public function hasFormerCredentials(): bool
     {
         return ProcessCredentials::current() !== $this->credentials;
@@ -56,7 +55,6 @@ final class WorkerGroup implements ContextEvents
 
     /**
      * Returns whether the effective user or group of this process has changed; for root, whether any credentials have.
-     *
      * For root with the same effective group, other changes are only noticed after {@see COMPARE_INTERVAL_NANOSECONDS}.
      * Comparing all credentials takes seven system calls, a tenth of the time of a tiny task.
      */
@@ -73,7 +71,6 @@ final class WorkerGroup implements ContextEvents
         return $this->hasFormerCredentials();
     }
 
-    /** Returns whether this process has registered other Composer autoloaders since the group was created. */
     public function haveAutoloadersChanged(): bool
     {
         return $this->autoloaders->haveChanged();
@@ -84,11 +81,7 @@ final class WorkerGroup implements ContextEvents
         return ProcessCredentials::areOfRoot($this->credentials);
     }
 
-    /**
-     * Ends all workers of the group, and returns when they have ended.
-     *
-     * @param bool $drains whether to pass on output that has not arrived yet
-     */
+    /** Ends all workers of the group and waits for their end. `$drains` is whether to pass on their last output. */
     public function close(bool $drains = false): void
     {
         if ($drains) {

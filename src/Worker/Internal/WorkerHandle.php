@@ -9,7 +9,6 @@ use Spindle\Worker\WorkerStartException;
 /** State of a worker in the pool. */
 final class WorkerHandle
 {
-    /** Bytes of standard error that are kept. */
     public const MAX_STDERR_BYTES = 8192;
 
     public ?WorkerLink $link = null;
@@ -50,7 +49,6 @@ final class WorkerHandle
 
     public string $stderr = '';
 
-    /** Reason why the worker cannot become ready. */
     public ?WorkerStartException $startFailure = null;
 
     /** Last message of the worker: the text of a fatal error, or '' after exit(). */
@@ -176,7 +174,6 @@ final class WorkerHandle
         return $this->startFailure === null && isset($this->exit[1]);
     }
 
-    /** Describes how the worker ended, as far as known. */
     public function exitDescription(): string
     {
         [$exitCode, $signal] = $this->exit ?? [null, null];

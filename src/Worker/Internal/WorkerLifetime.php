@@ -7,9 +7,8 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\WorkerPoolOptions;
 
 /**
- * Decides when a worker is replaced because of its number of tasks, age or memory, and how long it may be idle.
- *
- * Times come from {@see hrtime()}, so that a change of the system clock has no effect.
+ * Decides when a worker is replaced because of its number of tasks, age or memory, and how long it may be idle. Times
+ * come from {@see hrtime()}, so that a change of the system clock has no effect.
  */
 final class WorkerLifetime
 {
@@ -21,7 +20,6 @@ final class WorkerLifetime
         return $this->tasksLeft($worker) === 0;
     }
 
-    /** Returns how many more tasks the worker may be given. */
     public function tasksLeft(WorkerHandle $worker): int
     {
         if ($this->options->maxAge !== null && (hrtime(true) - $worker->readyAt) / 1e9 >= $this->options->maxAge) {

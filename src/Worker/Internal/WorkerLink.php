@@ -40,18 +40,13 @@ final class WorkerLink
     /** Process that owns the socket. A fork shares the socket, and must not use it. */
     private readonly int $ownerPid;
 
-    /**
-     * @var (\Closure(int, int, string, int, int): void)|null receives type, id, bytes, offset and length of a payload
-     */
+    /** @var (\Closure(int, int, string, int, int): void)|null receives type, id, bytes; offset and length of payload */
     private ?\Closure $onFrame = null;
 
     /** @var (\Closure(?string): void)|null called at the end of the connection, with any protocol error */
     private ?\Closure $onEnd = null;
 
-    /**
-     * @param resource $stream
-     * @param int      $maxFrameBytes largest accepted frame, in bytes
-     */
+    /** @param resource $stream */
     public function __construct(private readonly mixed $stream, int $maxFrameBytes)
     {
         $this->ownerPid = (int) getmypid();
@@ -86,11 +81,9 @@ final class WorkerLink
     }
 
     /**
-     * Sets the receivers of all frames from now on.
-     *
      * @param \Closure(int, int, string, int, int): void $onFrame
-     * @param \Closure(?string): void                    $onEnd
-     * @param string                                     $magic prefix of each frame from now on
+     * @param \Closure(?string): void $onEnd
+     * @param string $magic prefix of each frame from now on
      */
     public function listen(\Closure $onFrame, \Closure $onEnd, int $maxFrameBytes, string $magic = ''): void
     {

@@ -11,17 +11,15 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerStartException;
 
 /**
- * Accepts connections of workers on an abstract Unix socket. A worker must prove that it knows the secret.
- *
- * Any process on the machine can connect. A connection without this proof is a stranger. The number of strangers, their
- * time and the bytes read from them are limited, because each needs a descriptor.
+ * Accepts connections of workers on an abstract Unix socket. A worker must prove that it knows the secret. Any process
+ * on the machine can connect. A connection without this proof is a stranger. The number of strangers, their time and
+ * the bytes read from them are limited, because each needs a descriptor.
  */
 final class WorkerListener
 {
     /** Seconds that a connection has for its greeting. */
     private const GREETING_TIMEOUT = 10.0;
 
-    /** Largest accepted greeting in bytes. */
     private const MAX_GREETING_BYTES = WorkerProtocol::NONCE_BYTES + WorkerProtocol::PROOF_BYTES + 64;
 
     /** Largest number of strangers. Another connection replaces the one that has been silent the longest. */
@@ -30,7 +28,6 @@ final class WorkerListener
     /** Nanoseconds during which a stranger is not replaced. A worker greets as soon as it has connected. */
     private const MIN_STRANGER_NANOSECONDS = 100_000_000;
 
-    /** Connections accepted in one turn of the loop. */
     private const MAX_ACCEPTS_PER_TURN = 64;
 
     /** Seconds until the next attempt, when no connection can be accepted. */
@@ -51,9 +48,7 @@ final class WorkerListener
     private readonly mixed $socket;
     private readonly string $accepting;
 
-    /**
-     * @var array<int, array{WorkerLink, string, int}> unproven connections, oldest first: link, timer, time of arrival
-     */
+    /** @var array<int, array{WorkerLink, string, int}> oldest first: link, timer, time of arrival */
     private array $strangers = [];
     private int $lastId = 0;
 
@@ -66,10 +61,8 @@ final class WorkerListener
     private readonly int $ownerPid;
 
     /**
-     * @param \Closure(WorkerLink, int, int, string): void $onGreeted   receives a connection, the type and id of its
-     *                                                                  greeting, and further data
-     * @param \Closure(string): void                       $onExhausted receives the reason why no connection can be
-     *                                                                  accepted
+     * @param \Closure(WorkerLink, int, int, string): void $onGreeted receives type, id and further data of a greeting
+     * @param \Closure(string): void $onExhausted receives the reason why no connection can be accepted
      *
      * @throws WorkerStartException
      */

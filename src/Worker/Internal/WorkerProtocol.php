@@ -11,7 +11,6 @@ use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
  *
  * Frames on a Unix socket, split by {@see \Spindle\Internal\FrameReader}: `u32 length of the rest | u8 type | u32 id |
  * payload`, integers little-endian. Frames of a worker begin with {@see self::MAGIC}, except its greeting.
- *
  * docs/architecture/tasks.md describes the payload of each frame and their order.
  *
  * The first frame in each direction proves that its sender knows the pool's token. The token itself is never sent,
@@ -92,11 +91,7 @@ final class WorkerProtocol
         return LauncherProtocol::frame($type, $id, $payload);
     }
 
-    /**
-     * Returns the payload of the first frame of a worker or a host.
-     *
-     * @param string $data further data of the greeting
-     */
+    /** Returns the payload of the first frame of a worker or a host. */
     public static function greeting(
         #[\SensitiveParameter]
         string $token,

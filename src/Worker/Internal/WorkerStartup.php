@@ -18,12 +18,10 @@ final class WorkerStartup
 
     /**
      * @param float $timeout seconds within which a worker must be ready
-     * @param \Closure(WorkerHandle, int, int, string, int, int): void $onFrame receives each frame: type, id, then
-     *        bytes that contain the payload, its offset and length
-     * @param \Closure(WorkerHandle, ?string): void $onDisconnected called when the connection has ended; the string
-     *        describes a protocol error, if there was one
+     * @param \Closure(WorkerHandle, int, int, string, int, int): void $onFrame gets type, id, bytes, offset, length
+     * @param \Closure(WorkerHandle, ?string): void $onDisconnected receives a protocol error, if there was one
      * @param \Closure(WorkerHandle, WorkerStartException): void $onFailed called when the worker was not ready in time,
-     *        or its connection cannot be accepted
+     *     or its connection cannot be accepted
      */
     public function __construct(
         private readonly Context $context,
@@ -35,9 +33,7 @@ final class WorkerStartup
     ) {}
 
     /**
-     * Starts a worker, which connects later.
-     *
-     * @param int $id       a number that no other worker of the pool has had
+     * @param int $id a number that no other worker of the pool has had
      * @param int $siblings largest number of workers in the pool, including this one
      *
      * @throws LauncherException|WorkerStartException
@@ -64,13 +60,11 @@ final class WorkerStartup
         return $worker;
     }
 
-    /** Removes a worker that has ended, whether it had connected or not. */
     public function forget(WorkerHandle $worker): void
     {
         unset($this->expected[$worker->id]);
     }
 
-    /** Stops accepting connections. */
     public function close(): void
     {
         $this->listener?->close();

@@ -12,10 +12,7 @@ use Spindle\LauncherException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/**
- * Manages the workers of a pool: starts them when there are tasks, replaces them at the end of their lifetime, and ends
- * them.
- */
+/** Starts the workers of a pool when there are tasks, replaces them at the end of their lifetime, and ends them. */
 final class Workers
 {
     private readonly WorkerShutdown $shutdown;
@@ -42,8 +39,7 @@ final class Workers
      * @param int $size maximum number of workers for later starts; may be changed
      * @param \Closure(ContextEvents): Context $context
      * @param \Closure(): void $onReady called when another worker can be given tasks
-     * @param \Closure(WorkerHandle, int, int, string, int, int): void $onFrame receives each frame: type, id, then
-     *        bytes that contain the payload, its offset and length
+     * @param \Closure(WorkerHandle, int, int, string, int, int): void $onFrame gets type, id, bytes, offset, length
      * @param \Closure(WorkerHandle): void $onEnd called when a worker has ended and all its frames were received
      * @param \Closure(WorkerStartException): void $onStartFailed called when there is no worker and none can be started
      */
@@ -76,9 +72,8 @@ final class Workers
     }
 
     /**
-     * Returns whether existing workers must get no new tasks, because this process has another user or group.
-     *
-     * The comparison runs for every task, so it is fast, and may find some changes only a millisecond later.
+     * Returns whether existing workers must get no new tasks, because this process has another user or group. The
+     * comparison runs for every task, so it is fast, and may find some changes only a millisecond later.
      */
     public function hasUserChanged(): bool
     {
@@ -94,7 +89,6 @@ final class Workers
         return $this->group->isOfRoot() && $this->group->hasUserChanged();
     }
 
-    /** Returns whether the credentials of this process differ from those of its workers. */
     public function haveFormerCredentials(): bool
     {
         return $this->group->hasFormerCredentials();
@@ -106,10 +100,7 @@ final class Workers
         return $this->group->isOfRoot();
     }
 
-    /**
-     * Returns whether this process has other Composer autoloaders than the workers. The pool calls the method for every
-     * task.
-     */
+    /** Returns whether this process has other Composer autoloaders than the workers. Called for every task. */
     public function haveFormerAutoloaders(): bool
     {
         return $this->group->haveAutoloadersChanged();
@@ -247,11 +238,7 @@ final class Workers
         }
     }
 
-    /**
-     * Ends all workers, and returns when they have ended.
-     *
-     * @param bool $drains whether to pass on output of tasks that has not arrived yet
-     */
+    /** Ends all workers and waits for their end. `$drains` is whether to pass on output that has not arrived yet. */
     public function close(bool $drains = false): void
     {
         $this->closed = true;
@@ -367,11 +354,9 @@ final class Workers
     }
 
     /**
-     * Handles a worker that ended before it began any task.
-     *
-     * If it was the last worker, and another one would fail in the same way, the waiting tasks fail. They also fail
-     * when more consecutive workers than the pool's size did not become ready. Otherwise tasks could wait forever for
-     * slow starts that fail one after the other.
+     * Handles a worker that ended before it began any task. If it was the last worker, and another one would fail in
+     * the same way, the waiting tasks fail. They also fail when more consecutive workers than the pool's size did not
+     * become ready. Otherwise tasks could wait forever for slow starts that fail one after the other.
      */
     private function endedWithoutTask(WorkerHandle $worker): void
     {
@@ -405,7 +390,6 @@ final class Workers
         return \count($this->workers) > $this->shutdown->endingCount();
     }
 
-    /** Returns whether any worker may be given tasks now. */
     private function hasReady(): bool
     {
         foreach ($this->workers as $worker) {
@@ -417,7 +401,6 @@ final class Workers
         return false;
     }
 
-    /** Releases everything that belongs to a worker that has ended. */
     private function release(WorkerHandle $worker): void
     {
         $worker->group->startup->forget($worker);

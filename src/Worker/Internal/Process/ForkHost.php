@@ -19,9 +19,7 @@ final class ForkHost
     private const SIGCONT = 18;
     private const READ_BYTES = 1 << 16;
 
-    /**
-     * Milliseconds to wait for the exit of a worker that has closed its socket or standard error. It may go on running.
-     */
+    /** Milliseconds to wait for the exit of a worker that closed its socket or standard error. It may go on running. */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
     /** @var array<int, int> process ids by worker */
@@ -48,11 +46,7 @@ final class ForkHost
         $this->token = (string) preg_replace('/\.\d+$/D', '', (string) getenv('SPINDLE_COMMAND'));
     }
 
-    /**
-     * Runs until the pool has closed the connection. Also returns in each fork.
-     *
-     * @return array<string, mixed>|null settings of a worker in a fork; null in this process
-     */
+    /** @return array<string, mixed>|null settings of a worker in a fork; null after the pool closed the connection */
     public function run(): ?array
     {
         set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
@@ -109,12 +103,9 @@ final class ForkHost
     private function fork(int $id, #[\SensitiveParameter] string $bytes): ?array
     {
         /**
-         * @var array{
-         *     inherited: array{
-         *         directory: string, moved: bool, umask: int|null, set: array<array-key, string>,
-         *         unset: list<int|string>,
-         *     },
-         * } $settings
+         * @var array{inherited: array{
+         *     directory: string, moved: bool, umask: int|null, set: array<array-key, string>, unset: list<int|string>,
+         * }} $settings
          */
         $settings = ValueSerializer::unserializeData($bytes);
         $refused = $this->changes->apply($settings['inherited']);

@@ -13,10 +13,7 @@ final class ItemSender
     /** @var list<array{int, int, string}> other frames that arrived while a generator waited */
     private array $otherFrames = [];
 
-    /**
-     * Memory with the start time of the task, see {@see \Spindle\Worker\Internal\SharedFlags}; null without a time
-     * limit.
-     */
+    /** Start time of the task in {@see \Spindle\Worker\Internal\SharedFlags}; null without a time limit. */
     public ?\Shmop $clock = null;
 
     public function __construct(
@@ -35,7 +32,6 @@ final class ItemSender
      * Sends all items, and adds the generator's result to the results. The time limit of the task pauses while an item
      * waits for its reader.
      *
-     * @param int                                    $index index of the task
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      */
     public function send(int $index, \Generator $items): void
@@ -110,12 +106,7 @@ final class ItemSender
             || $this->lifecycle->killSelf();
     }
 
-    /**
-     * Waits for a frame.
-     *
-     * @return array{int, int}|null number of items that the reader has read, and their bytes; null when the reader
-     *         has released the items
-     */
+    /** @return array{int, int}|null number of items read, and their bytes; null when the reader released the items */
     private function awaitAcknowledgement(int $index): ?array
     {
         $frame = $this->lifecycle->receive() ?? $this->lifecycle->killSelf();

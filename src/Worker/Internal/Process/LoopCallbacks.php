@@ -12,11 +12,9 @@ use Revolt\EventLoop\Internal\AbstractDriver;
 use Spindle\Worker\Internal\PoolActivity;
 
 /**
- * Removes what a task leaves in the event loop, so that it cannot fail the next task that runs the loop.
- *
- * Libraries keep callbacks between tasks, for open connections for example, and unreference them. So only timers and
- * deferred callbacks that would keep the loop running are cancelled. What was queued, as by `Amp\async()`, runs until
- * it waits.
+ * Removes what a task leaves in the event loop, so that it cannot fail the next task that runs the loop. Libraries keep
+ * callbacks between tasks, for open connections for example, and unreference them. So only timers and deferred
+ * callbacks that would keep the loop running are cancelled. What was queued, as by `Amp\async()`, runs until it waits.
  */
 final class LoopCallbacks
 {
@@ -42,11 +40,7 @@ final class LoopCallbacks
         $this->useDriver();
     }
 
-    /**
-     * Returns null as long as this process has not loaded the event loop.
-     *
-     * @param bool $isBeforeTasks whether no task has run, so that all callbacks stay
-     */
+    /** @param bool $isBeforeTasks whether no task has run, so that all callbacks stay */
     public static function find(bool $isBeforeTasks): ?self
     {
         if (!class_exists(EventLoop::class, false)) {
@@ -61,10 +55,8 @@ final class LoopCallbacks
     }
 
     /**
-     * Returns whether the last task may have left anything: whether it has created a callback or queued one.
-     *
-     * A worker with the loop calls it after every task, so it reads two properties of Revolt's driver. Identifiers of
-     * all callbacks take several times as long.
+     * Returns whether the last task may have created a callback or queued one. A worker with the loop calls it after
+     * every task, so it reads two properties of Revolt's driver. Reading all identifiers takes several times as long.
      */
     public function hasLeft(): bool
     {

@@ -31,11 +31,7 @@ final class PoolLink
     /** @param resource $socket */
     private function __construct(private readonly mixed $socket) {}
 
-    /**
-     * Connects to the pool; returns null if no process listens, or the accept queue stays full.
-     *
-     * @param string $name name of an abstract Unix socket
-     */
+    /** Connects to an abstract Unix socket. Returns null if no process listens, or the accept queue stays full. */
     public static function connect(string $name): ?self
     {
         // A new stream gets its timeout from this setting. A worker may wait for days.
@@ -58,12 +54,7 @@ final class PoolLink
         return new self($socket);
     }
 
-    /**
-     * Proves to the pool that this is its worker or host. The first {@see receive()} checks the answer, so that this
-     * method need not wait.
-     *
-     * @param string $data further data of the greeting
-     */
+    /** Proves that this is the pool's worker or host. To save a wait, the first {@see receive()} checks the answer. */
     public function greet(int $type, int $id, #[\SensitiveParameter] string $token, string $data = ''): void
     {
         $nonce = random_bytes(WorkerProtocol::NONCE_BYTES);
@@ -74,10 +65,8 @@ final class PoolLink
     }
 
     /**
-     * Waits for the next frame.
-     *
-     * @return array{int, int, string}|null type, id and payload; null when the connection has ended, the peer is
-     *         not the pool, or the bytes are no frame
+     * @return array{int, int, string}|null type, id and payload; null when the connection has ended, the peer is not
+     *     the pool, or the bytes are no frame
      */
     public function receive(): ?array
     {

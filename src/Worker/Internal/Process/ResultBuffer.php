@@ -10,10 +10,8 @@ use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Results of a batch that wait to be sent, in the order of their tasks.
- *
- * While all results are plain (null, scalars, short strings), the loop that runs tasks adds them directly to a list. A
- * method call would take longer than a tiny task.
+ * Results of a batch that wait to be sent, in the order of their tasks. While all results are plain (null, scalars,
+ * short strings), the loop that runs tasks adds them directly to a list. A method call takes longer than a tiny task.
  */
 final class ResultBuffer
 {
@@ -23,7 +21,6 @@ final class ResultBuffer
     /** @var list<bool|int|float|string|null> results since the last one that was not plain */
     public array $values = [];
 
-    /** Whether all values in that list are integers. */
     public bool $areIntegers = true;
 
     /** Whether the results should be sent now. */

@@ -11,7 +11,6 @@ use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
  * The process whose threads are workers. It loads no code of the user, and only starts threads, ends them and waits.
- *
  * The code avoids two bugs of ext-parallel 1.2. The Future of a task that ends by exit() or an exception reads freed
  * memory. So no task has a Future: each thread gets a second task that runs after the first, however that ended, and
  * reports the end through a socket. And a Runtime that has ended is not used again.

@@ -289,12 +289,7 @@ final class Worker
         }
     }
 
-    /**
-     * Sends the waiting results. The next task is already marked, but has not started, so its mark is
-     * removed until it starts.
-     *
-     * @return int time at which the next task starts
-     */
+    /** @return int time at which the next task starts; until then its mark is removed, because it has not started */
     private function flushBefore(int $index): int
     {
         if ($this->sharedMemory !== null) {
@@ -325,7 +320,6 @@ final class Worker
         return $this->maxGrowth !== null && memory_get_usage() - $this->initialMemory > $this->maxGrowth;
     }
 
-    /** Returns the callable of all tasks of a batch. */
     private function mapTask(int $code): \Closure
     {
         return $this->callables[$code] ??= TaskCode::decode($this->codes[$code], self::$key);

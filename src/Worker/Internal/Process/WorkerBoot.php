@@ -59,11 +59,7 @@ final class WorkerBoot
         $boot->link->greet(WorkerProtocol::HOST, 0, $token, pack('V', getmypid()));
     }
 
-    /**
-     * Runs a worker in this thread.
-     *
-     * @param string $settings settings of a worker; emptied, because they appear in the stack trace of each task
-     */
+    /** @param string $settings settings of a worker; emptied, because they appear in the stack trace of each task */
     public static function inThread(#[\SensitiveParameter] string &$settings): void
     {
         self::sendErrorsToStderr();
@@ -83,11 +79,7 @@ final class WorkerBoot
         self::work();
     }
 
-    /**
-     * Reports the end of this thread to its host.
-     *
-     * @param int $descriptor descriptor of a socket that reports the end of the thread
-     */
+    /** @param int $descriptor descriptor of a socket that reports the end of the thread to its host */
     public static function endThread(int $descriptor): void
     {
         self::$current?->worker?->reportExit();

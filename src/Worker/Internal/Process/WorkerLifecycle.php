@@ -11,10 +11,8 @@ use Spindle\Worker\Internal\SharedFlags;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The lifecycle of a worker, and its messages besides results: output of tasks, reports, and how the worker ends.
- *
- * SIGTERM does not end a worker in the middle of a frame; SIGKILL does. A fork that a task creates is not a worker, and
- * sends no frames.
+ * The lifecycle of a worker, and its messages besides results: output, reports, and how the worker ends. SIGTERM does
+ * not end a worker in the middle of a frame; SIGKILL does. A fork by a task is no worker, and sends no frames.
  */
 final class WorkerLifecycle
 {
@@ -65,11 +63,7 @@ final class WorkerLifecycle
         $this->reserve = str_repeat('x', 1 << 16);
     }
 
-    /**
-     * Starts to send output to the pool, and prepares to report how this process ends.
-     *
-     * @return \Shmop|null memory for {@see SharedFlags}; null if there is none
-     */
+    /** Starts to send output to the pool, prepares the exit report, and returns any memory for {@see SharedFlags}. */
     public function begin(): ?\Shmop
     {
         $this->captureOutput();
@@ -89,11 +83,7 @@ final class WorkerLifecycle
         return $memory;
     }
 
-    /**
-     * Waits for the next frame. SIGTERM may end the worker during the wait.
-     *
-     * @return array{int, int, string}|null type, id and payload; null when the pool has closed the connection
-     */
+    /** @return array{int, int, string}|null {@see PoolLink::receive()}; SIGTERM may end the worker during the wait */
     public function receive(): ?array
     {
         $this->setState(self::WAITING_FOR_FRAME);
@@ -112,10 +102,7 @@ final class WorkerLifecycle
         }
     }
 
-    /**
-     * Sends the waiting results. SIGTERM is handled after that. Kills this process if it is a fork by a task, or if the
-     * pool has closed the connection.
-     */
+    /** Sends results, then handles SIGTERM. Kills a fork by a task, or a process whose pool closed the connection. */
     public function flush(int $flags): void
     {
         $this->killSelfInFork();
@@ -136,7 +123,6 @@ final class WorkerLifecycle
         }
     }
 
-    /** Returns the Cancellation of the running task. */
     public function cancellation(): Cancellation
     {
         return ($this->cancellation ??= new DeferredCancellation())->getCancellation();
@@ -225,10 +211,7 @@ final class WorkerLifecycle
         $this->removeSharedMemory();
     }
 
-    /**
-     * Handles SIGTERM from the pool. A task that has obtained its Cancellation may continue until the pool kills the
-     * worker.
-     */
+    /** Handles SIGTERM. A task that has obtained its Cancellation may continue until the pool kills the worker. */
     private function terminate(): void
     {
         $this->killSelfInFork();

@@ -2,10 +2,8 @@
 
 declare(strict_types=1);
 
-/*
- * Main script of a worker process, or of the host of workers that are its forks or threads. It reads its settings from
- * standard input, because they contain secrets.
- */
+// Main script of a worker process, or of the host of workers that are its forks or threads. It reads its settings from
+// standard input, because they contain secrets.
 
 require __DIR__ . '/classes.php';
 Spindle\Worker\Internal\Process\WorkerBoot::fromInput();
