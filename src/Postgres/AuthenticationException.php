@@ -10,9 +10,7 @@ namespace Spindle\Postgres;
  */
 final class AuthenticationException extends \RuntimeException implements PostgresException
 {
-    /**
-     * @param string|null $sqlState the server's SQLSTATE, such as "28P01"; null when the client ended the login
-     */
+    /** @param string|null $sqlState the server's SQLSTATE, such as "28P01"; null when the client ended the login */
     private function __construct(
         string $message,
         public readonly ?string $sqlState = null,

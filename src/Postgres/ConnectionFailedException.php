@@ -7,9 +7,7 @@ namespace Spindle\Postgres;
 /** No host accepted a connection: each was unreachable, refused it, or has another kind of session than requested. */
 final class ConnectionFailedException extends \RuntimeException implements PostgresException
 {
-    /**
-     * @param string|null $sqlState SQLSTATE of the last server that refused, such as "53300" (too many connections)
-     */
+    /** @param string|null $sqlState SQLSTATE of the last server that refused, such as "53300" (too many connections) */
     private function __construct(
         string $message,
         public readonly ?string $sqlState = null,
@@ -28,11 +26,7 @@ final class ConnectionFailedException extends \RuntimeException implements Postg
         return new self('Could not connect to PostgreSQL: ' . implode('; ', $reasons), $sqlState, $previous);
     }
 
-    /**
-     * @internal
-     *
-     * @param string $reason reason, with the host
-     */
+    /** @internal `$reason` contains the host. */
     public static function cancelNotSent(string $reason, ?\Throwable $previous = null): self
     {
         return new self("Could not send a cancel request to PostgreSQL: {$reason}", null, $previous);

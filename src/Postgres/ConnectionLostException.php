@@ -15,11 +15,7 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
         parent::__construct($message, 0, $previous);
     }
 
-    /**
-     * @internal
-     *
-     * @param string $reason reason as a clause
-     */
+    /** @internal `$reason` is a clause. */
     final public static function while(
         string $reason,
         ?\Throwable $previous = null,

@@ -28,11 +28,7 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
         return self::of("The parameter \${$position}", $position, $phpType, $postgresType, $reason);
     }
 
-    /**
-     * @internal
-     *
-     * @param string $reason reason as a clause, without the value; '' if the types are the reason
-     */
+    /** @internal */
     public static function column(int $position, string $phpType, string $postgresType, string $reason): self
     {
         return self::of("Column {$position} of a row", $position, $phpType, $postgresType, $reason);

@@ -12,7 +12,6 @@ final readonly class PostgresPoolStatistics
      * @param int $idle connections that are open and not in use
      * @param int $opening connections that are being opened
      * @param int $waiting fibers that wait for a connection
-     * @param int $maxConnections maximum number of connections
      * @param int $acquired number of times that a connection was lent, exclusively or shared
      * @param int $timedOut number of waits that ended at the acquireTimeout
      * @param int $opened number of connections opened

@@ -16,11 +16,7 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
         parent::__construct($message);
     }
 
-    /**
-     * @internal
-     *
-     * @param string $what such as "a row without columns"
-     */
+    /** @internal `$what` is a noun, such as "a row without columns". */
     public static function malformed(string $what): self
     {
         return new self("The server violated PostgreSQL's protocol: {$what}");

@@ -193,11 +193,7 @@ final class Result implements \IteratorAggregate, \Countable
         return $rows;
     }
 
-    /**
-     * Returns a value as an array key.
-     *
-     * @param array<array-key, mixed> $usedKeys array whose keys are not available
-     */
+    /** @param array<array-key, mixed> $usedKeys array whose keys are not available */
     private static function key(string $column, #[\SensitiveParameter] mixed $value, array $usedKeys): int|string
     {
         if (!\is_int($value) && !\is_string($value)) {

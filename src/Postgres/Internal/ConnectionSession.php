@@ -112,8 +112,6 @@ final class ConnectionSession implements SessionLender
     }
 
     /**
-     * Yields the rows of a statement within the open transaction.
-     *
      * @param list<mixed> $parameters
      *
      * @return \Generator<int, array<string, mixed>>
@@ -206,11 +204,7 @@ final class ConnectionSession implements SessionLender
         $this->isFinished = true;
     }
 
-    /**
-     * Suspends until the caller can have the session exclusively.
-     *
-     * @param \Closure(): void $ensure throws when the session can not be used
-     */
+    /** @param \Closure(): void $ensure throws when the session can not be used */
     private function lock(?Cancellation $cancellation, \Closure $ensure): void
     {
         $this->ensureSameProcess();

@@ -49,11 +49,9 @@ final class Listening
     private function __construct(private readonly ?Cancellation $cancellation) {}
 
     /**
-     * Yields the notifications of some channels, without end.
-     *
      * @param list<string> $channels
      *
-     * @return \Generator<int, Notification|NotificationGap>
+     * @return \Generator<int, Notification|NotificationGap> endless
      */
     public static function to(SessionFactory $sessionFactory, array $channels, ?Cancellation $cancellation): \Generator
     {

@@ -37,8 +37,6 @@ final class PendingCommit
     }
 
     /**
-     * Sends a COMMIT and suspends until it is answered.
-     *
      * @param \Closure(string): void $warn
      *
      * @throws ConnectionLostException|ConnectionClosedException

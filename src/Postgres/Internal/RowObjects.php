@@ -62,8 +62,6 @@ final class RowObjects
     }
 
     /**
-     * Returns the instance for a class and the columns of a result.
-     *
      * @template C of object
      *
      * @param class-string<C> $class
@@ -89,8 +87,6 @@ final class RowObjects
     }
 
     /**
-     * Creates an object for each row.
-     *
      * @param list<list<mixed>> $rows
      *
      * @return list<T>

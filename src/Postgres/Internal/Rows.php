@@ -19,8 +19,6 @@ interface Rows
     public function first(Columns $columns, array $keys): array;
 
     /**
-     * Decodes all rows.
-     *
      * @template K of array-key
      *
      * @param list<K> $keys keys of the values, one for each column

@@ -47,11 +47,7 @@ final readonly class ServerError
         $this->values = new \SensitiveParameterValue($values);
     }
 
-    /**
-     * Returns the same error with a message that does not contain these values.
-     *
-     * @param list<string|list<string>|null> $values each is a text as sent, or a list of that text and its parts
-     */
+    /** @param list<string|list<string>|null> $values each is a text as sent, or a list of that text and its parts */
     public function hidingValues(#[\SensitiveParameter] array $values): self
     {
         return new self($this->fields(), $values);

@@ -59,7 +59,6 @@ final class SessionFactory
 {
     private readonly Types $types;
 
-    /** Whether sessions must accept writes. */
     private readonly bool $mustWrite;
 
     private readonly Connector $connector;

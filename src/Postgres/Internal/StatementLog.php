@@ -9,7 +9,6 @@ use Psr\Log\LoggerInterface;
 /** Logs the steps of a connection, with its number, the server's process id and the statement, but without values. */
 final readonly class StatementLog
 {
-    /** Whether a logger is configured. */
     public bool $isEnabled;
 
     public function __construct(private ?LoggerInterface $logger, private int $connection, private int $pid)
@@ -25,11 +24,7 @@ final readonly class StatementLog
         );
     }
 
-    /**
-     * Logs the outcome of a statement.
-     *
-     * @param int $nanoseconds time for which the caller has waited; logged in seconds
-     */
+    /** @param int $nanoseconds time for which the caller has waited; logged in seconds */
     public function logOutcome(string $message, string $sql, int $nanoseconds): void
     {
         $this->logger?->debug(

@@ -31,7 +31,6 @@ final class TransactionEndDetector
         }
     }
 
-    /** @param string $sql text of the script */
     public function hasEnded(string $sql): bool
     {
         return $this->isCommitted

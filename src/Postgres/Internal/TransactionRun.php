@@ -96,8 +96,6 @@ final class TransactionRun
     }
 
     /**
-     * Runs a function within a savepoint.
-     *
      * @template T
      *
      * @param int $depth number of enclosing transactions

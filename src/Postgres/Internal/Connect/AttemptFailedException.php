@@ -9,10 +9,7 @@ use Spindle\Postgres\Internal\ServerError;
 /** Connecting to one host or address failed. The message is a clause that is shown after the host's name. */
 final class AttemptFailedException extends \RuntimeException
 {
-    /**
-     * @param bool $isAuthentication whether the login failed
-     * @param bool $isUnsuitable whether the server works, but its session is not of the requested kind
-     */
+    /** @param bool $isUnsuitable whether the server works, but its session is not of the requested kind */
     private function __construct(
         string $message,
         public readonly ?string $sqlState = null,
@@ -29,28 +26,22 @@ final class AttemptFailedException extends \RuntimeException
         return new self($why, previous: $previous);
     }
 
-    /**
-     * @param string $for what the client waited for, such as "the TLS handshake"
-     * @param float $seconds limit that was exceeded
-     */
+    /** @param string $for what the client waited for, such as "the TLS handshake" */
     public static function timedOut(string $for, float $seconds): self
     {
         return new self("no answer within {$seconds} s, while waiting for {$for}");
     }
 
-    /** @param string $why why the client refuses to continue the login */
     public static function authentication(string $why): self
     {
         return new self($why, isAuthentication: true);
     }
 
-    /** @param string $why why the session is not of the requested kind, though the server works */
     public static function unsuitable(string $why): self
     {
         return new self($why, isUnsuitable: true);
     }
 
-    /** @param ServerError $error error with which the server refused the connection */
     public static function refused(ServerError $error): self
     {
         // The server may be unauthenticated, so its text is shortened and escaped for logs and terminals.

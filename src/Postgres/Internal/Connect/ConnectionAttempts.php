@@ -22,14 +22,11 @@ final class ConnectionAttempts
     /** SQLSTATE of the last failure that has one. */
     private ?string $sqlState = null;
 
-    /** The last failure. */
     private ?\Throwable $last = null;
 
     public function __construct(private readonly ?LoggerInterface $logger) {}
 
     /**
-     * Records and logs a failure.
-     *
      * @param Endpoint|PostgresHost $where endpoint, or a host whose name could not be resolved
      *
      * @throws AuthenticationException when the login failed, because no other host must be tried then
@@ -60,7 +57,6 @@ final class ConnectionAttempts
         return $this->unsuitable;
     }
 
-    /** Returns an exception with all failures. */
     public function failure(): ConnectionFailedException
     {
         return ConnectionFailedException::everywhere(

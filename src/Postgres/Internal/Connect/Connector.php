@@ -20,7 +20,6 @@ final class Connector
     /** Limit in seconds for a cancel request, from connecting to the end of its connection. */
     private const CANCEL_TIMEOUT = 5.0;
 
-    /** Cache for the logins of this object. */
     private readonly SaltedPasswords $salted;
 
     public function __construct(private readonly PostgresOptions $options)
@@ -89,7 +88,6 @@ final class Connector
         }
     }
 
-    /** Tries to open a session at one address. */
     private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): OpenedConnection
     {
         $socket = $this->open($endpoint, $this->options->tlsFor($endpoint->host), $deadline);
@@ -116,7 +114,6 @@ final class Connector
         }
     }
 
-    /** Opens a socket, and encrypts the connection as $mode requires. */
     private function open(Endpoint $endpoint, TlsMode $mode, Deadline $deadline): Socket
     {
         if (!\extension_loaded('openssl') && $mode !== TlsMode::Disable) {

@@ -51,13 +51,9 @@ final readonly class Deadline
     }
 
     /**
-     * Suspends until the stream is writable.
-     *
      * @param resource $stream
-     * @param string $for what the caller waits for
      *
-     * @throws AttemptFailedException when the deadline has passed
-     * @throws CancelledException when the attempt was cancelled
+     * @throws AttemptFailedException|CancelledException
      */
     public function writable($stream, string $for): void
     {

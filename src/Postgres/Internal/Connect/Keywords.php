@@ -110,8 +110,6 @@ final class Keywords
     }
 
     /**
-     * Adds values of environment variables for keywords that have no value.
-     *
      * @param array<string, string> $values
      *
      * @return array<string, string>
@@ -138,11 +136,7 @@ final class Keywords
         return $values;
     }
 
-    /**
-     * Returns the hosts for three lists that are separated by commas.
-     *
-     * @return list<PostgresHost>
-     */
+    /** @return list<PostgresHost> for lists that are separated by commas */
     private static function hosts(#[\SensitiveParameter] string $hosts, string $addresses, string $ports): array
     {
         if ($hosts === '' && $addresses === '') {
@@ -200,14 +194,12 @@ final class Keywords
     }
 
     /**
-     * Returns the case of an enum for a keyword's value; null if the keyword has no value.
-     *
      * @template T of \BackedEnum
      *
-     * @param class-string<T>       $enum
+     * @param class-string<T> $enum
      * @param array<string, string> $values
      *
-     * @return T|null
+     * @return T|null null if the keyword has no value
      *
      * @throws \ValueError when there is no such case
      */
@@ -242,11 +234,7 @@ final class Keywords
         return (float) $seconds > 0 ? (float) $seconds : \INF;
     }
 
-    /**
-     * Parses require_auth: a list of allowed methods, or of methods after "!" that are excluded from the default.
-     *
-     * @return list<AuthenticationMethod>
-     */
+    /** @return list<AuthenticationMethod> the listed methods, or the default without the methods after "!" */
     private static function authentication(string $list): array
     {
         $default = [AuthenticationMethod::None, AuthenticationMethod::Scram];

@@ -13,9 +13,7 @@ final readonly class LoginCredentials
     /**
      * @param string $advice text that a message about a missing password ends with
      * @param list<AuthenticationMethod> $methods methods that the server may request
-     * @param bool $tls whether the connection is encrypted
      * @param string|null $certificateHash channel binding data: {@see Tls::channelBindingHash()}
-     * @param SaltedPasswords $salted cache that several logins share
      */
     public function __construct(
         public string $user,

@@ -20,8 +20,6 @@ final class MessageBuffer
     }
 
     /**
-     * Reads the next message.
-     *
      * @return array{string, string}|null type and payload; null when the next message is not complete
      *
      * @throws ProtocolException when the length is invalid or above the limit

@@ -50,11 +50,7 @@ final class Messages
         return 'Q' . pack('N', \strlen($sql) + 5) . "{$sql}\0";
     }
 
-    /**
-     * Reads a 32-bit integer.
-     *
-     * @throws ProtocolException when the payload is too short
-     */
+    /** @throws ProtocolException when the payload has no 32-bit integer at this offset */
     public static function number(#[\SensitiveParameter] string $payload, int $at = 0): int
     {
         if (\strlen($payload) < $at + 4) {
@@ -67,9 +63,7 @@ final class Messages
     }
 
     /**
-     * Splits strings that are each terminated by a NUL.
-     *
-     * @return list<string>
+     * @return list<string> strings that are each terminated by a NUL
      *
      * @throws ProtocolException when the last string has no NUL
      */

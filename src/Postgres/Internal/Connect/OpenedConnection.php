@@ -19,8 +19,6 @@ final readonly class OpenedConnection
      * @param int $pid id of the session's process at the server, as the server or a pooler has reported it
      * @param string $secretKey key for {@see Connector::cancel()}
      * @param array<string, string> $parameters parameters that the server has reported, such as server_version
-     * @param Endpoint $endpoint address of the server
-     * @param bool $tls whether the connection is encrypted
      * @param string $leftover received bytes that were not processed
      * @param bool $isPooled whether the connection is to a pooler, which may use another session for each transaction
      * @param string|null $serverStartTime time at which the server was started; null when it is unknown

@@ -21,7 +21,6 @@ final class SaltedPassword
     /** XOR of the HMACs of all iterations so far. */
     private string $sum;
 
-    /** Number of iterations left. */
     private int $left;
 
     /** @var \WeakReference<object>|null the login whose calls compute; other logins wait for the result */

@@ -93,7 +93,6 @@ final class Scram
         return new self(self::PLAIN, $header, $header, $credentials, $nonce);
     }
 
-    /** Returns the client's first message. */
     public function first(): string
     {
         return $this->header . $this->firstBare();
@@ -156,11 +155,7 @@ final class Scram
         return "{$withoutProof},p=" . base64_encode($proof);
     }
 
-    /**
-     * Processes the server's final message.
-     *
-     * @throws AttemptFailedException when the server does not prove that it knows the password
-     */
+    /** @throws AttemptFailedException when the server does not prove that it knows the password */
     public function verify(string $serverFinal): void
     {
         if (preg_match('~^e=([^,]*)~', $serverFinal, $part) === 1) {

@@ -183,7 +183,6 @@ final class SessionSetup
         return \count($this->statements) - 1;
     }
 
-    /** Returns an expression that assigns a setting. */
     private static function assignment(string $name, string $value): string
     {
         return 'pg_catalog.set_config(' . self::literal($name) . ', ' . self::literal($value) . ', false)';

@@ -52,8 +52,6 @@ final class SimpleQueries implements Answers
     }
 
     /**
-     * Processes bytes from the server.
-     *
      * @throws ProtocolException
      * @throws AttemptFailedException when the server ends the session
      */
@@ -69,7 +67,6 @@ final class SimpleQueries implements Answers
         }
     }
 
-    /** Whether all statements are answered. */
     public function isDone(): bool
     {
         return $this->current === \count($this->statements);
@@ -120,11 +117,7 @@ final class SimpleQueries implements Answers
         $this->errors[$this->current] = $error;
     }
 
-    /**
-     * Parses a DataRow.
-     *
-     * @return list<string|null>
-     */
+    /** @return list<string|null> values of a DataRow */
     private static function row(string $payload): array
     {
         $values = [];

@@ -253,11 +253,7 @@ final class Socket
         return $this->stream ?? throw new \LogicException('The socket was closed or released');
     }
 
-    /**
-     * Returns why the connection could not be established.
-     *
-     * @param resource $stream
-     */
+    /** @param resource $stream */
     private static function connectError($stream): string
     {
         $socket = \extension_loaded('sockets') ? Warnings::of(static fn() => socket_import_stream($stream))[0] : false;

@@ -36,7 +36,6 @@ final class Startup
     /** The SCRAM login; null until the server requests one. */
     private ?Scram $scram = null;
 
-    /** Whether the server has sent its SCRAM challenge. */
     private bool $hasChallenge = false;
 
     /** Whether the answer to the SCRAM challenge is being computed. */
@@ -48,7 +47,6 @@ final class Startup
     /** Method of the proof that was sent, except SCRAM; null if none was sent. */
     private ?AuthenticationMethod $sentMethod = null;
 
-    /** Whether the server has accepted the login. */
     private bool $authenticated = false;
 
     /** Whether ReadyForQuery has arrived. */
@@ -60,7 +58,6 @@ final class Startup
     /** Whether a complete message has arrived. */
     private bool $hasReceived = false;
 
-    /** Id of the server's process. */
     private int $pid = 0;
 
     /** Key for cancel requests. */
@@ -254,11 +251,7 @@ final class Startup
         return '';
     }
 
-    /**
-     * Returns a message with the proof, if the method is allowed.
-     *
-     * @param \Closure(): string $proof returns the proof
-     */
+    /** @param \Closure(): string $proof returns the proof, which is sent only if the method is allowed */
     private function send(AuthenticationMethod $method, \Closure $proof): string
     {
         $this->credentials->ensureAllowed($method);
@@ -267,7 +260,6 @@ final class Startup
         return Messages::password("{$proof()}\0");
     }
 
-    /** Returns the proof for an MD5 login. */
     private function md5(string $salt): string
     {
         if (\strlen($salt) !== 4) {

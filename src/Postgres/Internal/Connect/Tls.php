@@ -77,11 +77,7 @@ final readonly class Tls
         return $fingerprint === false ? null : $fingerprint;
     }
 
-    /**
-     * Returns why the handshake failed, as a clause.
-     *
-     * @param string $warning PHP's warning about the handshake
-     */
+    /** Returns a clause with the reason for a failed handshake, from PHP's warning. */
     public function explain(string $warning): string
     {
         $detail = Warnings::clause($warning);

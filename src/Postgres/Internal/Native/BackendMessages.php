@@ -42,9 +42,7 @@ final class BackendMessages
     }
 
     /**
-     * Parses RowDescription.
-     *
-     * @return array{list<string>, list<int>} names and type OIDs
+     * @return array{list<string>, list<int>} names and type OIDs of a RowDescription
      *
      * @throws ProtocolException
      */
@@ -73,9 +71,7 @@ final class BackendMessages
     }
 
     /**
-     * Parses ParameterDescription.
-     *
-     * @return list<int> type OIDs
+     * @return list<int> type OIDs of a ParameterDescription
      *
      * @throws ProtocolException
      */
@@ -92,11 +88,7 @@ final class BackendMessages
         return array_values($oids);
     }
 
-    /**
-     * Parses NotificationResponse.
-     *
-     * @throws ProtocolException
-     */
+    /** @throws ProtocolException when the payload is not that of a NotificationResponse */
     public static function notification(string $payload): Notification
     {
         $pid = self::number('N', $payload, 0);
@@ -109,9 +101,7 @@ final class BackendMessages
     }
 
     /**
-     * Parses ParameterStatus.
-     *
-     * @return array{string, string} name and value
+     * @return array{string, string} name and value of a ParameterStatus
      *
      * @throws ProtocolException
      */

@@ -26,11 +26,7 @@ final class BusyTime
     /** Result of the last measurement. */
     private static int $busyNanoseconds = 0;
 
-    /**
-     * Returns the busy nanoseconds since the start of the process.
-     *
-     * @param int $now current time by hrtime()
-     */
+    /** Returns the busy nanoseconds since the start of the process. `$now` is the current time by hrtime(). */
     public static function until(int $now): int
     {
         if ($now - self::$readAt >= self::PRECISION_NANOSECONDS) {

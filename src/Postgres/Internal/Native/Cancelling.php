@@ -62,11 +62,7 @@ final class Cancelling
         }
     }
 
-    /**
-     * Allows to send new exchanges, if no request is in progress and no cancelled exchange is in flight.
-     *
-     * @return bool whether new exchanges may be sent
-     */
+    /** @return bool whether new exchanges may be sent: no request is in progress, no cancelled exchange is in flight */
     public function tryUnblock(): bool
     {
         if ($this->isRequesting) {

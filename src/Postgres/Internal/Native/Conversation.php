@@ -69,11 +69,7 @@ final class Conversation
         return $this->exchanges[$this->head] ?? null;
     }
 
-    /**
-     * Processes bytes from the server.
-     *
-     * @throws ProtocolException when the bytes violate the protocol
-     */
+    /** @throws ProtocolException when the bytes violate the protocol */
     public function receive(#[\SensitiveParameter] string $bytes): void
     {
         $reader = $this->reader;
@@ -279,11 +275,7 @@ final class Conversation
         }
     }
 
-    /**
-     * Handles a message that the server may send at any time.
-     *
-     * @throws ProtocolException for a message of another type
-     */
+    /** @throws ProtocolException for a message that the server may not send at any time */
     private function onAsynchronousMessage(string $type): void
     {
         $payload = $this->reader->payload();

@@ -54,11 +54,7 @@ final class CopyRunner
         }
     }
 
-    /**
-     * Runs a COPY … TO STDOUT, and yields its rows.
-     *
-     * @return \Generator<int, string>
-     */
+    /** @return \Generator<int, string> rows of a COPY … TO STDOUT */
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
     {
         $this->pipeline->copyMutex->acquire($cancellation);
@@ -187,11 +183,7 @@ final class CopyRunner
         $this->pipeline->write(($chunk === '' ? '' : FrontendMessages::copyData($chunk)) . FrontendMessages::COPY_DONE);
     }
 
-    /**
-     * Waits until the server has completed the COPY.
-     *
-     * @throws QueryException without the data that the server's error quotes
-     */
+    /** @throws QueryException without the data that the server's error quotes */
     private function awaitEnd(
         string $sql,
         #[\SensitiveParameter]

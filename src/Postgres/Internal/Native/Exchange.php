@@ -133,8 +133,6 @@ final class Exchange implements Rows
     public function __construct(public readonly bool $extended = true) {}
 
     /**
-     * Adds received rows.
-     *
      * @param string $messages messages with padding
      * @param int<1, max> $rows number of rows in these messages
      */

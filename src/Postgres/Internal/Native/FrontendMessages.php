@@ -78,8 +78,6 @@ final class FrontendMessages
     }
 
     /**
-     * Encodes Bind.
-     *
      * @param string $target portal and statement, each terminated by a NUL, and the format codes of the parameters
      * @param list<string|null> $values
      * @param string $formats format codes of the result columns

@@ -60,7 +60,6 @@ final class MessageReader
 
     public function __construct(private readonly SizeLimits $limits = new SizeLimits()) {}
 
-    /** Appends received bytes. */
     public function add(#[\SensitiveParameter] string $bytes): void
     {
         if ($this->skipBytes > 0) {
@@ -176,7 +175,6 @@ final class MessageReader
         return $missing > 0 ? $messages . str_repeat("\0", $missing) : $messages;
     }
 
-    /** Returns the number of unread bytes. */
     public function unreadBytes(): int
     {
         return \strlen($this->buffer) - $this->next;

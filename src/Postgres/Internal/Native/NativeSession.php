@@ -157,11 +157,7 @@ final class NativeSession implements Session
         $this->pipeline->abandon($exchange, null);
     }
 
-    /**
-     * Sets a listener for answers.
-     *
-     * @param \Closure(list<Exchange>): void $listener called with answered exchanges, before their callers are resumed
-     */
+    /** @param \Closure(list<Exchange>): void $listener called with answered exchanges before their callers resume */
     public function onAnswered(\Closure $listener): void
     {
         $this->pipeline->onAnswered = $listener;
@@ -532,8 +528,6 @@ final class NativeSession implements Session
     }
 
     /**
-     * Executes a prepared statement, and suspends until the server has answered.
-     *
      * @param list<mixed> $parameters
      * @param (\Closure(Exchange): void)|null $onSent
      *

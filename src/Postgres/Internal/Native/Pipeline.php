@@ -66,7 +66,6 @@ final class Pipeline
     /** Id of the event loop's callback for a readable stream. */
     private readonly string $readable;
 
-    /** Id of the event loop's callback for a writable stream. */
     private readonly string $writable;
 
     /** @var \Closure(): void */
@@ -81,7 +80,6 @@ final class Pipeline
     /** Whether only one exchange was in flight at the last write. If so, another single exchange is written at once. */
     private bool $hadOneExchange = false;
 
-    /** Whether reading is paused. */
     private bool $isPaused = false;
 
     /** Whether answers are expected, so that the event loop must keep running. */
@@ -93,7 +91,6 @@ final class Pipeline
     /** Whether {@see flush()} may skip the check for a fork: no code of a caller has run since the last check. */
     private bool $isKnownOwner = false;
 
-    /** Timer of the read timeout. */
     private ?string $readTimer = null;
 
     /** Callers of {@see settle()}: they wait for cancel requests, or for all answers. */
@@ -251,7 +248,6 @@ final class Pipeline
         $this->flushSoon(false);
     }
 
-    /** Returns the number of bytes that wait to be written. */
     public function unwrittenBytes(): int
     {
         return $this->outbox->size;
@@ -339,11 +335,7 @@ final class Pipeline
         }
     }
 
-    /**
-     * Sets the listener for notifications; null removes it. A listener keeps the event loop running.
-     *
-     * @param (\Closure(Notification): void)|null $listener
-     */
+    /** @param (\Closure(Notification): void)|null $listener keeps the event loop running; null for none */
     public function listen(?\Closure $listener): void
     {
         $this->listener = $listener;
@@ -352,7 +344,6 @@ final class Pipeline
         }
     }
 
-    /** Pauses or resumes reading. */
     public function pause(bool $on): void
     {
         if ($this->endReason !== null || $this->isPaused === $on) {
@@ -578,7 +569,6 @@ final class Pipeline
         }
     }
 
-    /** Processes bytes from the server. */
     public function receiveBytes(#[\SensitiveParameter] string $bytes): void
     {
         $conversation = $this->conversation;
@@ -636,8 +626,6 @@ final class Pipeline
     }
 
     /**
-     * Records how long the server took for each exchange.
-     *
      * @param list<Exchange> $answered
      * @param int $head number of the first of them
      * @param int $count how many of them are complete

@@ -34,11 +34,9 @@ final readonly class Portal
     }
 
     /**
-     * Returns the messages that open the portal and fetch the first rows.
-     *
      * @param list<string|null> $values
      *
-     * @return non-empty-list<string>
+     * @return non-empty-list<string> messages that open the portal and fetch the first rows
      */
     public function opening(PreparedStatement $statement, string $sql, #[\SensitiveParameter] array $values): array
     {
@@ -115,11 +113,7 @@ final readonly class Portal
         }
     }
 
-    /**
-     * Sends the next fetch, if the last one is complete and the portal has more rows.
-     *
-     * @return Exchange|null null when no fetch was sent
-     */
+    /** Sends the next fetch. Returns null instead if the last one is incomplete or the portal has no more rows. */
     private function fetchMore(#[\SensitiveParameter] Exchange $last, ?Cancellation $cancellation): ?Exchange
     {
         if (!$last->done || !$last->isPortalSuspended || $last->tooLarge !== null) {

@@ -112,8 +112,6 @@ final readonly class Preparation
     }
 
     /**
-     * Queries types that are unknown, if that is possible.
-     *
      * @param list<int> $oids OIDs of types
      * @param Exchange $of exchange of the statement that uses these types
      *

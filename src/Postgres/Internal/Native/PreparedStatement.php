@@ -61,11 +61,9 @@ final class PreparedStatement
     }
 
     /**
-     * Encodes parameter values in the formats of {@see bind()}.
-     *
      * @param array<mixed> $values
      *
-     * @return list<string|null>
+     * @return list<string|null> in the formats of {@see bind()}
      *
      * @throws InvalidParameterException
      */
@@ -123,8 +121,6 @@ final class PreparedStatement
     }
 
     /**
-     * Encodes Bind.
-     *
      * @param list<string|null> $values
      *
      * @return list<string> parts of the message; each large value is a separate part
@@ -134,11 +130,7 @@ final class PreparedStatement
         return FrontendMessages::bind("{$portal}\0{$this->target}", $values, $this->resultFormats);
     }
 
-    /**
-     * Returns the format codes of the parameters, encoded for Bind: binary for bytea, text for all other types.
-     *
-     * @param list<int> $kinds
-     */
+    /** @param list<int> $kinds values of the kind BYTEA are sent in binary format, all others as text */
     private static function formats(array $kinds): string
     {
         return \in_array(Types::BYTEA, $kinds, true)

@@ -18,7 +18,6 @@ final class PreparedStatements
     /** @var array<string, PreparedStatement> statements by their SQL */
     private array $prepared = [];
 
-    /** Number of the current generation. */
     public int $generation = 0;
 
     /** Whether some statements may become out of date when the open transaction ends. */
@@ -100,11 +99,7 @@ final class PreparedStatements
         $this->prepared = $this->tentative = [];
     }
 
-    /**
-     * Starts a generation: drops all statements, because their texts may have another meaning now.
-     *
-     * @return list<string> names of the dropped statements, to be deallocated
-     */
+    /** @return list<string> names of the statements of the last generation, which must be deallocated */
     public function startGeneration(): array
     {
         ++$this->generation;
@@ -114,11 +109,7 @@ final class PreparedStatements
         return $names;
     }
 
-    /**
-     * Drops the statements that were prepared in the transaction, because it is rolled back.
-     *
-     * @return list<string> names of the dropped statements, to be deallocated
-     */
+    /** @return list<string> names of the statements from the open transaction, which must be deallocated */
     public function rollBack(): array
     {
         $names = array_map(

@@ -57,7 +57,6 @@ final class Call
     /** @var \Closure(self): void|null called when the server has completed a request that was abandoned */
     public ?\Closure $onLateOutcome = null;
 
-    /** Returns the number of rows that the last completed statement returned or changed. */
     public function affectedRows(): int
     {
         return $this->result === null ? 0 : self::affectedRowsOf($this->result);

@@ -114,7 +114,6 @@ final class Conninfo
         ];
     }
 
-    /** Returns the system's file of trusted certificate authorities. */
     private static function authorities(): string
     {
         $locations = \extension_loaded('openssl') ? openssl_get_cert_locations() : [];

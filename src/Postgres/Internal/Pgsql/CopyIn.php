@@ -25,8 +25,6 @@ final readonly class CopyIn
     /**
      * @param \Generator<int, string> $rows
      *
-     * @return int the number of rows stored
-     *
      * @throws QueryException
      * @throws \LogicException when the statement is not a COPY … FROM STDIN
      */

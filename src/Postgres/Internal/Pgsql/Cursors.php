@@ -66,8 +66,6 @@ final class Cursors
     }
 
     /**
-     * Declares a cursor.
-     *
      * @param list<mixed> $parameters
      *
      * @return string the name of the cursor

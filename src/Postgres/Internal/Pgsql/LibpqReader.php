@@ -33,8 +33,6 @@ final class LibpqReader
     ) {}
 
     /**
-     * Reads the part of an answer that has arrived.
-     *
      * @return bool whether the call is done, or a COPY has progressed
      *
      * @throws ConnectionLostException
@@ -82,9 +80,7 @@ final class LibpqReader
     }
 
     /**
-     * Passes notifications to the listener, or drops them if there is none.
-     *
-     * @param (\Closure(Notification): void)|null $listener
+     * @param (\Closure(Notification): void)|null $listener null to drop the notifications
      *
      * @return bool whether there was a notification
      */
@@ -102,11 +98,7 @@ final class LibpqReader
         return $notified;
     }
 
-    /**
-     * Clears the notices, because PHP would keep all notices of the connection.
-     *
-     * @return bool whether there was a notice
-     */
+    /** Clears the notices, because PHP would keep all of them. Returns whether there was a notice. */
     public function clearNotices(): bool
     {
         $notice = pg_last_notice($this->connection);
@@ -129,11 +121,7 @@ final class LibpqReader
         }
     }
 
-    /**
-     * Stores a result of libpq in the call.
-     *
-     * @throws ConnectionLostException when the result is an error that ends the connection
-     */
+    /** @throws ConnectionLostException when the result is an error that ends the connection */
     private function addResult(Call $call, Result $result): void
     {
         switch (pg_result_status($result)) {

@@ -66,7 +66,6 @@ final class PgsqlConnector
         return (new HostSearch($this->options, $this->attempt(...)))->first($cancellation);
     }
 
-    /** Tries to open a session at one address. */
     private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): Session
     {
         $conninfo = Conninfo::of($this->options, $endpoint);
@@ -201,11 +200,7 @@ final class PgsqlConnector
         }
     }
 
-    /**
-     * Sets up the session, and checks that it is of the requested kind.
-     *
-     * @return array{SessionSetup, bool, Types} the setup, whether the connection is to a pooler, and the server's types
-     */
+    /** @return array{SessionSetup, bool, Types} the setup, whether there is a pooler, and the server's types */
     private function setUp(Connection $connection, TargetSession $target, Deadline $deadline): array
     {
         $parameters = [];
@@ -223,7 +218,6 @@ final class PgsqlConnector
         return [$setup, $setup->isPooled($answers), $this->types->forServer($setup->serverStartTime($answers))];
     }
 
-    /** Returns the exception for an error text of libpq. */
     private function failure(string $text): AttemptFailedException
     {
         $error = PgsqlErrors::in($text);

@@ -30,11 +30,7 @@ final class PgsqlErrors
         'LOCATION' => 'R',
     ];
 
-    /**
-     * Returns the error of a failed result.
-     *
-     * @return ServerError|null null when the error comes from libpq, not from the server
-     */
+    /** Returns the error of a failed result; null when the error comes from libpq, not from the server. */
     public static function of(Result $result): ?ServerError
     {
         $fields = [];
@@ -68,7 +64,6 @@ final class PgsqlErrors
         return new ServerError($fields);
     }
 
-    /** Returns the exception for an error of a statement. */
     public static function exception(
         string $sql,
         #[\SensitiveParameter]

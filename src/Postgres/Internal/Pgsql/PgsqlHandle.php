@@ -66,7 +66,6 @@ final class PgsqlHandle
     /** @var (\Closure(Notification): void)|null listener for notifications */
     private ?\Closure $listener = null;
 
-    /** The call in progress. */
     private ?Call $call = null;
 
     /** Why the connection has ended; null while it is open. */
@@ -80,7 +79,6 @@ final class PgsqlHandle
     /** Id of the event loop's callback for a readable socket. */
     private readonly string $readable;
 
-    /** Id of the event loop's callback for a writable socket. */
     private readonly string $writable;
 
     /** Whether libpq may have data to write. */
@@ -92,7 +90,6 @@ final class PgsqlHandle
     /** Whether a cancel request was started and has not ended. */
     private bool $isCancelling = false;
 
-    /** Whether reading is paused. */
     private bool $isPaused = false;
 
     /** Fibers that wait until no call is in progress. */
@@ -104,15 +101,12 @@ final class PgsqlHandle
     /** Id of the process that opened the connection. A fork must not use it. */
     private readonly int $ownerPid;
 
-    /** Timer of the read timeout. */
     private ?string $readTimer = null;
 
-    /** Timer of the next cancel request. */
     private ?string $cancelTimer = null;
 
     /**
      * @param Connection $connection owned by this object from now on
-     * @param PgsqlCancel $sendCancelRequest asks the server to cancel the current statement
      * @param float|null $readTimeout seconds without a byte, while an answer is due, after which the connection is lost
      * @param bool $mayUseTls whether the connection may be encrypted
      * @param bool $isPersistent whether PHP keeps the connection open after this object closes it
@@ -203,11 +197,9 @@ final class PgsqlHandle
     }
 
     /**
-     * Executes a query, and returns its rows as text.
-     *
      * @param list<string> $values
      *
-     * @return list<list<string|null>>
+     * @return list<list<string|null>> rows as text
      *
      * @throws QueryException
      */
@@ -325,11 +317,7 @@ final class PgsqlHandle
         }
     }
 
-    /**
-     * Sets the listener for notifications; null removes it. A listener keeps the event loop running.
-     *
-     * @param (\Closure(Notification): void)|null $listener
-     */
+    /** @param (\Closure(Notification): void)|null $listener keeps the event loop running; null for none */
     public function listen(?\Closure $listener): void
     {
         $this->listener = $listener;
@@ -338,7 +326,6 @@ final class PgsqlHandle
         }
     }
 
-    /** Pauses or resumes reading. */
     public function pause(bool $on): void
     {
         if ($this->endReason === null) {
@@ -488,7 +475,6 @@ final class PgsqlHandle
         }
     }
 
-    /** Handles a writable socket. */
     private function flush(): void
     {
         $this->lastActivity = hrtime(true);
@@ -605,7 +591,6 @@ final class PgsqlHandle
         }
     }
 
-    /** Resumes the fibers that wait until no call is in progress. */
     private function wakeWaiting(): void
     {
         unset(self::$keptAlive[spl_object_id($this)]);

@@ -244,7 +244,6 @@ final class PgsqlPreparation
         return SessionChanges::mayChangeSession($sql) || SessionChanges::mayChangeMeaning($sql);
     }
 
-    /** Adds a statement to the cache. */
     private function add(string $sql, PgsqlStatement $statement): PgsqlStatement
     {
         $isTentative = $this->handle->status !== 'I';
@@ -298,11 +297,7 @@ final class PgsqlPreparation
         );
     }
 
-    /**
-     * Queries the types of a prepared statement's parameters.
-     *
-     * @return list<int>|null OIDs; null if the server does not know the statement
-     */
+    /** @return list<int>|null OIDs; null if the server does not know the statement */
     private function parameterTypes(string $name, ?Cancellation $cancellation): ?array
     {
         $rows = $this->handle->fetchRows(self::PARAMETER_TYPES_QUERY, [$name], $cancellation);
@@ -350,11 +345,7 @@ final class PgsqlPreparation
         return new Columns($names, $oids, $this->types);
     }
 
-    /**
-     * Queries unknown types, unless the transaction has failed.
-     *
-     * @param list<int> $oids
-     */
+    /** @param list<int> $oids unknown types are queried, unless the transaction has failed */
     private function learnTypes(array $oids, ?Cancellation $cancellation): void
     {
         $unknown = $this->types->notLoaded($oids);

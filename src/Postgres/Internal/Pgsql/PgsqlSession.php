@@ -350,11 +350,7 @@ final class PgsqlSession implements Session
         }
     }
 
-    /**
-     * Sends a statement for execution, and suspends until the server has completed it.
-     *
-     * @param list<mixed> $parameters
-     */
+    /** @param list<mixed> $parameters */
     private function execute(
         string $sql,
         PgsqlStatement $statement,
@@ -377,7 +373,6 @@ final class PgsqlSession implements Session
             : static fn(Connection $connection): bool|int => pg_send_execute($connection, $name, $values));
     }
 
-    /** Returns the result of an executed statement. */
     private function result(
         string $sql,
         PgsqlResult $result,
@@ -439,11 +434,7 @@ final class PgsqlSession implements Session
         return new ServerError(['S' => 'ERROR', 'C' => '57014', 'M' => 'COPY from stdin failed: a script has no data']);
     }
 
-    /**
-     * Returns the types of a query's columns.
-     *
-     * @return list<int> OIDs
-     */
+    /** @return list<int> OIDs of the columns' types */
     private function columnTypes(string $sql, ?Cancellation $cancellation): array
     {
         $call = $this->handle->call(

@@ -30,8 +30,6 @@ final class PgsqlStatement
     ) {}
 
     /**
-     * Encodes parameter values.
-     *
      * @param array<mixed> $values
      *
      * @return list<string|null> values in PostgreSQL's text format

@@ -53,7 +53,6 @@ final class PgsqlStatements
         return $this->maxStatements > 0 && \strlen($sql) <= SqlText::MAX_CACHED_BYTES;
     }
 
-    /** Returns a name for a statement to prepare. */
     public function newName(): string
     {
         return $this->prefix . ++$this->lastNumber;

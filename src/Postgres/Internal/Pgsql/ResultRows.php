@@ -80,8 +80,6 @@ final readonly class ResultRows implements Rows
     }
 
     /**
-     * Yields batches of decoded rows, and checks the size of each row.
-     *
      * @template K of array-key
      *
      * @param list<K> $keys
@@ -157,8 +155,6 @@ final readonly class ResultRows implements Rows
     }
 
     /**
-     * Decodes the values of a row.
-     *
      * @template K of array-key
      *
      * @param list<string|null> $texts

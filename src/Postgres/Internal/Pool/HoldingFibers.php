@@ -12,7 +12,6 @@ namespace Spindle\Postgres\Internal\Pool;
  */
 final class HoldingFibers
 {
-    /** Number of connections that are held. */
     public int $connectionCount = 0;
 
     private int $mainConnectionCount = 0;

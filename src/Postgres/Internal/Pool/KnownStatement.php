@@ -39,11 +39,7 @@ final class KnownStatement
         $this->learn($nanoseconds < self::SLOW_NANOSECONDS ? $this->cost : $nanoseconds);
     }
 
-    /**
-     * Records how long the server took for an execution.
-     *
-     * @param int $nanoseconds negative when unknown
-     */
+    /** @param int $nanoseconds time of an execution on the server; negative when unknown */
     public function learn(int $nanoseconds): void
     {
         if ($nanoseconds < 0) {

@@ -81,11 +81,7 @@ final class PooledSession
             && $this->idleChecks < self::MAX_IDLE_CHECKS + $this->roundTripChecks;
     }
 
-    /**
-     * Whether one more query may use the session and would be answered soon.
-     *
-     * @param int $cost nanoseconds that the query usually takes
-     */
+    /** Whether one more query, which usually takes `$cost` nanoseconds, may use the session and is answered soon. */
     public function answersSoon(int $cost): bool
     {
         return !$this->isExclusive && !$this->isReserved && ($this->borrowers === 0

@@ -46,9 +46,7 @@ final class SessionOpener
         $this->closing = new DeferredCancellation();
     }
 
-    /**
-     * Starts to open up to `$wanted` sessions, within the maximum of concurrent attempts. Does nothing during a pause.
-     */
+    /** Starts to open up to `$wanted` sessions within the limit of concurrent attempts. Does nothing during a pause. */
     public function start(int $wanted): void
     {
         if ($this->closed || $this->pauseTimer !== null) {

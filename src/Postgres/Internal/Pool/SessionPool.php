@@ -218,11 +218,7 @@ final class SessionPool implements SessionLender
         return $pooled;
     }
 
-    /**
-     * Waits for an open session and lends it. If the session was idle for long, the pool pings it first.
-     *
-     * @param int $cost nanoseconds that the query usually takes on the server
-     */
+    /** Waits for an open session and lends it. If the session was idle for long, the pool pings it first. */
     public function acquirePooled(bool $exclusive, int $cost, ?Cancellation $cancellation): PooledSession
     {
         $since = hrtime(true);
@@ -401,11 +397,7 @@ final class SessionPool implements SessionLender
         );
     }
 
-    /**
-     * Takes the session back from answered queries. Called before their fibers are resumed.
-     *
-     * @param list<Exchange> $exchanges
-     */
+    /** @param list<Exchange> $exchanges answered queries, whose fibers are resumed after this call */
     private function onAnswered(PooledSession $pooled, array $exchanges): void
     {
         $released = false;

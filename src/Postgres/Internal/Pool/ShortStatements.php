@@ -39,11 +39,7 @@ final class ShortStatements
         return $this->known[$sql] ?? null;
     }
 
-    /**
-     * Records how long the server took for a statement.
-     *
-     * @param int $nanoseconds negative when unknown
-     */
+    /** @param int $nanoseconds time of an execution on the server; negative when unknown */
     public function learn(string $sql, int $nanoseconds): void
     {
         if (isset($this->known[$sql])) {

@@ -125,7 +125,6 @@ final class WaitQueue
             : $sharing;
     }
 
-    /** Fails all waiters. */
     public function failAll(\Throwable $reason): void
     {
         foreach ([$this->exclusive, $this->sharing] as $waiters) {

@@ -26,7 +26,6 @@ final class WaitingFiber
 
     /**
      * @param Exchange $exchange resumes the fiber when the statement was answered or a session was lent
-     * @param bool $isExclusive whether the waiter needs an exclusive session
      * @param int $cost nanoseconds that the statement usually takes on the server
      * @param int $since time of arrival, by hrtime()
      * @param string|null $sql statement that the pool may send for the fiber; null when the fiber must send it

@@ -72,9 +72,7 @@ final readonly class ArrayType implements ListValuedType
     }
 
     /**
-     * Decodes elements that are not in quotes.
-     *
-     * @param list<string> $texts
+     * @param list<string> $texts elements that are not in quotes
      *
      * @return list<mixed>
      */
@@ -118,11 +116,7 @@ final readonly class ArrayType implements ListValuedType
         return $this->plain([substr($text, $start, $at - $start)])[0];
     }
 
-    /**
-     * Returns the number of dimensions, which the first element of each dimension shows.
-     *
-     * @param array<mixed> $value
-     */
+    /** @param array<mixed> $value the first element of each dimension shows the number of dimensions */
     private function dimensions(#[\SensitiveParameter] array $value): int
     {
         $dimensions = 1;

@@ -35,11 +35,7 @@ final class JsonMarks
         return self::$encoding ? self::prefix() . $number : $number;
     }
 
-    /**
-     * Encodes JSON, and replaces the marked strings in it by numbers.
-     *
-     * @param \Closure(): (string|false) $encode
-     */
+    /** @param \Closure(): (string|false) $encode returns JSON, in which marked strings are replaced by numbers */
     public static function encode(#[\SensitiveParameter] \Closure $encode): string|false
     {
         $before = self::$encoding;

@@ -33,11 +33,7 @@ final readonly class RangeType implements Type
         return $at === \strlen($text) ? $range : throw ProtocolException::value('range');
     }
 
-    /**
-     * Reads the range at an offset.
-     *
-     * @param int $at set to the offset after the range
-     */
+    /** @param int $at offset of the range; set to the offset after the range */
     public function read(#[\SensitiveParameter] string $text, int &$at): Range
     {
         if (preg_match(self::RANGE_PATTERN, $text, $parts, \PREG_UNMATCHED_AS_NULL, $at) !== 1) {

@@ -82,11 +82,7 @@ final class Types
 
     public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}
 
-    /**
-     * Returns the types of the server with this start time. An OID may mean another type on another server.
-     *
-     * @param string|null $started null when unknown
-     */
+    /** Returns the types of the server with this start time, null when unknown. OIDs can differ between servers. */
     public function forServer(?string $started): self
     {
         $this->started ??= $started;
@@ -101,7 +97,6 @@ final class Types
         return $this->otherServer;
     }
 
-    /** Returns the kind of a type's values. */
     public static function kind(int $oid): int
     {
         return BuiltInTypes::SCALARS[$oid][0] ?? self::OTHER;
@@ -123,11 +118,9 @@ final class Types
     }
 
     /**
-     * Returns the OIDs that are neither built in nor loaded, for {@see self::LOAD_QUERY}.
-     *
      * @param list<int> $oids
      *
-     * @return list<int>
+     * @return list<int> those that are neither built in nor loaded, for {@see self::LOAD_QUERY}
      */
     public function notLoaded(array $oids): array
     {
@@ -142,8 +135,6 @@ final class Types
     }
 
     /**
-     * Adds the types that a result of {@see self::LOAD_QUERY} describes.
-     *
      * @param list<array<string|null>> $rows result of {@see self::LOAD_QUERY}
      *
      * @throws ProtocolException

@@ -56,8 +56,6 @@ final class DataDirectory
     }
 
     /**
-     * Creates the data, the configuration and the TLS files.
-     *
      * @param array<string, string|int|float|bool> $settings
      *
      * @return string password of the superuser
@@ -78,11 +76,7 @@ final class DataDirectory
         return $password;
     }
 
-    /**
-     * Copies the TLS files, and returns the settings for them.
-     *
-     * @return array<string, string|bool>
-     */
+    /** @return array<string, string|bool> settings for the TLS files, which are copied */
     private function tls(TemporaryClusterOptions $options): array
     {
         $settings = ['ssl' => $options->certificate !== null];

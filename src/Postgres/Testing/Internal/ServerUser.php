@@ -27,18 +27,15 @@ final class ServerUser
     }
 
     /**
-     * Returns a command that runs a command as this user.
-     *
      * @param list<string> $command
      *
-     * @return list<string>
+     * @return list<string> command that runs `$command` as this user
      */
     public function command(array $command): array
     {
         return [...$this->prefix, ...$command];
     }
 
-    /** Makes this user the owner of a file or directory. */
     public function makeOwnerOf(string $path): void
     {
         if ($this->ids !== null) {
