@@ -18,17 +18,13 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
         parent::__construct($message);
     }
 
-    /**
-     * @internal
-     *
-     * @param string $reason reason as a clause, without the value; '' if the types are the reason
-     */
+    /** @internal `$reason` is a clause without the value; '' if the types are the reason. */
     public static function parameter(int $position, string $phpType, string $postgresType, string $reason): self
     {
         return self::of("The parameter \${$position}", $position, $phpType, $postgresType, $reason);
     }
 
-    /** @internal */
+    /** @internal `$reason` is a clause without the value; '' if the types are the reason. */
     public static function column(int $position, string $phpType, string $postgresType, string $reason): self
     {
         return self::of("Column {$position} of a row", $position, $phpType, $postgresType, $reason);

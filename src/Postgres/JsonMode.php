@@ -9,7 +9,6 @@ enum JsonMode
 {
     /**
      * Decodes like json_decode() with objects as arrays. This loses information: {} becomes [], {"0": 1} becomes [1].
-     *
      * Whole numbers beyond 64 bits become strings, and floats may lose digits. A string parameter must be JSON.
      */
     case Arrays;

@@ -22,12 +22,7 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
         return new self("The server violated PostgreSQL's protocol: {$what}");
     }
 
-    /**
-     * @internal
-     *
-     * @param string $type the message's type, one byte
-     * @param string $when such as "during the login"
-     */
+    /** @internal `$type` is one byte, and `$when` is a clause such as "during the login". */
     public static function unexpected(string $type, string $when): self
     {
         return new self(

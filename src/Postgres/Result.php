@@ -17,8 +17,7 @@ use Spindle\Postgres\Internal\Rows;
  * | numeric | string with all digits |
  * | bytea | string of bytes |
  * | json, jsonb | value as from json_decode(), with objects as arrays; see {@see JsonMode} |
- * | date, timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF and -INF for infinity
- * |
+ * | date, timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF, -INF for infinity |
  * | interval | DateInterval |
  * | arrays; ranges; multiranges | lists; {@see Range}; lists of them |
  * | text, uuid, enums and all others | string |

@@ -25,8 +25,7 @@ final readonly class ServerError
 
     /**
      * @param array<string, string> $fields fields by their letters
-     * @param list<string|list<string>|null> $values parameter values to hide in the message: each is a text as sent, or
-     *     a list of that text and its parts
+     * @param list<string|list<string>|null> $values to hide: texts as sent, or lists of such a text and its parts
      */
     public function __construct(#[\SensitiveParameter] array $fields, #[\SensitiveParameter] array $values = [])
     {
@@ -93,9 +92,8 @@ final readonly class ServerError
     }
 
     /**
-     * Returns the column, or the columns of a violated key; null when the server reports none.
-     *
-     * For a key, the columns come from the detail, such as "Key (a, b)=(1, 2) already exists.".
+     * Returns the column, or the columns of a violated key; null when the server reports none. For a key, the columns
+     * come from the detail, such as "Key (a, b)=(1, 2) already exists.".
      */
     public function column(): ?string
     {

@@ -9,10 +9,9 @@ use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\Result;
 
 /**
- * One session of a server, through one driver.
- *
- * The methods for statements do the same as those of {@see PostgresLink}. The server executes statements in the order
- * of the calls. A session does not reserve itself for a transaction: its owner decides which fibers may use it.
+ * One session of a server, through one driver. The methods for statements do the same as those of {@see PostgresLink}.
+ * The server executes statements in the order of the calls. A session does not reserve itself for a transaction: its
+ * owner decides which fibers may use it.
  */
 interface Session
 {
@@ -25,8 +24,6 @@ interface Session
     ): Result;
 
     /**
-     * Streams the rows of a statement, within an open transaction.
-     *
      * @param list<mixed> $parameters
      *
      * @return \Generator<int, array<string, mixed>>
@@ -60,13 +57,7 @@ interface Session
     /** Whether the session would send a query immediately. */
     public function canSend(): bool;
 
-    /**
-     * Opens a transaction. The BEGIN may be sent later, together with the next statement.
-     *
-     * @see discardUnsentBegin()
-     *
-     * @param string $sql BEGIN with its options
-     */
+    /** Opens a transaction. `$sql` is BEGIN with its options, which may be sent later, with the next statement. */
     public function begin(string $sql, ?Cancellation $cancellation): void;
 
     /** Discards a BEGIN that was not sent yet. Returns whether there was one. */

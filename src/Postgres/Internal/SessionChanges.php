@@ -6,10 +6,8 @@ namespace Spindle\Postgres\Internal;
 
 /**
  * Detects statements that may change session state, by their text. Examples are settings, temporary tables, advisory
- * locks, cursors, LISTEN, PREPARE and the seed of random().
- *
- * A change that a function makes is detected only if the function is known by name. Therefore, a borrowed connection is
- * always reset.
+ * locks, cursors, LISTEN, PREPARE and the seed of random(). A change that a function makes is detected only if the
+ * function is known by name. Therefore, a borrowed connection is always reset.
  */
 final class SessionChanges
 {
@@ -124,10 +122,7 @@ final class SessionChanges
         return $this->hasAny;
     }
 
-    /**
-     * Whether statements may have been prepared or deallocated in SQL. Undoing this change also deallocates the
-     * prepared statements of the driver.
-     */
+    /** Whether SQL may have prepared or deallocated statements. Undoing that also deallocates those of the driver. */
     public function mayHaveChangedPrepared(): bool
     {
         return $this->preparedMayDiffer;

@@ -13,10 +13,7 @@ use Spindle\Postgres\MultipleStatementsException;
  */
 final class SqlText
 {
-    /**
-     * Maximum bytes of a statement that is cached. A longer statement probably contains its values, so that the same
-     * text is not executed again.
-     */
+    /** Maximum bytes of a cached statement. A longer one probably contains its values, so its text is not repeated. */
     public const MAX_CACHED_BYTES = 0x4000;
 
     /** Maximum bytes of a statement in a message. */
@@ -90,7 +87,6 @@ final class SqlText
 
     /**
      * Returns the beginning of the second statement, and its position in characters from 1; null when there is none.
-     *
      * Only for texts that the server has refused as several statements: the body of a routine (BEGIN ATOMIC … END) also
      * has semicolons, which this method does not recognize.
      *

@@ -10,10 +10,9 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Suspends one caller at a time: a fiber, or {main}.
- *
- * A trait saves the time for another object per statement. A fiber is suspended directly, because creating a Suspension
- * of the event loop would take as long as the rest of a short statement.
+ * Suspends one caller at a time: a fiber, or {main}. A trait saves the time for another object per statement. A fiber
+ * is suspended directly, because creating a Suspension of the event loop would take as long as the rest of a short
+ * statement.
  */
 trait SuspendsOneCaller
 {
@@ -65,10 +64,9 @@ trait SuspendsOneCaller
     }
 
     /**
-     * Ends the wait of the caller, if one is waiting.
-     *
-     * A fiber is resumed before this method returns. {main} continues when the current callback of the event loop has
-     * returned. Must not be called in a destructor, because no fiber can be resumed there before PHP 8.4.
+     * Ends the wait of the caller, if one is waiting. A fiber is resumed before this method returns. {main} continues
+     * when the current callback of the event loop has returned. Must not be called in a destructor, because no fiber
+     * can be resumed there before PHP 8.4.
      */
     public function wake(): void
     {

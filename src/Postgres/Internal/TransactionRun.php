@@ -36,7 +36,6 @@ final class TransactionRun
      *
      * @param SessionLender $lender lends sessions that have no open transaction
      * @param \Closure(Transaction): T $work
-     * @param int $retries maximum number of repetitions
      *
      * @return T
      */
@@ -230,10 +229,9 @@ final class TransactionRun
     }
 
     /**
-     * Releases the session of a transaction, after ending the transaction if it is still open.
-     *
-     * The transaction is still open when the caller has ended the loop over a stream, or when the fiber is being
-     * destroyed. Nothing may suspend then, so another fiber ends the transaction and releases the session.
+     * Releases the session of a transaction, after ending the transaction if it is still open. The transaction is still
+     * open when the caller has ended the loop over a stream, or when the fiber is being destroyed. Nothing may suspend
+     * then, so another fiber ends the transaction and releases the session.
      *
      * @param string $end COMMIT or ROLLBACK
      */

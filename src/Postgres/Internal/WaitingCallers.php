@@ -19,8 +19,6 @@ final class WaitingCallers
     private int $last = 0;
 
     /**
-     * Suspends until the caller is woken.
-     *
      * @param \Closure(): void $passWakeOn called when the caller was woken, but an exception from the event loop
      *     interrupts it; wakes another caller, if that is necessary
      */

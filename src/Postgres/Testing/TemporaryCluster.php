@@ -175,8 +175,7 @@ final class TemporaryCluster
     /**
      * @param array<string, string|int|float|bool> $settings
      *
-     * @throws ClusterException
-     * @throws ServerException
+     * @throws ClusterException|ServerException
      */
     private static function create(array $settings, TemporaryClusterOptions $options): self
     {

@@ -30,9 +30,7 @@ final class Connector
     /**
      * Suspends until a session is ready. Closes all sockets when connecting fails or is cancelled.
      *
-     * @throws ConnectionFailedException when no host offers a session in time
-     * @throws AuthenticationException when a login failed; no other host is tried then
-     * @throws CancelledException
+     * @throws ConnectionFailedException|AuthenticationException|CancelledException as {@see HostSearch::first()}
      */
     public function connect(?Cancellation $cancellation = null): OpenedConnection
     {
@@ -73,11 +71,7 @@ final class Connector
         }
     }
 
-    /**
-     * Logs in and disconnects. Fails if the server requests a proof that the options do not allow.
-     *
-     * @throws AttemptFailedException|ProtocolException
-     */
+    /** Logs in and disconnects. Fails if the server requests a proof that the options do not allow. */
     public function tryLogin(Endpoint $endpoint, Deadline $deadline): void
     {
         $socket = $this->open($endpoint, $this->options->tlsFor($endpoint->host), $deadline);
@@ -180,10 +174,8 @@ final class Connector
     }
 
     /**
-     * Sends all statements at once, and suspends until all are answered.
-     *
      * @param list<string> $statements
-     * @param string $rest bytes received before
+     * @param string $rest bytes received before the statements were sent
      */
     private function query(Socket $socket, array $statements, string $rest, Deadline $deadline): SimpleQueries
     {

@@ -32,9 +32,7 @@ final readonly class HostSearch
     }
 
     /**
-     * Returns the first session of the requested kind.
-     *
-     * @return T
+     * @return T the first session of the requested kind
      *
      * @throws ConnectionFailedException when no host offers a session in time
      * @throws AuthenticationException when a login failed; no other host is tried then

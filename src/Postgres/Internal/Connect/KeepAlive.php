@@ -18,11 +18,7 @@ final class KeepAlive
     /** TCP_KEEPCNT: number of unanswered probes after which the connection is lost. */
     private const MAX_PROBES = 6;
 
-    /**
-     * Enables keepalive. Does nothing for a Unix socket, and ignores errors.
-     *
-     * @param resource $stream
-     */
+    /** @param resource $stream not changed if it is a Unix socket; errors are ignored */
     public static function set($stream, Endpoint $endpoint): void
     {
         if ($endpoint->ip === null || !\extension_loaded('sockets')) {

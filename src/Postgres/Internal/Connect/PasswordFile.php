@@ -46,11 +46,7 @@ final class PasswordFile
         return null;
     }
 
-    /**
-     * Returns the password of a line that matches; null for another line or an empty password.
-     *
-     * @param list<string> $wanted host, port, database and user
-     */
+    /** @param list<string> $wanted host, port, database and user, which the line must match */
     private static function match(#[\SensitiveParameter] string $line, array $wanted): ?string
     {
         if (str_starts_with($line, '#')) {

@@ -20,10 +20,7 @@ final class SaslPrep
     /** Table C.1.2 of RFC 3454: characters that are replaced with a space. */
     private const NON_ASCII_SPACE_PATTERN = '~[\x{A0}\x{1680}\x{2000}-\x{200B}\x{202F}\x{205F}\x{3000}]~u';
 
-    /**
-     * Tables C.1.2, C.2.1, C.2.2, C.3, C.4, C.6, C.7, C.8 and C.9 of RFC 3454: prohibited characters. The surrogates of
-     * table C.5 can't occur in UTF-8.
-     */
+    /** Tables C.1.2, C.2.1, C.2.2 and C.3 to C.9 of RFC 3454, without C.5 (surrogates, which UTF-8 can't contain). */
     private const PROHIBITED_PATTERN = '~[\x{A0}\x{1680}\x{2000}-\x{200B}\x{202F}\x{205F}\x{3000}'
         . '\x00-\x1F\x7F\x{80}-\x{9F}\x{6DD}\x{70F}\x{180E}\x{200C}\x{200D}\x{2028}\x{2029}\x{2060}-\x{2063}'
         . '\x{206A}-\x{206F}\x{FEFF}\x{FFF9}-\x{FFFC}\x{1D173}-\x{1D17A}'

@@ -46,8 +46,6 @@ final class Scram
     ) {}
 
     /**
-     * Chooses a mechanism, and begins a login.
-     *
      * @param list<string> $offered mechanisms that the server offers
      * @param string|null $nonce fixed nonce for tests
      *
@@ -98,11 +96,7 @@ final class Scram
         return $this->header . $this->firstBare();
     }
 
-    /**
-     * Processes the server's first message. Call {@see compute()} for the answer.
-     *
-     * @throws AttemptFailedException when the message is invalid
-     */
+    /** Processes the server's first message. Call {@see compute()} for the answer. */
     public function challenge(string $serverFirst): void
     {
         if (preg_match(

@@ -44,10 +44,7 @@ final class SessionSetup
     /** @var list<string> statements to execute */
     private array $statements = [];
 
-    /**
-     * @param array<string, string> $parameters parameters that the server has reported
-     * @param int $pid id of the server's process, as reported at the login
-     */
+    /** @param array<string, string> $parameters parameters that the server has reported */
     public function __construct(
         private readonly PostgresOptions $options,
         private readonly TargetSession $target,

@@ -34,8 +34,6 @@ final class Socket
     }
 
     /**
-     * Connects, and suspends until the connection is established.
-     *
      * @param resource $context stream context
      *
      * @throws AttemptFailedException
@@ -80,8 +78,6 @@ final class Socket
     }
 
     /**
-     * Suspends until bytes arrive, and returns them.
-     *
      * @param string $for what the caller waits for, such as "the login"
      *
      * @throws AttemptFailedException when the peer closes the connection, or the deadline has passed
@@ -148,8 +144,6 @@ final class Socket
     }
 
     /**
-     * Encrypts the connection, if the server supports TLS.
-     *
      * @return bool whether the connection is encrypted
      *
      * @throws AttemptFailedException when the handshake fails

@@ -190,11 +190,7 @@ final class Startup
         }
     }
 
-    /**
-     * Processes an authentication message, and returns the bytes to send.
-     *
-     * @param int $code 0 AuthenticationOk, 3 CleartextPassword, 5 MD5Password, 10 SASL, 11 SASLContinue, 12 SASLFinal
-     */
+    /** @param int $code 0 Ok, 3 CleartextPassword, 5 MD5Password, 10 SASL, 11 SASLContinue, 12 SASLFinal */
     private function handleAuthentication(int $code, #[\SensitiveParameter] string $data): string
     {
         // An authentication that has begun must be finished before the server may request anything else.

@@ -23,10 +23,8 @@ final class BackendMessages
     private const MAX_COLUMNS = 1664;
 
     /**
-     * Parses ErrorResponse and NoticeResponse.
-     *
-     * @return array<string, string> fields by their letters. A field above {@see ServerError::MAX_FIELD_BYTES} is cut
-     *     off one byte after that limit, so that ServerError can detect it.
+     * @return array<string, string> fields of an ErrorResponse or NoticeResponse by their letters. A field above
+     *     {@see ServerError::MAX_FIELD_BYTES} is cut off one byte after that limit, so that ServerError can detect it.
      */
     public static function fields(#[\SensitiveParameter] string $payload): array
     {

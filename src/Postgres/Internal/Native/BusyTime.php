@@ -23,7 +23,6 @@ final class BusyTime
     /** Time of the last measurement, by hrtime(). */
     private static int $readAt = -self::PRECISION_NANOSECONDS;
 
-    /** Result of the last measurement. */
     private static int $busyNanoseconds = 0;
 
     /** Returns the busy nanoseconds since the start of the process. `$now` is the current time by hrtime(). */

@@ -11,9 +11,8 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
 
 /**
- * Assigns the messages of the server to the exchanges that they answer. Uses no stream, event loop or clock.
- *
- * After each {@see receive()}, {@see Pipeline} reads and resets the properties, which say what it has to do.
+ * Assigns the messages of the server to the exchanges that they answer. Uses no stream, event loop or clock. After each
+ * {@see receive()}, {@see Pipeline} reads and resets the properties, which say what it has to do.
  */
 final class Conversation
 {
@@ -41,7 +40,6 @@ final class Conversation
     /** @var list<Notification> notifications that arrived */
     public array $notifications = [];
 
-    /** Messages to send to the server. */
     public string $reply = '';
 
     /** Error with which the server ends the connection; null while it does not. */

@@ -112,8 +112,6 @@ final class CopyRunner
     }
 
     /**
-     * Sends the COPY, and waits until the server is ready for its data.
-     *
      * @param string $expectedResponse type of the message with which the server begins the COPY
      * @param (\Closure(string): void)|null $onCopyData
      *
@@ -146,11 +144,7 @@ final class CopyRunner
         return $exchange;
     }
 
-    /**
-     * Sends all rows and the end of the data. Returns early if the server reports an error.
-     *
-     * @param iterable<string> $rows
-     */
+    /** @param iterable<string> $rows sent with the end of the data, unless the server reports an error before */
     private function send(
         #[\SensitiveParameter]
         iterable $rows,

@@ -60,10 +60,7 @@ final class Exchange implements Rows
     /** Whether the portal has more rows than were requested. */
     public bool $isPortalSuspended = false;
 
-    /**
-     * {@see BackendMessages::COPY_IN_RESPONSE} once the server waits for data of a COPY,
-     * {@see BackendMessages::COPY_OUT_RESPONSE} once it sends data, '' if there is no COPY.
-     */
+    /** Type of the message that began a COPY: a constant of {@see BackendMessages}; '' if there is no COPY. */
     public string $copyResponse = '';
 
     /** Whether CopyDone or CopyFail was sent after the data of a COPY. */
@@ -132,10 +129,7 @@ final class Exchange implements Rows
     /** @param bool $extended false for a simple query, after which the server sends ReadyForQuery without a Sync */
     public function __construct(public readonly bool $extended = true) {}
 
-    /**
-     * @param string $messages messages with padding
-     * @param int<1, max> $rows number of rows in these messages
-     */
+    /** @param int<1, max> $rows number of rows in the messages, which have padding behind them */
     public function add(#[\SensitiveParameter] string $messages, int $rows): void
     {
         $this->chunks[] = $messages;

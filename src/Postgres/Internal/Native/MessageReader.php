@@ -8,9 +8,8 @@ use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Splits a server's byte stream into messages. Uses no stream, event loop or clock.
- *
- * {@see next()} returns consecutive rows together, because a call for each row would take more time than decoding it.
+ * Splits a server's byte stream into messages. Uses no stream, event loop or clock. {@see next()} returns consecutive
+ * rows together, because a call for each row would take more time than decoding it.
  *
  * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
  */

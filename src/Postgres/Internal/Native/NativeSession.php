@@ -23,10 +23,9 @@ use Spindle\Postgres\Result;
 
 /**
  * Session of the native driver, which implements PostgreSQL's protocol in PHP. Each query is one {@see Exchange} of a
- * {@see Pipeline}, and its statement stays prepared.
- *
- * Execution needs one round trip. The encoding of some values, such as strings, depends on the parameter's type. The
- * first execution of a statement with such a value needs another round trip, to learn the types.
+ * {@see Pipeline}, and its statement stays prepared. Execution needs one round trip. The encoding of some values, such
+ * as strings, depends on the parameter's type. The first execution of a statement with such a value needs another round
+ * trip, to learn the types.
  */
 final class NativeSession implements Session
 {
@@ -42,7 +41,6 @@ final class NativeSession implements Session
     /** Nanoseconds that the server took for the last query; negative when unknown. */
     private int $lastQueryNanoseconds = 0;
 
-    /** Command tag of the last query. */
     private string $tag = '';
 
     /** The last exchange that changed the meaning of SQL texts; null once no rollback can undo that change. */
@@ -733,7 +731,6 @@ final class NativeSession implements Session
      *
      * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
      * @param list<mixed> $parameters
-     * @param int $attempt number of the attempt that failed
      */
     private function throwUnlessRetryable(
         string $sql,

@@ -111,8 +111,7 @@ final class Pipeline
     /**
      * @param resource $stream non-blocking
      * @param bool $hasStreamBuffer whether the stream has a buffer that the event loop does not see, as with TLS
-     * @param \Closure(): void $sendCancelRequest sends a cancel request over a separate connection, and returns when
-     *     the server has closed that connection
+     * @param \Closure(): void $sendCancelRequest returns when the server has closed the request's own connection
      * @param float|null $readTimeout seconds without a byte, while an answer is due, after which the connection is lost
      * @param int $roundTrip upper bound of a round trip in nanoseconds, measured while connecting
      */
@@ -167,10 +166,9 @@ final class Pipeline
     }
 
     /**
-     * Sends an exchange as soon as no exchange has to be stopped and no other fiber runs a COPY.
-     *
-     * An exchange that begins a transaction, or must not be sent twice, is sent after all exchanges before it are
-     * answered. Otherwise a late cancel request for one of them could stop this exchange.
+     * Sends an exchange as soon as no exchange has to be stopped and no other fiber runs a COPY. An exchange that
+     * begins a transaction, or must not be sent twice, is sent after all exchanges before it are answered. Otherwise a
+     * late cancel request for one of them could stop this exchange.
      *
      * @param non-empty-list<string> $parts messages of the exchange
      */
@@ -312,11 +310,7 @@ final class Pipeline
         }
     }
 
-    /**
-     * Suspends until no exchange has to be stopped any more.
-     *
-     * @param bool $all whether to wait until all exchanges are answered
-     */
+    /** @param bool $all whether to wait for the answers to all exchanges, not only for those that have to be stopped */
     public function settle(bool $all, ?Cancellation $cancellation): void
     {
         if ($all && $this->copying === null && $this->conversation->exchanges !== []) {
@@ -367,11 +361,7 @@ final class Pipeline
         $this->onClose[] = $callback;
     }
 
-    /**
-     * Ends the connection. All exchanges in flight fail.
-     *
-     * @param ConnectionLostException|null $reason null when the connection is closed on purpose
-     */
+    /** Ends the connection, so that all exchanges in flight fail. `$reason` is null when it is closed on purpose. */
     public function end(?ConnectionLostException $reason): void
     {
         if ($this->endReason !== null) {
@@ -627,7 +617,6 @@ final class Pipeline
 
     /**
      * @param list<Exchange> $answered
-     * @param int $head number of the first of them
      * @param int $count how many of them are complete
      */
     private function recordTimes(array $answered, int $head, int $count): void

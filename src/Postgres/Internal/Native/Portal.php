@@ -24,7 +24,6 @@ final readonly class Portal
     /** @param string $name unique within the session */
     public function __construct(private Pipeline $pipeline, private string $name) {}
 
-    /** Returns a new exchange that fetches rows. */
     public function exchange(): Exchange
     {
         $exchange = new Exchange();

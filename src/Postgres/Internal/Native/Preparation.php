@@ -69,10 +69,9 @@ final readonly class Preparation
     }
 
     /**
-     * Adds a described statement to the cache and returns it, even if its execution failed.
-     *
-     * The statement is returned but not added in two cases. If its types could not be queried, values of unknown types
-     * are strings this time. If another generation has started since it was sent, its text may have another meaning.
+     * Adds a described statement to the cache and returns it, even if its execution failed. The statement is returned
+     * but not added in two cases. If its types could not be queried, values of unknown types are strings this time. If
+     * another generation has started since it was sent, its text may have another meaning.
      *
      * @param Exchange $exchange exchange with the server's description of the statement
      */
@@ -113,7 +112,6 @@ final readonly class Preparation
 
     /**
      * @param list<int> $oids OIDs of types
-     * @param Exchange $of exchange of the statement that uses these types
      *
      * @return bool whether all types are known now
      *
@@ -155,9 +153,7 @@ final readonly class Preparation
     }
 
     /**
-     * Prepares, describes and executes a statement in one round trip.
-     *
-     * @param list<string|null>               $values values in PostgreSQL's text format
+     * @param list<string|null> $values values in PostgreSQL's text format
      * @param (\Closure(Exchange): void)|null $onSent
      */
     private function executeTexts(
@@ -179,11 +175,7 @@ final readonly class Preparation
         ], $cancellation);
     }
 
-    /**
-     * Sends messages that prepare a statement, and waits for the answer. Deallocates the statement if this fails.
-     *
-     * @param non-empty-list<string> $parts
-     */
+    /** @param non-empty-list<string> $parts messages that prepare the statement, which is deallocated if they fail */
     private function send(
         #[\SensitiveParameter]
         Exchange $exchange,

@@ -6,9 +6,8 @@ namespace Spindle\Postgres\Internal\Native;
 
 /**
  * Measures how long the server takes for the exchanges of a connection. Subtracts the round trip of the network and,
- * for long times, the time in which this process was busy.
- *
- * The time of an exchange begins when it is written, or when the exchange before it is answered, if that is later.
+ * for long times, the time in which this process was busy. The time of an exchange begins when it is written, or when
+ * the exchange before it is answered, if that is later.
  */
 final class ServerTime
 {

@@ -137,7 +137,6 @@ final class Conninfo
 
     /**
      * Returns keywords that limit the authentication methods to the allowed ones, which libpq 16 and later support.
-     *
      * Before version 16, libpq sends any proof that the server requests. So the password must be protected in another
      * way: the connection stays on this machine, the server's certificate is verified, or channel binding is required.
      *

@@ -10,10 +10,8 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\UnsupportedException;
 
 /**
- * Runs a COPY … FROM STDIN.
- *
- * Before PHP 8.4, ext-pgsql can't abort a COPY, so {@see PgsqlHandle::failCopy()} cancels the COPY. The extension also
- * cuts off data at a NUL byte, so such data are refused.
+ * Runs a COPY … FROM STDIN. Before PHP 8.4, ext-pgsql can't abort a COPY, so {@see PgsqlHandle::failCopy()} cancels the
+ * COPY. The extension also cuts off data at a NUL byte, so such data are refused.
  */
 final readonly class CopyIn
 {
@@ -60,11 +58,7 @@ final readonly class CopyIn
             : throw QueryException::of($call->serverError->hidingData(), $sql);
     }
 
-    /**
-     * Sends all rows and the end of the data. Returns early if the COPY has failed.
-     *
-     * @param \Generator<int, string> $rows
-     */
+    /** @param \Generator<int, string> $rows sent with the end of the data, unless the COPY fails before */
     private function sendRows(
         #[\SensitiveParameter]
         Call $call,

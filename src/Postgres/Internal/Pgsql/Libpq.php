@@ -82,12 +82,10 @@ final class Libpq
     }
 
     /**
-     * Ends the data of a COPY, if {@see hasCopyFunctions()} returns false. Afterwards libpq reads answers again.
-     *
-     * The connection must be non-blocking, and the socket must be writable.
-     *
-     * pg_end_copy() returns false if the answer has not arrived. If libpq has read the answer before, only its text is
-     * available. That happens when the server refused the data while the socket was full.
+     * Ends the data of a COPY, if {@see hasCopyFunctions()} returns false. Afterwards libpq reads answers again. The
+     * connection must be non-blocking, and the socket must be writable. pg_end_copy() returns false if the answer has
+     * not arrived. If libpq has read the answer before, only its text is available. That happens when the server
+     * refused the data while the socket was full.
      *
      * @see https://github.com/postgres/postgres/blob/REL_15_STABLE/src/interfaces/libpq/fe-protocol3.c pqEndcopy3
      *

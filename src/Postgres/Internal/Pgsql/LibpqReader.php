@@ -22,10 +22,7 @@ final class LibpqReader
     /** Error in the last notice. libpq treats an unexpected error as a notice, as when the server shuts down. */
     private ?ServerError $lastNoticeError = null;
 
-    /**
-     * @param resource $socket stream of {@see Libpq::socket()}
-     * @param bool $mayUseTls whether the connection may be encrypted
-     */
+    /** @param resource $socket stream of {@see Libpq::socket()} */
     public function __construct(
         private readonly Connection $connection,
         private $socket,

@@ -18,11 +18,7 @@ final class Persistent
 
     private function __construct(#[\SensitiveParameter] private readonly string $conninfo) {}
 
-    /**
-     * Reserves a connection string for one caller, until {@see release()} is called.
-     *
-     * @param float $seconds limit for connecting
-     */
+    /** Reserves a connection string for one caller until {@see release()}. `$seconds` is the limit for connecting. */
     public static function acquire(#[\SensitiveParameter] string $conninfo, float $seconds): self
     {
         // libpq's minimum is two seconds.

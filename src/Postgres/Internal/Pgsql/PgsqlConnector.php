@@ -49,10 +49,8 @@ final class PgsqlConnector
     /**
      * Suspends until a session is ready.
      *
-     * @throws ConnectionFailedException when no host offers a session in time
-     * @throws AuthenticationException when a login failed; no other host is tried then
+     * @throws ConnectionFailedException|AuthenticationException|CancelledException as {@see HostSearch::first()}
      * @throws UnsupportedException when ext-pgsql does not support an option
-     * @throws CancelledException
      */
     public function connect(?Cancellation $cancellation = null): Session
     {

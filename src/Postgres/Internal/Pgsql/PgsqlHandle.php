@@ -108,7 +108,6 @@ final class PgsqlHandle
     /**
      * @param Connection $connection owned by this object from now on
      * @param float|null $readTimeout seconds without a byte, while an answer is due, after which the connection is lost
-     * @param bool $mayUseTls whether the connection may be encrypted
      * @param bool $isPersistent whether PHP keeps the connection open after this object closes it
      */
     public function __construct(
@@ -341,11 +340,7 @@ final class PgsqlHandle
         $this->onClose[] = $callback;
     }
 
-    /**
-     * Ends the connection. The call in progress fails.
-     *
-     * @param ConnectionLostException|null $reason null when the connection is closed on purpose
-     */
+    /** Ends the connection, so that the call in progress fails. `$reason` is null when it is closed on purpose. */
     public function end(?ConnectionLostException $reason): void
     {
         if ($this->endReason !== null) {

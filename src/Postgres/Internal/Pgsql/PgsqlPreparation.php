@@ -149,7 +149,6 @@ final class PgsqlPreparation
      *
      * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
      * @param array<mixed> $parameters
-     * @param int $attempt number of the attempt that failed
      */
     public function throwUnlessRetryable(
         string $sql,
@@ -204,7 +203,6 @@ final class PgsqlPreparation
         $this->deallocate();
     }
 
-    /** Drops all statements after the server has deallocated them. */
     public function forgetAll(): void
     {
         $this->statements->forgetAll();

@@ -22,10 +22,8 @@ use Spindle\Postgres\UnsupportedException;
 
 /**
  * Session of the ext-pgsql driver. Statements are executed one at a time, in the order in which fibers send them, and
- * stay prepared.
- *
- * A new statement with parameters needs three round trips: one to prepare it, one to query the types of its parameters,
- * which ext-pgsql does not report, and one to execute it.
+ * stay prepared. A new statement with parameters needs three round trips: one to prepare it, one to query the types of
+ * its parameters, which ext-pgsql does not report, and one to execute it.
  */
 final class PgsqlSession implements Session
 {
@@ -40,7 +38,6 @@ final class PgsqlSession implements Session
     /** Nanoseconds from sending the last query to its answer. */
     private int $lastQueryNanoseconds = 0;
 
-    /** Command tag of the last query. */
     private string $tag = '';
 
     public function __construct(

@@ -18,8 +18,6 @@ final readonly class PgsqlSetup implements Answers
     private function __construct(private array $answers) {}
 
     /**
-     * Executes statements one after the other, and suspends until all are answered.
-     *
      * @param list<string> $statements
      *
      * @throws AttemptFailedException when the server ends the session, or does not answer in time

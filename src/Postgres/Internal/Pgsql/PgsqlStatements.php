@@ -105,10 +105,7 @@ final class PgsqlStatements
         $this->prepared = $this->droppedNames = [];
     }
 
-    /**
-     * Starts a generation: drops all statements, because their texts may have another meaning now, and marks them for
-     * deallocation.
-     */
+    /** Starts a generation: marks all statements for deallocation, because their texts may have another meaning now. */
     public function startGeneration(): void
     {
         array_map($this->forget(...), array_map(strval(...), array_keys($this->prepared)));

@@ -5,10 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pool;
 
 /**
- * Fibers that hold a connection of the pool.
- *
- * A statement that such a fiber sends through the pool itself must not share a session. An earlier statement of that
- * session may wait for a lock that the fiber's own transaction holds. Then both statements would wait for ever.
+ * Fibers that hold a connection of the pool. A statement that such a fiber sends through the pool itself must not share
+ * a session. An earlier statement of that session may wait for a lock that the fiber's own transaction holds. Then both
+ * statements would wait for ever.
  */
 final class HoldingFibers
 {
@@ -25,8 +24,6 @@ final class HoldingFibers
     }
 
     /**
-     * Records that the current fiber holds one more connection.
-     *
      * @return \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the fiber, for {@see remove()}; null for {main}
      */
     public function add(): ?\WeakReference

@@ -34,8 +34,6 @@ final class PooledSessions
      * Queries that share a session share its round trips, and the server wakes fewer processes. Round trips and
      * wake-ups are most of the cost of a short statement. So a session that is already shared is preferred to a free
      * session.
-     *
-     * @param int $cost nanoseconds that the query usually takes
      */
     public function findShareable(int $cost): ?PooledSession
     {

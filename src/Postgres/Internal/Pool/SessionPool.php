@@ -177,11 +177,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /**
-     * Returns a session that can be lent at once; null when there is none. Does not lend the session.
-     *
-     * @param int $cost nanoseconds that the query usually takes on the server
-     */
+    /** Returns a session that can be lent at once; null when there is none. Does not lend the session. */
     public function findAvailable(bool $exclusive, int $cost): ?PooledSession
     {
         if ($this->closed) {
@@ -246,11 +242,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /**
-     * Adds a waiter to the queue, and opens a session if the pool is not full.
-     *
-     * @throws PoolTimeoutException when the queue is full
-     */
+    /** Adds a waiter, and opens a session if the pool is not full. Throws PoolTimeoutException if the queue is full. */
     public function enqueue(WaitingFiber $waiter): void
     {
         $this->ensureUsable();
@@ -271,9 +263,8 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Cleans up after a fiber that was interrupted or destroyed while it waited for a session or for an answer.
-     *
-     * Removes the fiber from the queue, or releases the session that was lent to it.
+     * Cleans up after a fiber that was interrupted or destroyed while it waited for a session or for an answer. Removes
+     * the fiber from the queue, or releases the session that was lent to it.
      */
     public function abandon(Exchange $exchange, ?WaitingFiber $waiter, ?PooledSession $pooled): void
     {
@@ -306,10 +297,9 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Takes a session back after a statement that does not change session state.
-     *
-     * When the session has no borrower left, the pool resets it if a transaction is open, and closes it if the server
-     * became read-only although {@see PostgresOptions::$targetSession} requires a writable one.
+     * Takes a session back after a statement that does not change session state. When the session has no borrower left,
+     * the pool resets it if a transaction is open, and closes it if the server became read-only although
+     * {@see PostgresOptions::$targetSession} requires a writable one.
      */
     public function takeBack(PooledSession $pooled, int $cost): void
     {
@@ -533,9 +523,8 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Pings an idle session, and returns whether it answers. Closes the session if it does not answer in time.
-     *
-     * A cancellation ends the wait, but not the ping.
+     * Pings an idle session, and returns whether it answers. Closes the session if it does not answer in time. A
+     * cancellation ends the wait, but not the ping.
      */
     private function answersPing(
         PooledSession $pooled,
@@ -605,9 +594,8 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Opens sessions again after the pause that follows a failure.
-     *
-     * After a permanent failure, it does so only for waiters, because repeated failed logins may lock the account.
+     * Opens sessions again after the pause that follows a failure. After a permanent failure, it does so only for
+     * waiters, because repeated failed logins may lock the account.
      */
     private function retryOpening(): void
     {

@@ -8,10 +8,9 @@ use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
 
 /**
- * Statements that a pool has run, by their text. Short statements that only read may share a session.
- *
- * A statement that may wait for a row lock never shares a session, however short it is. Later statements of the session
- * would wait too, and the owner of the lock may be waiting for one of them.
+ * Statements that a pool has run, by their text. Short statements that only read may share a session. A statement that
+ * may wait for a row lock never shares a session, however short it is. Later statements of the session would wait too,
+ * and the owner of the lock may be waiting for one of them.
  */
 final class ShortStatements
 {

@@ -108,9 +108,8 @@ final class WaitQueue
     }
 
     /**
-     * Returns the waiter that gets the session next; null when there is none. Does not remove the waiter.
-     *
-     * A session in use is only for waiters that can share it. A free session is for the waiter that came first.
+     * Returns the waiter that gets the session next; null when there is none. Does not remove the waiter. A session in
+     * use is only for waiters that can share it. A free session is for the waiter that came first.
      */
     public function next(PooledSession $pooled): ?WaitingFiber
     {

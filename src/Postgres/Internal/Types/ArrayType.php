@@ -7,10 +7,8 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Arrays with up to six dimensions, as lists of lists. Lower bounds are dropped.
- *
- * Values of JSON, multiranges and domains over arrays can themselves be lists. Arrays of such elements are encoded with
- * one dimension only.
+ * Arrays with up to six dimensions, as lists of lists. Lower bounds are dropped. Values of JSON, multiranges and
+ * domains over arrays can themselves be lists. Arrays of such elements are encoded with one dimension only.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */

@@ -22,10 +22,7 @@ final readonly class DateTimeType implements Type
 
     private \DateTimeZone $utc;
 
-    /**
-     * @param string $commonPattern pattern of the texts that PHP's own parser reads correctly
-     * @param string $format format for DateTimeInterface::format()
-     */
+    /** @param string $commonPattern pattern of the texts that PHP's own parser reads correctly */
     private function __construct(private string $name, private string $commonPattern, private string $format)
     {
         $this->utc = new \DateTimeZone('UTC');

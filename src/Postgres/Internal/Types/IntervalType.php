@@ -8,9 +8,8 @@ use Spindle\Postgres\ProtocolException;
 
 /**
  * Intervals. Months, days and time have separate signs in PostgreSQL. So the properties of a decoded DateInterval may
- * be negative, and its property invert is always 0.
- *
- * Decodes the IntervalStyles "postgres" and "iso_8601". Encodes as "iso_8601", which the server always accepts.
+ * be negative, and its property invert is always 0. Decodes the IntervalStyles "postgres" and "iso_8601". Encodes as
+ * "iso_8601", which the server always accepts.
  */
 final readonly class IntervalType implements Type
 {

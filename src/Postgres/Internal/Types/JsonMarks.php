@@ -7,9 +7,8 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\JsonNumber;
 
 /**
- * Passes numbers that neither int nor float can represent through PHP's JSON functions.
- *
- * The functions get such a number as a string with a random prefix, the mark.
+ * Passes numbers that neither int nor float can represent through PHP's JSON functions. The functions get such a number
+ * as a string with a random prefix, the mark.
  */
 final class JsonMarks
 {

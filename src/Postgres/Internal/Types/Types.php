@@ -9,17 +9,15 @@ use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Converts values to and from PostgreSQL's text format, by the OIDs of their types.
- *
- * Types that are not built in are loaded from the database once ({@see LOAD_QUERY}). Values of unknown types are
- * strings. No message or trace of an exception contains a value.
+ * Converts values to and from PostgreSQL's text format, by the OIDs of their types. Types that are not built in are
+ * loaded from the database once ({@see LOAD_QUERY}). Values of unknown types are strings. No message or trace of an
+ * exception contains a value.
  */
 final class Types
 {
     /**
-     * Kind of values that are strings in PHP, unchanged.
-     *
-     * The kinds let callers decode frequent types without a call of {@see self::decode()}, which decodes all kinds.
+     * Kind of values that are strings in PHP, unchanged. The kinds let callers decode frequent types without a call of
+     * {@see self::decode()}, which decodes all kinds.
      */
     public const TEXT = 0;
 
