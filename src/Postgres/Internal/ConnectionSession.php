@@ -9,10 +9,11 @@ use Revolt\EventLoop;
 use Spindle\Postgres\Result;
 
 /**
- * Coordinates the fibers that use the session of one connection. Several fibers may send shared statements at the same
- * time. A transaction, a stream or a COPY borrows the session exclusively. A shared statement may need several round
- * trips. So the session is lent only when no shared statement is in progress. Otherwise, the rest of a statement would
- * become part of the borrower's transaction.
+ * Coordinates the fibers that use the session of one connection.
+ *
+ * Several fibers may send shared statements at the same time. A transaction, a stream or a COPY borrows the session
+ * exclusively. A shared statement may need several round trips. So the session is lent only when no shared statement is
+ * in progress. Otherwise, the rest of a statement would become part of the borrower's transaction.
  */
 final class ConnectionSession implements SessionLender
 {

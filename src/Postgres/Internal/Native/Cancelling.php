@@ -11,10 +11,13 @@ use Spindle\Postgres\ConnectionLostException;
 use function Amp\async;
 
 /**
- * Stops the statement that the server executes, by cancel requests over separate connections. A request may take effect
- * until the server has closed the separate connection. Until then, and while a cancelled exchange is in flight, no new
- * exchange is sent. The server ignores a request that arrives while it executes nothing, so requests are repeated. A
- * request may also stop an exchange of another caller by mistake: {@see Exchange::$isStoppedByMistake}.
+ * Stops the statement that the server executes, by cancel requests over separate connections.
+ *
+ * A request may take effect until the server has closed the separate connection. Until then, and while a cancelled
+ * exchange is in flight, no new exchange is sent. The server ignores a request that arrives while it executes nothing,
+ * so requests are repeated.
+ *
+ * A request may also stop an exchange of another caller by mistake: {@see Exchange::$isStoppedByMistake}.
  */
 final class Cancelling
 {
