@@ -22,11 +22,7 @@ trait SuspendsOneCaller
     /** @var Suspension<null>|null set while {main} is waiting */
     private ?Suspension $main = null;
 
-    /**
-     * Suspends the caller until {@see wake()} is called.
-     *
-     * @throws CannotWaitException when the caller can not be suspended, such as in a destructor before PHP 8.4
-     */
+    /** @throws CannotWaitException when the caller can not be suspended, such as in a destructor before PHP 8.4 */
     public function wait(): void
     {
         $this->fiber = \Fiber::getCurrent();

@@ -11,11 +11,7 @@ use Spindle\Postgres\ProtocolException;
 /** Wrappers around functions of ext-pgsql. */
 final class Libpq
 {
-    /**
-     * Returns the connection's socket as a stream. Use it only to wait while the connection is open.
-     *
-     * @return resource
-     */
+    /** @return resource the connection's socket as a stream; use it only to wait while the connection is open */
     public static function socket(Connection $connection)
     {
         $socket = pg_socket($connection);

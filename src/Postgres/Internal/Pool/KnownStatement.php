@@ -28,7 +28,8 @@ final class KnownStatement
     private int $probation = 0;
 
     /**
-     * @param bool $isPlain whether it changes neither the session nor its transaction, and an error undoes all of it
+     * @param bool $isPlain whether the statement changes neither the session nor its transaction, and an error undoes
+     *     all that the statement did
      * @param bool $isShareableRead whether the statement only reads and waits for no row lock
      */
     public function __construct(public readonly bool $isPlain, public readonly bool $isShareableRead, int $nanoseconds)

@@ -43,7 +43,7 @@ final class PooledSession
     /** Whether the session must be reset when the queries that share it are done. */
     public bool $needsReset = false;
 
-    /** Whether no query may share the session, as a borrower waits for it. Only {@see PooledSessions} writes it. */
+    /** Whether no further query may share the session, as a borrower waits for it. Set by {@see PooledSessions}. */
     public bool $isReserved = false;
 
     /** Consecutive checks without a byte from the server while several queries shared the session. */
