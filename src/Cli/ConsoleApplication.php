@@ -25,7 +25,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 /** The command `spindle`. Every failure is reported in one line on standard error. */
 final class ConsoleApplication extends Application
 {
-    /** Short options that Symfony's definition can't have, by command. The options of `run` end at the first word. */
+    /** Additional short options, by command, with the long options that they stand for. */
     private const EXTRA_SHORT_OPTIONS = ['run' => ['0' => 'null', 'P' => 'jobs']];
 
     /** Options that can be given only once, by command, with the reason and an alternative. */

@@ -14,7 +14,7 @@ namespace Spindle\Remote;
  *
  * - A job that {@see submit()} has confirmed exists until an agent has settled it, whichever process or machine fails.
  *   {@see Durability} says what the engine may lose if its own machine fails.
- * - The same id is accepted once, while the job exists or its outcome is kept.
+ * - No second job is added under an id while the first one exists or its outcome is kept.
  * - A claimed job belongs to one owner until it is settled or the owner's lease ends. Only that owner can settle the
  *   job, during its lease and with the number of the claim. The first settlement counts.
  * - Frequent operations handle batches, and take at most O(log n) time for each of them in a queue of n jobs.
@@ -45,7 +45,7 @@ interface Broker
      * @param string    $mailbox  name of the mailbox that receives the outcomes
      * @param bool      $mayExist whether the queue may have jobs with these ids; if false, the broker does not check
      *
-     * @throws QueueFullException when the engine is out of memory
+     * @throws QueueFullException when the engine is out of memory; a full queue is reported in the result
      * @throws BrokerException
      */
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $mayExist): SubmitResult;

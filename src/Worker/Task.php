@@ -30,17 +30,18 @@ final class Task
     public function __construct(private readonly Tasks $tasks, public readonly mixed $task) {}
 
     /**
-     * Adds a callback for the task's result. Callbacks run in the order in which they were added. Each gets the result.
+     * Adds a callback for the task's result. Callbacks run in the order in which they were added. If one throws,
+     * the later ones do not run.
      *
      * @param callable(T): mixed $callback
      *
      * @return $this
      *
-     * @throws \LogicException when the task has ended
+     * @throws \LogicException when the callbacks have started
      */
     public function then(callable $callback): self
     {
-        $this->mustBeOpen();
+        $this->requireNotSettled();
         $this->then[] = $callback;
 
         return $this;
@@ -54,11 +55,11 @@ final class Task
      *
      * @return $this
      *
-     * @throws \LogicException when the task has ended
+     * @throws \LogicException when the callbacks have started
      */
     public function catch(callable $callback): self
     {
-        $this->mustBeOpen();
+        $this->requireNotSettled();
         $this->catch[] = $callback;
 
         return $this;
@@ -117,10 +118,10 @@ final class Task
         }
     }
 
-    private function mustBeOpen(): void
+    private function requireNotSettled(): void
     {
         if ($this->settled) {
-            throw new \LogicException('The task has ended, and its callbacks were called. Add callbacks before wait()');
+            throw new \LogicException('The callbacks of the task have started. Add callbacks before wait()');
         }
     }
 }

@@ -236,7 +236,7 @@ final class Runner
 
     private function handleResult(InputJob $job, CommandResult $result): void
     {
-        // A cancelled job is not done. A job that exited just before its cancellation has no error and is done.
+        // A cancelled job counts as done only if it exited before the cancellation had an effect. Then it has no error.
         $isDone = !$result->cancelled || $result->error === null;
         if (!$isDone) {
             --$this->statistics->started;

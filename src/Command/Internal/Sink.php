@@ -29,7 +29,8 @@ final class Sink
 
     /**
      * @param \Closure(string): void|resource $target
-     * @param \Closure(int): void             $onDelivered called with the number of bytes delivered or dropped
+     * @param \Closure(int): void             $onDelivered called with the number of bytes that were delivered, or that
+     *                                                     came after the output was dropped
      * @param \Closure(\Throwable): void      $onFailure   called once when the target fails; later output is dropped
      */
     public function __construct(
@@ -54,7 +55,7 @@ final class Sink
         }
     }
 
-    /** @param \Closure(): void $then called when all output is delivered, or immediately if it is */
+    /** @param \Closure(): void $then called when no output is left to deliver: at once if none is left now */
     public function whenDrained(\Closure $then): void
     {
         if ($this->delivering && !$this->dropsOutput) {

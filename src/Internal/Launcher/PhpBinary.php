@@ -7,14 +7,14 @@ namespace Spindle\Internal\Launcher;
 use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
-/** Finds PHP's command-line binary for launchers. Under FPM and similar SAPIs, PHP_BINARY is another program. */
+/** Finds PHP's command-line binary for helper processes. Under FPM and similar SAPIs, PHP_BINARY is another program. */
 final class PhpBinary
 {
     /** Extensions that launchers use if they are available, by file name. */
     private const EXTENSIONS = ['ffi' => 'FFI', 'posix' => 'posix', 'pcntl' => 'pcntl'];
 
     /**
-     * @param string|null $given path that the caller has set; null to search a binary
+     * @param string|null $given path that the caller has set; null to search for one
      *
      * @throws LauncherException when no executable file is found
      */

@@ -248,7 +248,7 @@ final class ServingProcess
         );
     }
 
-    /** Reports why the process ends, unless the supervisor knows. PHP calls this method at the end. */
+    /** Reports a fatal error, or an exit() of which the supervisor does not know. PHP calls this method at the end. */
     private function reportEnd(): void
     {
         if (getmypid() !== $this->pid) {

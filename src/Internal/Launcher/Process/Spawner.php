@@ -81,7 +81,7 @@ final class Spawner
     /**
      * Starts the job, and sets its pid and the launcher's ends of its pipes, which are non-blocking.
      *
-     * @return bool false when nothing was started, because no descriptors or processes are available now
+     * @return bool false when nothing was started, because descriptors, processes or memory ran out
      *
      * @throws StartFailure when the job can't be started at all
      */
@@ -107,7 +107,7 @@ final class Spawner
         }
         if ($error !== 0) {
             $this->closePipes($job);
-            if ($error === Libc::EAGAIN || $error === self::ENOMEM) { // no more processes, no memory
+            if ($error === Libc::EAGAIN || $error === self::ENOMEM) {
                 return false;
             }
 
@@ -140,8 +140,8 @@ final class Spawner
     }
 
     /**
-     * Returns SIGPIPE and the ignored signals. Others are left out, because the child needs a system call for each
-     * signal. glibc's posix_spawn ignores 32 and 33, which glibc reserves, in the child unless they are in the set.
+     * Returns the ignored signals, SIGPIPE, and 32 and 33. Each further signal would cost the child a system call.
+     * glibc reserves 32 and 33. If they are not in the set, posix_spawn makes the child ignore them.
      *
      * @return int bit n - 1 for signal n
      */
@@ -153,7 +153,8 @@ final class Spawner
     }
 
     /**
-     * Searches PATH again if the cached file does not exist any more. Runs a script without `#!` in a shell.
+     * Starts the program. Searches PATH again if the file that was found there does not exist any more or cannot be
+     * executed. Runs a script without `#!` in a shell.
      *
      * @return int error number; 0 on success
      *

@@ -16,8 +16,8 @@ final class InheritedChanges
         'REQUEST_TIME_FLOAT', 'argv', 'argc',
     ];
 
-    /** Whether the host could not change to the directory of an earlier worker. */
-    private bool $isElsewhere = false;
+    /** Whether the last chdir() failed, so that the host is in another directory than the pool's process. */
+    private bool $lastChdirFailed = false;
 
     /**
      * @param array{
@@ -32,12 +32,12 @@ final class InheritedChanges
             umask($changes['umask']);
         }
         $this->changeEnvironment($changes['set'], $changes['unset']);
-        if (!$changes['moved'] && !$this->isElsewhere && getcwd() !== false) {
+        if (!$changes['moved'] && !$this->lastChdirFailed && getcwd() !== false) {
             return null;
         }
-        $this->isElsewhere = !@chdir($changes['directory']);
+        $this->lastChdirFailed = !@chdir($changes['directory']);
 
-        return $this->isElsewhere
+        return $this->lastChdirFailed
             ? "Can't enter the working directory '{$changes['directory']}': "
                 . (error_get_last()['message'] ?? 'unknown reason')
             : null;
