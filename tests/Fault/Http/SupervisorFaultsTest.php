@@ -262,7 +262,7 @@ final class SupervisorFaultsTest extends TestCase
         self::assertSame((string) $worker, $client->response()->body);
         $client->close();
         Eventually::holds(fn(): bool => \count($this->workers()) === 1, 'the first process has ended');
-        self::assertSame(0, $this->timesLogged('before all was answered'));
+        self::assertSame(0, $this->timesLogged('before all received requests were answered'));
     }
 
     public function testAProcessThatWasSentSigtermIsNotKilledAsStalled(): void

@@ -224,7 +224,7 @@ final class ServeOutputTest extends TestCase
         foreach ($clients as $seconds => $client) {
             self::assertSame("<{$seconds}></{$seconds}>", $client->response()->body);
         }
-        self::assertSame(0, $this->timesLogged('called ob_start()'));
+        self::assertSame(0, $this->timesLogged('left output buffers of ob_start() open'));
     }
 
     public function testAHandlerWithABufferThatCanNotBeSetAsideCanNotSuspend(): void
