@@ -10,6 +10,7 @@ declare(strict_types=1);
  */
 
 use Amp\SignalCancellation;
+use Spindle\Bench\Http\PrivateDirectory;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Http\HttpServer;
@@ -41,15 +42,8 @@ function report(string $title, Closure $call, bool $isList): void
 $arguments = array_slice($argv, 1);
 $isList = in_array('--list', $arguments, true);
 $root = array_values(array_diff($arguments, ['--list']))[0] ?? dirname(__DIR__);
-$copy = sys_get_temp_dir() . '/spindle-entered-' . bin2hex(random_bytes(6));
-$remove = static function () use ($copy): void {
-    $tree = new RecursiveDirectoryIterator($copy, FilesystemIterator::SKIP_DOTS);
-    foreach (new RecursiveIteratorIterator($tree, RecursiveIteratorIterator::CHILD_FIRST) as $file) {
-        assert($file instanceof SplFileInfo);
-        $file->isDir() ? rmdir($file->getPathname()) : unlink($file->getPathname());
-    }
-    rmdir($copy);
-};
+$directory = new PrivateDirectory();
+$copy = "{$directory->path}/src";
 EnteredClasses::copy("{$root}/src", $copy);
 EnteredClasses::load($copy);
 
@@ -88,5 +82,4 @@ try {
 } finally {
     posix_kill($agent, SIGTERM);
     pcntl_waitpid($agent, $status);
-    $remove();
 }

@@ -60,13 +60,9 @@ final class FixedWaitsTest extends TestCase
     {
         $found = [];
         $tests = \dirname(__DIR__);
-        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($tests)) as $file) {
-            \assert($file instanceof \SplFileInfo);
-            if ($file->getExtension() === 'php') {
-                $path = substr($file->getPathname(), \strlen($tests) + 1);
-                foreach (FixedWaits::methodsIn((string) file_get_contents($file->getPathname())) as $method) {
-                    $found[] = "{$path}::{$method}";
-                }
+        foreach (PhpFiles::in($tests) as $path) {
+            foreach (FixedWaits::methodsIn((string) file_get_contents("{$tests}/{$path}")) as $method) {
+                $found[] = "{$path}::{$method}";
             }
         }
         $expected = array_keys(self::REASONS);

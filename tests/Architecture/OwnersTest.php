@@ -34,10 +34,7 @@ final class OwnersTest extends TestCase
     /** @return iterable<string, array{class-string}> */
     public static function owners(): iterable
     {
-        $source = \dirname(__DIR__, 2) . '/src';
-        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($source)) as $file) {
-            \assert($file instanceof \SplFileInfo);
-            $path = substr($file->getPathname(), \strlen($source) + 1);
+        foreach (PhpFiles::in(\dirname(__DIR__, 2) . '/src') as $path) {
             $class = 'Spindle\\' . strtr(substr($path, 0, -4), '/', '\\');
             if (!str_contains($path, 'Internal/') && class_exists($class) && method_exists($class, '__destruct')) {
                 yield $class => [$class];

@@ -17,12 +17,9 @@ final class PublicApi
     /** @return list<\ReflectionClass<object>> sorted by name */
     private static function classes(): array
     {
-        $root = \dirname(__DIR__, 2) . '/src/';
         $classes = [];
-        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($root)) as $file) {
-            \assert($file instanceof \SplFileInfo);
-            $path = substr($file->getPathname(), \strlen($root));
-            if ($file->getExtension() !== 'php' || preg_match('~(^|/)Internal/~', $path) === 1) {
+        foreach (PhpFiles::in(\dirname(__DIR__, 2) . '/src') as $path) {
+            if (preg_match('~(^|/)Internal/~', $path) === 1) {
                 continue;
             }
             $name = 'Spindle\\' . strtr(substr($path, 0, -\strlen('.php')), '/', '\\');

@@ -66,16 +66,13 @@ final class Structure extends NodeVisitorAbstract
 
     private function __construct(private readonly string $root, private readonly Parser $parser) {}
 
-    /** Counts in all PHP files of a folder, which is relative to the root. */
-    public static function of(string $root, string $folder = 'src'): self
+    /** Counts in all PHP files of the folder src. */
+    public static function of(string $root): self
     {
         $structure = new self($root, (new ParserFactory())->createForHostVersion());
-        $tree = new \RecursiveDirectoryIterator("{$root}/{$folder}", \FilesystemIterator::SKIP_DOTS);
-        $paths = array_keys(iterator_to_array(
-            new \RegexIterator(new \RecursiveIteratorIterator($tree), '~\.php$~D'),
-        ));
-        sort($paths);
-        array_map($structure->read(...), $paths);
+        foreach (PhpFiles::in("{$root}/src") as $path) {
+            $structure->read("src/{$path}");
+        }
 
         return $structure;
     }
@@ -114,10 +111,10 @@ final class Structure extends NodeVisitorAbstract
         return null;
     }
 
-    private function read(string $path): void
+    private function read(string $file): void
     {
-        $code = (string) file_get_contents($path);
-        $this->file = substr($path, \strlen($this->root) + 1);
+        $code = (string) file_get_contents("{$this->root}/{$file}");
+        $this->file = $file;
         $this->codeLines[$this->file] = self::countCodeLines($code);
         (new NodeTraverser($this))->traverse($this->parser->parse($code) ?? []);
     }

@@ -4,28 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Architecture;
 
-use PHPUnit\Framework\Attributes\After;
-use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\TestCase;
+use Spindle\Tests\OwnDirectory;
 
 final class StructureTest extends TestCase
 {
-    private string $root = '';
-
-    #[Before]
-    protected function makeRoot(): void
-    {
-        $this->root = sys_get_temp_dir() . '/spindle-structure-' . bin2hex(random_bytes(6));
-        mkdir("{$this->root}/src", 0o700, true);
-    }
-
-    #[After]
-    protected function removeRoot(): void
-    {
-        unlink("{$this->root}/src/Example.php");
-        rmdir("{$this->root}/src");
-        rmdir($this->root);
-    }
+    use OwnDirectory;
 
     public function testLinesOfCodeHaveNoCommentsAndNoBlanks(): void
     {
@@ -91,8 +75,9 @@ final class StructureTest extends TestCase
 
     private function structure(string $code): Structure
     {
-        file_put_contents("{$this->root}/src/Example.php", "<?php\n{$code}\n");
+        mkdir($this->path('src'));
+        $this->file('src/Example.php', "<?php\n{$code}\n");
 
-        return Structure::of($this->root);
+        return Structure::of($this->path());
     }
 }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal\Process;
 
+use Spindle\Internal\Warnings;
+
 /**
  * Applies changes of the pool's process to the host of its forks, so that the next fork inherits them. What the
  * bootstrap changed stays, unless the pool's process has changed the same thing since.
@@ -35,12 +37,10 @@ final class InheritedChanges
         if (!$changes['moved'] && !$this->lastChdirFailed && getcwd() !== false) {
             return null;
         }
-        $this->lastChdirFailed = !@chdir($changes['directory']);
+        [$isChanged, $warning] = Warnings::of(static fn(): bool => chdir($changes['directory']));
+        $this->lastChdirFailed = !$isChanged;
 
-        return $this->lastChdirFailed
-            ? "Can't enter the working directory '{$changes['directory']}': "
-                . (error_get_last()['message'] ?? 'unknown reason')
-            : null;
+        return $isChanged ? null : "Can't enter the working directory '{$changes['directory']}': {$warning}";
     }
 
     /**
