@@ -241,8 +241,8 @@ final class ConnectionSession implements SessionLender
     /** Logs a warning, because a deadlock of two fibers can not be detected here. */
     private function warnOfLongWait(): void
     {
-        error_log(\sprintf(
-            'Spindle: A statement has waited for %d s for a %s of another fiber on the same connection. '
+        $this->warn(\sprintf(
+            'A statement has waited for %d s for a %s of another fiber on the same connection. '
                 . 'If that fiber waits for this statement, both wait for ever.',
             self::WARN_AFTER_SECONDS,
             $this->isTransaction ? 'nested transaction or a COPY' : 'transaction, a stream or a COPY',

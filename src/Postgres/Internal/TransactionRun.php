@@ -106,7 +106,7 @@ final class TransactionRun
     {
         $name = "spindle_{$depth}";
         $session = $lender->acquire($cancellation);
-        $transactionSession = new ConnectionSession($session, isTransaction: true);
+        $transactionSession = new ConnectionSession($session, isTransaction: true, warn: $lender->warn(...));
         $hasSavepoint = $isOver = false;
         try {
             // SAVEPOINT is not cancelled: without a savepoint, the whole transaction would have to be rolled back.
@@ -165,7 +165,7 @@ final class TransactionRun
         ?Isolation $isolation,
         ?Cancellation $cancellation,
     ): mixed {
-        $transactionSession = new ConnectionSession($session, isTransaction: true);
+        $transactionSession = new ConnectionSession($session, isTransaction: true, warn: $lender->warn(...));
         try {
             $session->begin(
                 'BEGIN' . ($isolation === null ? '' : " ISOLATION LEVEL {$isolation->value}"),
