@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
+use Spindle\Internal\Launcher\Process\Files;
+
 /**
  * Finds the folders of this process's cgroup and of the cgroups above it, as far as they are mounted.
  * Documented in the kernel's admin-guide/cgroup-v2 and -v1, in cgroups(7) and in proc_pid_mountinfo(5).
@@ -36,7 +38,7 @@ final readonly class Cgroups
     {
         $file = rtrim($this->root, '/') . $path;
 
-        return trim((string) Warnings::suppressed(static fn(): string|false => @file_get_contents($file)));
+        return trim((string) Files::read($file));
     }
 
     /** @return list<array{1|2, string, string}> version, cgroup at the root of the mount, and mount point */

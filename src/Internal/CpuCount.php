@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal;
 
 use Fidry\CpuCoreCounter\CpuCoreCounter;
+use Spindle\Internal\Launcher\Process\Files;
 
 /**
  * Counts the CPUs that this process can use: the CPUs in its affinity mask, limited by the quota of its cgroups.
@@ -48,7 +49,7 @@ final readonly class CpuCount
     {
         $file = rtrim($this->root, '/') . '/' . $path;
 
-        return (string) Warnings::suppressed(static fn(): string|false => @file_get_contents($file));
+        return (string) Files::read($file);
     }
 
     /** @return array<int, true> by CPU number, from a CPU list of the kernel such as "0-3,8" */

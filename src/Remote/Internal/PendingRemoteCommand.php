@@ -8,7 +8,6 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\CompositeCancellation;
 use Amp\DeferredFuture;
-use Amp\Future;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Command\PortableCommand;
@@ -18,8 +17,6 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\QueueFullException;
 
-use function Amp\async;
-
 /** A command that is sent to a queue, until its outcome arrives. */
 final class PendingRemoteCommand implements OutcomeReceiver
 {
@@ -28,9 +25,6 @@ final class PendingRemoteCommand implements OutcomeReceiver
 
     /** Seconds between two withdrawals of the job, because the message to its agent may be lost. */
     private const WITHDRAWAL_INTERVAL = 1.0;
-
-    /** Seconds that the engine has to confirm a cancellation, before this process stops waiting for the outcome. */
-    private const CONFIRMATION_TIMEOUT = 1.0;
 
     private const ABANDONED = 'cancelled while the broker was not available, '
         . 'so it may run until the broker is available again and the agent receives the cancellation';
@@ -75,21 +69,10 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** Sends the job. Returns false if the queue is full, and true if the job was accepted or abandoned. */
     private function trySend(Cancellation $cancellation): bool
     {
-        /** @var Future<int> $sending */
-        $sending = async($this->client->send(...), $this->job, $this);
         try {
-            try {
-                return $sending->await($cancellation) > 0;
-            } catch (CancelledException) {
-                return $sending->await(new TimeoutCancellation(self::CONFIRMATION_TIMEOUT)) > 0;
-            }
+            return $this->client->sendUntilCancelled($this->job, $this, $cancellation, $this->abandon(...)) !== 0;
         } catch (QueueFullException) { // the engine is out of memory
             return false;
-        } catch (CancelledException) {
-            $this->abandon();
-            $sending->map(fn() => $this->client->withdraw([$this->job->id]))->ignore();
-
-            return true;
         }
     }
 
@@ -137,7 +120,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
     {
         $this->isWanted = false;
         $patience = $this->client->options->patience;
-        $timer = EventLoop::delay(self::CONFIRMATION_TIMEOUT, $this->abandonUnlessConfirmed(...));
+        $timer = EventLoop::delay(QueueClient::CONFIRMATION_TIMEOUT, $this->abandonUnlessConfirmed(...));
         for ($deadline = Clock::now() + $patience; !$this->isOver();) {
             $this->client->withdraw([$this->job->id]);
             $this->abandonUnlessConfirmed();

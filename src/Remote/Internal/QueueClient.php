@@ -29,8 +29,8 @@ use function Amp\async;
 /** Turns tasks and commands into jobs of one queue, and outcomes into results. */
 final class QueueClient
 {
-    /** How long a cancelled submission waits for the engine's answer, in seconds. */
-    private const CONFIRMATION_TIMEOUT = 1.0;
+    /** Seconds that the engine has to confirm a job or its withdrawal after a cancellation. */
+    public const CONFIRMATION_TIMEOUT = 1.0;
 
     private BrokerClient $brokerClient;
 
@@ -193,7 +193,7 @@ final class QueueClient
         $submission = new RemoteSubmission($this, $job->id);
         $accepted = $cancellation === null
             ? $this->send($job, $submission)
-            : $this->sendUntilCancelled($job, $submission, $cancellation);
+            : $this->sendUntilCancelled($job, $submission, $cancellation, $submission->fail(...));
         if ($accepted === 0) {
             throw QueueFullException::of($this->queue, $this->options->maxJobs);
         }
@@ -206,19 +206,29 @@ final class QueueClient
 
     /**
      * Sends a job as {@see send()} does. After a cancellation, this still waits for CONFIRMATION_TIMEOUT. If no answer
-     * arrives by then, fails the submission, returns null, and withdraws the job when the engine answers.
+     * arrives by then, calls $abandon, returns null, and withdraws the job when the engine answers.
+     *
+     * @param \Closure(CancelledException): void $abandon
+     *
+     * @throws QueueFullException when the engine is out of memory
+     * @throws PayloadTooLargeException
+     * @throws \Spindle\Remote\BrokerException
      */
-    private function sendUntilCancelled(Job $job, RemoteSubmission $submission, Cancellation $cancellation): ?int
-    {
+    public function sendUntilCancelled(
+        Job $job,
+        OutcomeReceiver $receiver,
+        Cancellation $cancellation,
+        \Closure $abandon,
+    ): ?int {
         /** @var Future<int> $sending */
-        $sending = async($this->send(...), $job, $submission);
+        $sending = async($this->send(...), $job, $receiver);
         try {
             return $sending->await($cancellation);
         } catch (CancelledException $cancelled) {
             try {
                 return $sending->await(new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
             } catch (CancelledException) {
-                $submission->fail($cancelled);
+                $abandon($cancelled);
                 $sending->map(fn() => $this->withdraw([$job->id]))->ignore();
 
                 return null;

@@ -358,7 +358,7 @@ final class MapRun implements Source
                 $this->nextIndex += $this->inOrder ? $chunk[0] : 1;
                 if ($this->isFull && $this->bufferedBytes <= self::MIN_BUFFERED_BYTES) {
                     $this->isFull = false;
-                    $this->dispatcher->resume();
+                    $this->dispatcher->fill();
                 }
 
                 return $chunk;
@@ -367,7 +367,7 @@ final class MapRun implements Source
             }
             if (!$hasResumed) {
                 $hasResumed = true;
-                $this->dispatcher->resume(); // the task with the next result may be blocked
+                $this->dispatcher->fill(); // the task with the next result may be blocked
                 continue; // the map may have been aborted
             }
             $this->consumer = EventLoop::getSuspension();

@@ -180,7 +180,8 @@ final class Results
      */
     private function handleThrown(Batch $batch, int $index, \Closure $createFailure): void
     {
-        if (!$this->retryIfAllowed($batch, $index, $createFailure(false), false)) {
+        $isLastAttempt = $batch->attempt > $this->retry->retries;
+        if ($isLastAttempt || !$this->retryIfAllowed($batch, $index, $createFailure(false), false)) {
             EventLoop::queue(static fn() => $batch->source->failed($batch, $index, $createFailure(true)));
         }
     }

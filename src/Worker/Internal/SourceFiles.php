@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\LoadedFiles;
-use Spindle\Internal\Warnings;
 use Spindle\Worker\UnserializableException;
 
 /**
@@ -177,8 +177,7 @@ final class SourceFiles
         if ($file !== self::COMMAND_LINE_FILE || \PHP_SAPI !== 'cli') {
             return null;
         }
-        $commandLine = Warnings::suppressed(static fn(): string|false => @file_get_contents('/proc/self/cmdline'));
-        $arguments = explode("\0", (string) $commandLine);
+        $arguments = explode("\0", (string) Files::read('/proc/self/cmdline'));
         for ($at = 1; isset($arguments[$at]); ++$at) {
             $argument = $arguments[$at];
             if (\in_array($argument, ['-c', '-d', '--php-ini', '--define'], true)) {

@@ -180,12 +180,7 @@ final class TaskDispatcher
                 if ($index === false || $index < $batch->receivedCount || $index >= $batch->limit) {
                     continue; // the worker no longer has the task: its attempt failed, or the pool took the task back
                 }
-                $this->timeouts->takeBack($worker);
-                if (!$submission->isOver() && $worker->runningTask() === [$batch, $index]) {
-                    $worker->endingTask = [$batch, $index];
-                    $this->workers->end($worker, static fn(): \Throwable => $reason);
-                }
-                $this->fill();
+                $this->endTask($worker, $batch, $index, $reason);
 
                 return;
             }
@@ -257,14 +252,6 @@ final class TaskDispatcher
                     $this->timeouts->takeBackBatch($worker, $batch);
                 }
             }
-        }
-    }
-
-    /** Gives tasks to workers after a map could not accept more results. */
-    public function resume(): void
-    {
-        if (!$this->isFork()) {
-            $this->fill();
         }
     }
 
@@ -593,18 +580,19 @@ final class TaskDispatcher
             static function (self $dispatcher) use ($worker, $batch, $index, $name): void {
                 unset($worker->timers[$name]);
                 if ($worker->streamIndex === $index && $worker->streamBatch === $batch && $worker->ending === null) {
-                    $dispatcher->endReleased($worker, $batch, $index);
+                    $dispatcher->endTask($worker, $batch, $index, PoolClosedException::abandoned());
                 }
             },
         );
     }
 
-    private function endReleased(WorkerHandle $worker, Batch $batch, int $index): void
+    /** Ends a worker if it still runs this task. The tasks that it has not started are taken back first. */
+    private function endTask(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
     {
         $this->timeouts->takeBack($worker);
-        if ($worker->runningTask() === [$batch, $index]) { // otherwise the generator has just ended
+        if ($worker->runningTask() === [$batch, $index]) {
             $worker->endingTask = [$batch, $index];
-            $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::abandoned());
+            $this->workers->end($worker, static fn(): \Throwable => $reason);
         }
         $this->fill();
     }

@@ -81,9 +81,9 @@ final class ValueSerializer
      */
     public static function serializeAtDepth(mixed $value, string $path, int $deepest): string
     {
-        $serialize = static fn(): string => self::serializeChecked($value, $path);
-
-        return $deepest > self::MAX_SHALLOW_DEPTH ? self::withoutSuspension($serialize, $path) : $serialize();
+        return $deepest > self::MAX_SHALLOW_DEPTH
+            ? self::withoutSuspension(static fn(): string => self::serializeChecked($value, $path), $path)
+            : self::serializeChecked($value, $path);
     }
 
     /**

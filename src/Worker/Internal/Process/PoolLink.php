@@ -184,7 +184,7 @@ final class PoolLink
                 return true;
             }
             if ($written === false || $written === 0) {
-                [$written, $error] = $this->writeWithError($bytes);
+                [$written, $error] = Warnings::of(fn(): int => (int) fwrite($this->socket, $bytes));
                 if ($written === 0 && !str_contains($error, 'errno=4 ')) {
                     return false;
                 }
@@ -194,23 +194,5 @@ final class PoolLink
                 return true;
             }
         }
-    }
-
-    /** @return array{int, string} bytes written; the error, even if a task has set an error handler */
-    private function writeWithError(string $bytes): array
-    {
-        $error = '';
-        set_error_handler(static function (int $level, string $message) use (&$error): bool {
-            $error = $message;
-
-            return true;
-        });
-        try {
-            $written = (int) fwrite($this->socket, $bytes);
-        } finally {
-            restore_error_handler();
-        }
-
-        return [$written, $error];
     }
 }
