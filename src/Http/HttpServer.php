@@ -172,8 +172,8 @@ final class HttpServer
             answered: $counters->answered,
             refused: $counters->refused,
             abandoned: $counters->abandoned,
-            durations: array_values($counters->durations),
-            duration: $counters->duration / 1e9,
+            durations: array_values($counters->durationCounts),
+            duration: $counters->totalNanoseconds / 1e9,
             routes: array_map(
                 static fn(array $route): array => [$route[0], $route[1] / 1e9, $route[2]],
                 $counters->routes,
@@ -378,7 +378,7 @@ final class HttpServer
         /** @var DeferredFuture<null> $stopping */
         $stopping = $this->stopping = new DeferredFuture();
         $this->stopRequested->complete();
-        array_map(Listeners::remove(...), $this->ownAddresses);
+        array_map(Listeners::removeSocketFile(...), $this->ownAddresses);
         foreach ($this->acceptors as $acceptor) {
             $othersServe ? $acceptor->closeSocket() : $acceptor->close();
         }

@@ -107,11 +107,8 @@ trait SharesPool
     private function isPoolAsBefore(): bool
     {
         delay(0.005);
-        // A replacement worker may be starting, and must not be reported as a remainder. The pool may start it before
-        // the replaced worker has ended.
-        $isReplaced = self::$shared?->statistics()['workers'] !== \count(self::$workers);
-        if ($isReplaced || array_filter(self::$workers, Processes::isAlive(...)) !== self::$workers) {
-            return false;
+        if (array_filter(self::$workers, Processes::isAlive(...)) !== self::$workers) {
+            return false; // a replacement worker may be starting, and must not be reported as a remainder
         }
         gc_collect_cycles();
         $now = $this->surroundings();

@@ -150,7 +150,7 @@ final class Request implements ServerRequestInterface
     public function getServerParams(): array
     {
         $peer = $this->exchange->peer();
-        $time = $this->exchange->time();
+        $time = $this->exchange->arrivedAt();
         $query = strpos($this->head->target, '?');
 
         return [

@@ -38,5 +38,5 @@ interface RequestExchange
     public function logger(): ?LoggerInterface;
 
     /** Returns the Unix time at which the head had arrived. */
-    public function time(): float;
+    public function arrivedAt(): float;
 }

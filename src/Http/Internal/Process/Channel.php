@@ -24,7 +24,7 @@ final class Channel
 
     private string $unsent = '';
 
-    /** Whether {@see flush()} is running. A signal may interrupt it with another call. */
+    /** Whether {@see flush()} is running. A signal handler can call it again meanwhile. */
     private bool $flushing = false;
 
     /** @var list<array{Message, int, string}> */

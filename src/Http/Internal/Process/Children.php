@@ -16,7 +16,7 @@ use Spindle\Internal\MalformedFrameException;
  */
 final class Children implements \IteratorAggregate
 {
-    /** Maximum nanoseconds of one wait. A signal that arrives right before a wait does not end that wait. */
+    /** Maximum nanoseconds of one wait, because a signal that arrives right before the wait does not end it. */
     private const MAX_WAIT_NANOSECONDS = 1_000_000_000;
 
     /** @var array<int, Child> by pid */
@@ -74,7 +74,7 @@ final class Children implements \IteratorAggregate
             : throw ForkException::because(pcntl_strerror(pcntl_get_last_error()));
     }
 
-    /** Passes on received messages. Waits until a signal or a message arrives, or $deadline by hrtime() has passed. */
+    /** Waits until a signal or a message arrives, or $deadline by hrtime() has passed. Passes on received messages. */
     public function wait(SignalInbox $signals, int $deadline): void
     {
         $wait = $signals->isEmpty()
@@ -173,7 +173,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** Closes inherited sockets and channels. They would outlive their processes, and hide the supervisor's end. */
+    /** Closes inherited sockets and channels of other processes, so that these notice the end of the supervisor. */
     private function disconnect(ProcessRole $role): void
     {
         array_map(fclose(...), array_diff_key($this->sockets, $role->sockets));

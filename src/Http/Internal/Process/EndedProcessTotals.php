@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Http\HttpServerStatistics;
 use Spindle\Http\Internal\Admin\Totals;
 
-/** Sums of the counters of processes that have ended. Processes are not counted separately, which would need memory. */
+/** Sums of the counters of processes that have ended. Separate counters would need memory for each ended process. */
 final class EndedProcessTotals
 {
     /** Maximum number of routes that are counted separately, as in one process. */
@@ -21,7 +21,7 @@ final class EndedProcessTotals
     }
 
     /** Reserves the routes of a running process, whose $statistics are from {@see HttpServerStatistics::toJson()}. */
-    public function addRoutes(string $statistics): void
+    public function reserveRoutes(string $statistics): void
     {
         self::read($statistics, $this->totals->reserveRoutes(...));
     }

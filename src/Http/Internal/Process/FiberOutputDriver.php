@@ -9,13 +9,13 @@ use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\OutputBuffers;
 
-/** Delegates to another event loop driver. Removes the output buffers of a fiber while the fiber waits. */
+/** Delegates to another event loop driver. Sets the output buffers of a fiber aside while the fiber waits. */
 final readonly class FiberOutputDriver implements Driver
 {
     public function __construct(private Driver $driver) {}
 
     /**
-     * Returns a suspension. It sets output buffers aside if the fiber has some when this method is called.
+     * Returns a suspension. If the fiber has output buffers now, the suspension sets them aside.
      *
      * @return Suspension<mixed>
      *

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Detects changed, added or removed PHP files of a folder, except below vendor/ and dot folders. */
+/** Detects changed, added or removed PHP files of a folder. Skips folders named vendor, dot files and dot folders. */
 final class FileWatch
 {
     public const INTERVAL_NANOSECONDS = 500_000_000;

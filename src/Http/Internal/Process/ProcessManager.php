@@ -14,9 +14,9 @@ use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\Terminal;
 
 /**
- * The supervisor's main loop. It starts processes, replaces those that have ended or run old code, and stops all of
- * them before it returns. The supervisor never loads the application and has no event loop. It sleeps until a signal or
- * a message arrives, or a deadline has passed.
+ * The supervisor's main loop. It starts processes, replaces those that have ended, run old code or have reached a
+ * limit, and stops all of them before it returns. The supervisor never loads the application and has no event loop. It
+ * sleeps until a signal or a message arrives, or a deadline has passed.
  */
 final class ProcessManager
 {
@@ -31,11 +31,11 @@ final class ProcessManager
 
     /**
      * Nanoseconds from a process's report of SIGTERM until its replacement starts. If SIGTERM was sent to all
-     * processes, the supervisor gets it in this time, and starts no replacement.
+     * processes, the supervisor gets the signal in this time too, and starts no replacement.
      */
     private const TERMINATION_NANOSECONDS = 100_000_000;
 
-    /** Seconds from the timeout that a stopping process has for itself until the supervisor kills it. */
+    /** Seconds that a stopping process has after its own timeout before the supervisor kills it. */
     private const GRACE_SECONDS = 1.0;
 
     /** @var list<Slot> */
@@ -109,7 +109,7 @@ final class ProcessManager
                 $this->checkDeadlines((int) hrtime(true));
                 $this->stopping ? $this->stopAdmin() : $this->startDueProcesses((int) hrtime(true));
                 $this->children->wait($signals, $this->nextDeadline());
-                // Signals are handled first: processes that got the same signal have not failed.
+                // Signals are handled before ended processes: a process that the same signal has ended has not failed.
                 array_map($this->handleSignal(...), $signals->take());
                 array_map($this->handleEnd(...), $this->children->reap());
             }
@@ -203,9 +203,9 @@ final class ProcessManager
 
     private static function closeSockets(Slot $slot): void
     {
-        foreach ($slot->role->sockets as $name => $socket) {
+        foreach ($slot->role->sockets as $address => $socket) {
             if (\is_resource($socket)) {
-                Listeners::remove($name);
+                Listeners::removeSocketFile($address);
                 fclose($socket);
             }
         }
@@ -314,7 +314,7 @@ final class ProcessManager
         }
     }
 
-    /** Returns whether each slot has had a serving process. Logs the first time. */
+    /** Returns whether each slot has had a serving process. Logs when this is first the case. */
     private function hasStarted(): bool
     {
         foreach ($this->starting ? $this->slots : [] as $slot) {
@@ -393,7 +393,7 @@ final class ProcessManager
         }
     }
 
-    /** Handles a process that ends by itself. The process has as much time as after {@see Message::Stop}. */
+    /** Handles the report of a process that it ends. The process has as much time as after {@see Message::Stop}. */
     private function handleEnding(Child $child, string $why): void
     {
         $child->endReason = $why;
@@ -420,14 +420,14 @@ final class ProcessManager
             );
         }
         $child->replacementReason = $why;
-        $this->replace($child->slot);
+        $this->queueReplacement($child->slot);
     }
 
     /**
-     * Queues the replacement of the slot's process if the process has requested one. Waits while an earlier process of
-     * the slot is still ending, which limits the number of processes.
+     * Queues the replacement of the slot's process if the process has requested one. While an earlier process of the
+     * slot is ending, does nothing, to limit the number of processes: {@see handleEnd()} calls this method again.
      */
-    private function replace(Slot $slot): void
+    private function queueReplacement(Slot $slot): void
     {
         $child = $slot->current;
         if ($child === null || $child->replacementReason === '' || $child->stopRequested) {
@@ -436,7 +436,7 @@ final class ProcessManager
         if ($this->children->ofSlot($slot) === [$child]) {
             $this->logger->info("{$child} is replaced: {$child->replacementReason}");
             $child->replacementReason = '';
-            $this->replacements->replace($slot);
+            $this->replacements->add($slot);
         }
     }
 
@@ -473,7 +473,7 @@ final class ProcessManager
         } elseif ($child->readyAt !== null && $child->endReason !== '' && !$child->answeredAll) {
             $this->logger->warning("{$child} {$child->endReason} before all received requests were answered");
         }
-        $this->replace($slot);
+        $this->queueReplacement($slot);
     }
 
     /** Removes the current process from its slot, and schedules the start of another one. */

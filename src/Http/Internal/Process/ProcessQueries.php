@@ -12,7 +12,7 @@ final class ProcessQueries
 
     /**
      * The same for questions about health: more than {@see \Spindle\Http\Internal\Server\Checks::TIMEOUT_SECONDS},
-     * and less than the usual timeout of one second:
+     * and less than the usual timeout of health probes, one second:
      * https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/#configure-probes.
      */
     private const HEALTH_TIMEOUT_NANOSECONDS = 850_000_000;
@@ -76,7 +76,7 @@ final class ProcessQueries
         $this->open[$question]['answers'][$child->pid] = $answer;
         if ($this->open[$question]['question'] === ServingProcess::STATISTICS) {
             $child->lastStatistics = $answer;
-            $this->endedTotals->addRoutes($answer);
+            $this->endedTotals->reserveRoutes($answer);
         }
         if (!$isPreliminary) {
             unset($this->open[$question]['missing'][$child->pid]);
@@ -84,7 +84,7 @@ final class ProcessQueries
         }
     }
 
-    /** Removes a process that has ended: its own questions, and the answers to the others that it owes or has given. */
+    /** Removes a process that has ended: its questions, its answers, and the answers that it still owed. */
     public function removeProcess(Child $child): void
     {
         foreach ($this->open as $question => $query) {

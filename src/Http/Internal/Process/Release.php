@@ -14,7 +14,7 @@ use Spindle\Http\AppException;
  */
 final readonly class Release
 {
-    /** Working directory. */
+    /** Working directory of the supervisor at its start. */
     private string $folder;
 
     /** @var array<string, string> resolved path by name */

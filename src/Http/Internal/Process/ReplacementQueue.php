@@ -31,7 +31,7 @@ final class ReplacementQueue
         $this->starting = null;
         $this->reloading = true;
         $this->replaced = [];
-        array_map($this->replace(...), $this->slots);
+        array_map($this->add(...), $this->slots);
 
         return $abandoned;
     }
@@ -41,14 +41,14 @@ final class ReplacementQueue
         return $this->reloading;
     }
 
-    /** Adds a slot to the queue, unless the slot is in it. */
-    public function replace(Slot $slot): void
+    /** Adds a slot to the queue, unless the queue has the slot. */
+    public function add(Slot $slot): void
     {
         $this->waiting[$slot->role->name] = $slot;
     }
 
     /**
-     * Starts the next replacement. The caller has to report its end by {@see succeeded()} or {@see failed()}.
+     * Begins the next replacement. The caller has to report its end by {@see succeeded()} or {@see failed()}.
      *
      * @return Slot|null slot whose successor has to be started; null when there is none, or one is still starting
      */
@@ -57,7 +57,7 @@ final class ReplacementQueue
         return $this->starting === null ? $this->starting = array_shift($this->waiting) : null;
     }
 
-    /** @return bool whether the current replacement, which ends, was the last one of a reload */
+    /** @return bool whether the replacement that has succeeded was the last one of a reload */
     public function succeeded(): bool
     {
         $this->replaced[(string) $this->starting?->role->name] = true;

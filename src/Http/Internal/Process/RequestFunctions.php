@@ -8,11 +8,11 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\UnsupportedFunctionException;
 
 /**
- * Replacements for PHP functions that change the response of the process. In a server process they would silently do
- * nothing, or affect all requests. PHP is started without them (disable_functions), and functions with the same names
- * are defined that throw.
+ * Replacements for PHP functions that would silently do nothing in a server process, or affect all requests. PHP is
+ * started without them (disable_functions). Functions with the same names are defined, most of which throw.
  *
- * Functions that only read or remove such changes remain PHP's own. Their results are right, as nothing is changed.
+ * Functions that only read or remove header fields and cookies remain PHP's own. Their results are right, because none
+ * was set.
  */
 final class RequestFunctions
 {
@@ -22,7 +22,7 @@ final class RequestFunctions
     private const COOKIE_ADVICE = 'return a response that sets the cookie, for example'
         . ' $response->withAddedHeader(\'Set-Cookie\', \'name=value; Path=/; HttpOnly; SameSite=Lax\')';
 
-    /** For each function: its missing effect, and what to do instead. */
+    /** For each function: why it throws, and what to do instead. */
     private const THROWING_FUNCTIONS = [
         'header' => [
             self::NO_EFFECT_REASON,
@@ -44,7 +44,7 @@ final class RequestFunctions
     /** PHP's time limit applies to the process and would end all its requests. The server has a limit per request. */
     private const NO_OP_FUNCTIONS = ['set_time_limit'];
 
-    /** PHP writes to standard error and blocks all requests until it is read. The log does not block. */
+    /** PHP's function blocks all requests while standard error can't take more bytes. The log does not block. */
     private const BLOCKING_FUNCTIONS = ['error_log'];
 
     /** Log for error_log(); null for standard error. */

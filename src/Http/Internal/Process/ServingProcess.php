@@ -56,7 +56,7 @@ final class ServingProcess
         $this->output = new StrayOutput($logger);
     }
 
-    /** Serves, then ends the process. Throws nothing, because the supervisor's code must not continue in it. */
+    /** Serves, then ends the process. Throws nothing, because the supervisor's code must not continue here. */
     public function run(): never
     {
         $this->pid = (int) getmypid();
@@ -83,7 +83,7 @@ final class ServingProcess
         foreach ([\SIGTERM, \SIGCHLD] as $signal) {
             pcntl_signal($signal, \SIG_DFL);
         }
-        // A terminal sends these signals to all of its processes, and systemd others. The supervisor handles them.
+        // Terminals and service managers send these signals to all processes. Only the supervisor acts on them.
         foreach ([
             \SIGINT,
             \SIGHUP,
@@ -94,7 +94,7 @@ final class ServingProcess
         ] as $signal) {
             pcntl_signal($signal, static fn() => null);
         }
-        pcntl_async_signals(true); // for a handler that blocks the event loop
+        pcntl_async_signals(true); // so that signals also reach a handler that blocks the event loop
         pcntl_signal(self::REPORT_SIGNAL, $this->reportPositionAndEnd(...), false); // also interrupts system calls
         mt_srand(random_int(0, \PHP_INT_MAX)); // otherwise all processes would have the same random numbers
         self::dieWithSupervisor();
@@ -139,7 +139,7 @@ final class ServingProcess
             $server->tidyOutput($this->output->tidy(...));
         }
         $server->serve($this->role->sockets);
-        LoopTurn::await(); // afterwards the event loop handles SIGTERM, which would have killed this process before
+        LoopTurn::await(); // afterwards the event loop handles SIGTERM; until then, SIGTERM kills this process
         $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
         // the server has logged the unanswered requests

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Spindle\Internal\IgnoredSignals;
 
-/** Collects the supervisor's signals and ends its wait. SIGINT and SIGTERM stay ignored if they were at PHP's start. */
+/** Collects signals, which end the supervisor's wait. SIGINT and SIGTERM stay ignored if they were at PHP's start. */
 final class SignalInbox
 {
     /** @var list<int> */
@@ -19,7 +19,7 @@ final class SignalInbox
     {
         pcntl_async_signals(true);
         $ending = [\SIGTERM, \SIGINT];
-        // The script that runs the supervisor may have its own handlers for these.
+        // If the script that runs the supervisor has its own handlers for these signals, they stay.
         $free = array_filter(
             [\SIGQUIT, \SIGUSR1, \SIGUSR2],
             static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,

@@ -10,8 +10,8 @@ use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Logs output of handlers (echo, var_dump(), PHP's warnings with display_errors). It is not part of any response, and
- * standard output may have no reader. The outermost output buffer captures it.
+ * Logs what handlers print (echo, var_dump(), PHP's warnings with display_errors). Such output is not part of any
+ * response, and standard output may have no reader. So the outermost output buffer captures it.
  *
  * Output in buffers of handlers (ob_start()) is not logged, unless a handler leaves the buffer open.
  */

@@ -57,7 +57,7 @@ final class SupervisorLink
     /**
      * Asks all processes that serve the application. Suspends until they have answered or are late.
      *
-     * @param float $timeout seconds in which the supervisor has to answer, which may be stopped (SIGSTOP)
+     * @param float $timeout seconds in which the supervisor has to answer; it may be suspended (SIGSTOP)
      *
      * @return Answers|null "silent" has the last statistics of each late process, or null; "ended" has the counters of
      *         ended processes, for {@see ServingProcess::STATISTICS}; null when the supervisor does not answer

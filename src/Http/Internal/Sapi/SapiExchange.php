@@ -28,17 +28,17 @@ final class SapiExchange implements RequestExchange
     private ?Form $form = null;
     private bool $peerTrusted = false;
 
-    /** Why the form could not be read. Thrown each time, because the rest of the body is not a complete form. */
+    /** Why the form could not be read. Thrown by each further call, because the rest of the body is not a form. */
     private ?\Throwable $failure = null;
 
     /**
-     * @param float  $time    Unix time at which the request arrived
-     * @param string $warning PHP's last warning before the script began; '' for none
+     * @param float  $arrivedAt Unix time
+     * @param string $warning   PHP's last warning before the script began; '' for none
      */
     public function __construct(
         private readonly Head $head,
         private readonly Peer $peer,
-        private readonly float $time,
+        private readonly float $arrivedAt,
         private readonly FormReader $forms,
         private readonly string $warning = '',
         private readonly ?LoggerInterface $logger = null,
@@ -77,15 +77,15 @@ final class SapiExchange implements RequestExchange
         return $this->route;
     }
 
-    /** Returns the cancellation. PHP detects that the client has disconnected only when it sends something. */
+    /** Returns the cancellation. PHP notices that the client has disconnected only when the script sends output. */
     public function cancellation(): Cancellation
     {
         return $this->cancellation->getCancellation();
     }
 
-    public function time(): float
+    public function arrivedAt(): float
     {
-        return $this->time;
+        return $this->arrivedAt;
     }
 
     public function logger(): ?LoggerInterface

@@ -15,8 +15,8 @@ final class ServerVariables
     private const WITHOUT_PREFIX = ['CONTENT_TYPE', 'CONTENT_LENGTH'];
 
     /**
-     * Variables that count as missing if they are empty. Web servers set some of them even if the client has not sent
-     * the field, and empty HTTP_PROXY for security: https://httpoxy.org
+     * Variables that count as missing if they are empty. Some web servers set CONTENT_TYPE and CONTENT_LENGTH even if
+     * the client has not sent these fields, and set HTTP_PROXY to "" for security: https://httpoxy.org
      */
     private const IGNORED_IF_EMPTY = [...self::WITHOUT_PREFIX, 'HTTP_PROXY'];
 

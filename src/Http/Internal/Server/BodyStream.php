@@ -17,14 +17,13 @@ use Spindle\Internal\Warnings;
  * client has to wait.
  *
  * Received bytes are kept, so that the body can be read again, up to a size that depends on the media type: see
- * {@see \Spindle\Http\Internal\Form\FormReader::maxKeptBytes()}. A longer body is read once, from start to
- * end.
+ * {@see \Spindle\Http\Internal\Form\FormReader::maxKeptBytes()}. A longer body can be read only once.
  */
 final class BodyStream implements StreamInterface, BodyLimited
 {
     use ForwardOnly;
 
-    /** Bytes that are kept for every media type, because checking the type takes longer. */
+    /** Maximum bytes of a body that is kept without the slow checks of its type and of the memory. */
     private const MAX_SHORT_BODY_BYTES = 65_536;
 
     private const READ_BYTES = 65_536;
@@ -98,7 +97,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             }
         }
         $contents = $this->read(\PHP_INT_MAX);
-        // Same as eof(), without a call: most bodies are complete by now.
+        // The first condition is a part of eof(). It saves the call, because most bodies are complete here.
         while ($this->dropped + $this->offset !== $this->exchange->head->length && !$this->eof()) {
             $contents .= $this->read(\PHP_INT_MAX);
         }
@@ -133,7 +132,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->dropped + $this->offset;
     }
 
-    /** Returns whether the body can be read again; a body of unknown length, only up to the size that is kept. */
+    /** Returns whether the body can be read again. If its length is unknown, it can't after too many bytes. */
     public function isSeekable(): bool
     {
         if ($this->dropped > 0 || $this->closed) {

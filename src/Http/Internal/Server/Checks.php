@@ -20,7 +20,7 @@ final class Checks
     public const LATE = 'It took longer than ' . self::TIMEOUT_SECONDS . ' s';
 
     /**
-     * Running checks by name: the future reason of a failure, and when the check is late, by {@see Clock::now()}.
+     * Running checks by name: a future for the reason of a failure, and when the check is late, by {@see Clock::now()}.
      *
      * @var array<string, array{Future<string|null>, float}>
      */

@@ -24,16 +24,17 @@ use Spindle\Internal\LoopTurn;
 /**
  * One client's connection. Its requests are handled one at a time, in order.
  *
- * A handler runs in the event loop callback that read its request. Only a handler that suspends occupies a fiber: the
- * event loop then creates another one for its callbacks. While a handler is suspended, the connection is still watched
- * for reading, so that the server notices when the client closes it.
+ * A handler runs in the event loop callback that read its request, and so in the fiber of these callbacks. If the
+ * handler suspends, the event loop continues in another fiber. While the handler is suspended, the connection is still
+ * watched for reading, so that the server notices when the client closes it.
  *
- * The class is long because it is one state machine. Received bytes, the client's end, a deadline, a response or a stop
- * may end any {@see Phase}, even while a handler or a write is suspended. Code without this state is in other classes.
+ * The class is long because it is one state machine. Received bytes, the end of the client's side, a deadline, a
+ * response or a stop of the server can end any {@see Phase}, even while a handler or a write is suspended. Code without
+ * this state is in other classes.
  */
 final class Connection
 {
-    /** Maximum bytes per read, for heads and for bodies. PHP allocates them for each read; most heads are short. */
+    /** Maximum bytes per read; BODY_READ_BYTES while a handler awaits its body. PHP allocates this many each time. */
     private const READ_BYTES = 3_000;
     private const BODY_READ_BYTES = 65_536;
 
@@ -46,10 +47,10 @@ final class Connection
     /** Nanoseconds of handling pipelined requests after which the event loop serves other connections. */
     private const TURN_NANOSECONDS = 1_000_000;
 
-    /** Maximum bytes of an unread body that are received and discarded. With more, the connection is closed. */
+    /** Unread bytes up to which the rest of an incomplete body is discarded. Otherwise the connection is closed. */
     private const MAX_DISCARDED_BYTES = 65_536;
 
-    /** Bytes that a client may still send after this side has ended the connection. */
+    /** Maximum bytes that are received and discarded after the last response. */
     private const MAX_LINGER_BYTES = 1_048_576;
 
     /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */
@@ -78,7 +79,7 @@ final class Connection
 
     private int $requestCount = 0;
 
-    /** Bytes of responses that are collected, and whether the event loop will call {@see flush()} to send them. */
+    /** Bytes of responses that are collected and not sent; and whether {@see flush()} is queued in the event loop. */
     private string $outgoing = '';
     private bool $flushQueued = false;
 
@@ -98,19 +99,19 @@ final class Connection
     /** @var Suspension<null>|null fiber that waits for bytes of the request's body */
     private ?Suspension $reader = null;
 
-    /** @var list<Suspension<null>> fibers that wait until the client has received collected bytes */
+    /** @var list<Suspension<null>> fibers that wait until the kernel has accepted all collected bytes */
     private array $writers = [];
 
     /** Whether the client waits for "100 Continue" before it sends the body. */
     private bool $continuePending = false;
 
-    /** Minimum upload rate; created on the first wait. */
+    /** Checks the upload rate; created when the server first waits for a body. */
     private ?RateWindow $uploadRate = null;
 
     /** Bytes that the kernel had accepted when the current wait for the client began. */
     private int $sentBefore = 0;
 
-    /** When {@see isTooSlowForOthers()} began to measure, -1 before; and the bytes transferred by then. */
+    /** Start of the measurement of {@see isTooSlowSince()}, -1 without one; and the bytes transferred by then. */
     private int $measuredAt = -1;
     private int $measuredBytes = 0;
 
@@ -192,8 +193,8 @@ final class Connection
     }
 
     /**
-     * Prepares for the end of the server. Ends an event stream. An idle connection is closed only at $deadline, by
-     * hrtime(), because a request may be on its way.
+     * Prepares for the end of the server. Ends an event stream. Keeps an idle connection until $deadline, by hrtime(),
+     * or until its own earlier deadline, because a request may be on its way.
      */
     public function stop(int $deadline): void
     {
@@ -221,7 +222,7 @@ final class Connection
         return $this->exchange !== null || $this->transport->sending;
     }
 
-    /** Returns when the connection may be evicted, by hrtime(); null while it has a request or unsent bytes. */
+    /** Returns when the connection can be evicted, by hrtime(); null while it has a request or unsent bytes. */
     public function evictableFrom(): ?int
     {
         $minWait = match ($this->phase) {
@@ -304,8 +305,8 @@ final class Connection
     /**
      * Checks whether the client has ended its side while the connection is not read.
      *
-     * The unread bytes before the end may be requests for whose responses the client still waits. So the connection is
-     * closed only if nothing can be sent any more. Otherwise the current request is cancelled.
+     * Even then, the client may wait for responses to requests that are among the unread bytes. So the connection is
+     * closed only if nothing can be sent any more. Otherwise only the current request is cancelled.
      *
      * @return bool whether the connection has to be checked again later
      */
@@ -342,7 +343,7 @@ final class Connection
     /**
      * Closes the connection at once. A handler continues until it checks its cancellation.
      *
-     * @param ClientLeftException|null $why reason for the cancellation; null when the client has closed the connection
+     * @param ClientLeftException|null $why reason for the cancellation; null if the client has closed the connection
      */
     public function close(?ClientLeftException $why = null): void
     {
@@ -362,7 +363,7 @@ final class Connection
 
     /**
      * Closes the connection because the time for stopping the server is over. Answers a request with 503 (RFC 9110,
-     * 15.6.4) if no part of its response was started.
+     * 15.6.4) if its response was not started.
      */
     public function closeWith503(): void
     {
@@ -390,7 +391,7 @@ final class Connection
         } while ($bytes !== '' && $this->transport->receivedBytes < $maxBytes);
     }
 
-    /** Answers a request with 500 if its response was not started, and ends the connection without waiting. */
+    /** Answers a request with 500 if its response was not started, and ends this side of the connection. */
     public function answerWith500(): void
     {
         if ($this->exchange !== null && !$this->responseStarted) {
@@ -410,7 +411,7 @@ final class Connection
         return $this->peer->secure ? $this->transport->stream() : null;
     }
 
-    /** Closes the response body, which is no longer needed. This happens in another fiber, because it may suspend. */
+    /** Closes the response body, which is no longer needed, in another fiber, because the body may suspend. */
     private function closeResponseBody(): void
     {
         $this->responseBody === null ? null : EventLoop::queue($this->closeBody(...), $this->responseBody);
@@ -452,7 +453,7 @@ final class Connection
 
     private function handshake(): void
     {
-        $done = $this->transport->encrypt();
+        $done = $this->transport->handshake();
         if ($done === false) {
             ++$this->service->counters->handshakesFailed;
             $fault = $this->transport->certificateFault();
@@ -478,7 +479,7 @@ final class Connection
         }
     }
 
-    /** Handles the end of the client's side. The client may still read: if it does not, sending will fail. */
+    /** Handles the end of the client's side. The client may still read. If it does not, sending fails later. */
     private function handleEnd(): void
     {
         $this->peerEnded = $this->peerLeft = true;
@@ -610,7 +611,7 @@ final class Connection
             }
         }
         if ($exchange !== $this->exchange) { // the handler took too long, and the request was answered
-            $exchange->end();
+            $exchange->releaseReferences();
 
             return;
         }
@@ -633,7 +634,7 @@ final class Connection
             $this->wakeReader();
         }
         if ($head->length !== 0) {
-            $exchange->end();
+            $exchange->releaseReferences();
         }
     }
 
@@ -670,7 +671,7 @@ final class Connection
         );
     }
 
-    /** Returns whether the connection can be kept because the rest of the body is short, or has already arrived. */
+    /** Returns whether the connection can be kept, because the unread rest of the body is short or has arrived. */
     private function canDiscard(): bool
     {
         return $this->parser->holdsBody()

@@ -12,19 +12,20 @@ use Spindle\Http\Internal\Message\Peer;
 /**
  * Limits the connections of a server and of each address. Chooses which connections to close for new ones.
  *
- * Connections that have kept the server waiting longest are closed first: for a request, for the rest of a head, for a
- * TLS handshake, or for the client's end. If there are none, connections are closed whose client sends a request or
- * receives a response too slowly. Other connections with a request are never closed for a new connection.
+ * The connections that have kept the server waiting longest are closed first: for a request, the rest of a head, a TLS
+ * handshake, a body that no handler reads, or the end of the client's side. If there are none, connections are closed
+ * whose client sends a request or receives a response too slowly. Other connections with a request are never closed for
+ * a new connection.
  */
 final class ConnectionLimits
 {
-    /** Maximum connections with stream_select(). It can watch 1,024 descriptors, of which handlers need some. */
+    /** Maximum connections if the event loop uses stream_select(). Of its 1,024 descriptors, handlers need some. */
     public const MAX_SELECT_CONNECTIONS = 900;
 
     /** Descriptors reserved for everything except connections and uploads. A quarter of the limit, if that is less. */
     private const RESERVED_DESCRIPTORS = 124;
 
-    /** One address may have a half of all connections, and files of uploads may use a third of the descriptors. */
+    /** An address can have a half of all connections by default. Uploaded files can use a third of the descriptors. */
     private const ADDRESS_SHARE_DIVISOR = 2;
     private const UPLOAD_SHARE_DIVISOR = 3;
 
@@ -36,7 +37,7 @@ final class ConnectionLimits
     public const MIN_IDLE_NANOSECONDS = 50_000_000;
     public const MIN_UNFINISHED_NANOSECONDS = 500_000_000;
 
-    /** The same for a connection with a request, whose client must be slower than CROWDED_RATE_FACTOR times minRate. */
+    /** The same for a connection with a request. Its client must also be slower than CROWDED_RATE_FACTOR * minRate. */
     public const MIN_SLOW_NANOSECONDS = 3_000_000_000;
     public const CROWDED_RATE_FACTOR = 20;
 
@@ -47,22 +48,22 @@ final class ConnectionLimits
     private const MAX_CLOSED_PER_SEARCH = 32;
 
     /**
-     * The server expects room soon if at least one in this number of connections keeps it waiting, although not long
-     * enough yet to be closed.
+     * The server expects room soon if at least one connection in this number keeps the server waiting, but not long
+     * enough to be closed at present.
      */
     private const MAX_CONNECTIONS_PER_WAITING = 16;
 
     /** Nanoseconds between a search without result and the next search. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
-    /** The server is full after FULL_AFTER_NANOSECONDS of waits for room, at most REPEAT_WITHIN_NANOSECONDS apart. */
+    /** Duration of a series of waits for room after which the server is full; and maximum gap in such a series. */
     private const FULL_AFTER_NANOSECONDS = 1_000_000_000;
     private const REPEAT_WITHIN_NANOSECONDS = 300_000_000;
 
     /** @var array<string, int> number of connections, by the client's network */
     private array $connectionCounts = [];
 
-    /** @var array<string, string> networks of trusted proxies by address; many clients may connect through a proxy */
+    /** @var array<string, string> networks of trusted proxies, by address; the limit per address does not apply */
     private array $proxies = [];
 
     /** @var array<string, int> time by hrtime() of the next search, by network; '' is a search of all networks */
@@ -78,7 +79,7 @@ final class ConnectionLimits
     /** Whether the last search without result has found enough connections that can be closed soon. */
     private bool $roomExpected = false;
 
-    /** Descriptors for connections and files of uploads, by the limit of the system. */
+    /** Number of descriptors for connections and files of uploads by the system's limit. */
     private readonly int $descriptors;
 
     public function __construct(private readonly HttpServerOptions $options, private readonly DiskFiles $uploads)

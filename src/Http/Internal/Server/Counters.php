@@ -47,14 +47,14 @@ final class Counters
 
     public int $handshakesFailed = 0;
 
-    /** Requests whose client closed the connection before the response. */
+    /** Requests whose client or connection ended before the response. */
     public int $abandoned = 0;
 
     /** @var array<int, int> number of responses by bucket of their duration; one more bucket than bounds */
-    public array $durations = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    public array $durationCounts = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-    /** Total nanoseconds of all responses. */
-    public int $duration = 0;
+    /** Sum of the durations of all responses. */
+    public int $totalNanoseconds = 0;
 
     /** @var array<string, array{int, int, int}> responses, their total nanoseconds, responses from 500 on; by route */
     public array $routes = [];
@@ -66,12 +66,12 @@ final class Counters
             $this->countAnswerOfRoute($route, $status, $nanoseconds);
         }
         $this->answered[$status] = ($this->answered[$status] ?? 0) + 1;
-        $this->duration += $nanoseconds;
+        $this->totalNanoseconds += $nanoseconds;
         $bucket = 0;
         while ($bucket < 16 && $nanoseconds > self::BUCKET_BOUNDS_NANOSECONDS[$bucket]) {
             ++$bucket;
         }
-        ++$this->durations[$bucket];
+        ++$this->durationCounts[$bucket];
     }
 
     public function countRefusal(int $status): void

@@ -15,7 +15,7 @@ final class ForkedSockets
     private function __construct() {}
 
     /**
-     * Detaches sockets through FFI, because PHP would end TLS connections that another process serves.
+     * Detaches TLS connections through FFI. Otherwise PHP would end them, although another process serves them.
      *
      * @param list<resource> $streams
      */

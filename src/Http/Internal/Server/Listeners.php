@@ -11,7 +11,7 @@ use Spindle\Internal\Warnings;
 /** Opens listening sockets, and removes the files of Unix sockets. */
 final class Listeners
 {
-    /** Connections that the kernel queues for a busy server, at most net.core.somaxconn. */
+    /** Connections that the kernel queues for a busy server. The kernel's own limit is net.core.somaxconn. */
     private const BACKLOG = 4_096;
 
     /**
@@ -31,29 +31,29 @@ final class Listeners
      * @return array<string, resource> the sockets by their actual addresses: port 0 is replaced by the port that was
      *         assigned
      *
-     * @throws ListenException when a socket can't be opened; none of the others is open then
+     * @throws ListenException when a socket can't be opened; then none stays open
      */
     public static function open(array $addresses, HttpServerOptions $options): array
     {
         $sockets = [];
         try {
             foreach ($addresses as $address) {
-                [$name, $socket] = self::openOne($address, $options);
-                $sockets[$name] = $socket;
+                [$actualAddress, $socket] = self::openOne($address, $options);
+                $sockets[$actualAddress] = $socket;
             }
 
             return $sockets;
         } catch (ListenException $exception) {
-            array_map(self::remove(...), array_keys($sockets));
+            array_map(self::removeSocketFile(...), array_keys($sockets));
             throw $exception;
         }
     }
 
     /** Removes the file of an open Unix socket, unless another server has replaced the file. */
-    public static function remove(string $name): void
+    public static function removeSocketFile(string $address): void
     {
-        if (str_starts_with($name, 'unix://')) {
-            UnixSocketFile::remove(substr($name, \strlen('unix://')));
+        if (str_starts_with($address, 'unix://')) {
+            UnixSocketFile::remove(substr($address, \strlen('unix://')));
         }
     }
 

@@ -22,7 +22,7 @@ final class LoopLag
     private float $last = 0.0;
 
     /**
-     * Measurements of the last minute that no later measurement exceeds, the highest first.
+     * Measurements of the last minute that are higher than all later ones, the highest first.
      *
      * @var list<array{int, float}> time by hrtime(), and lag in seconds
      */

@@ -23,7 +23,7 @@ final class OutgoingBody
     private const MIN_PAUSE_SECONDS = 0.001;
     private const MAX_PAUSE_SECONDS = 0.1;
 
-    /** Whether another response may use the same body. */
+    /** Whether another response can use the same body. */
     private readonly bool $seekable;
 
     public function __construct(private readonly StreamInterface $stream)
@@ -31,7 +31,7 @@ final class OutgoingBody
         $this->seekable = $stream->isSeekable();
     }
 
-    /** @throws \LogicException when a body that can be read once was read before */
+    /** @throws \LogicException when a body that can be read only once was read before */
     public function checkUnread(): void
     {
         if (!$this->seekable && $this->stream->eof() && $this->stream->getSize() !== 0) {
@@ -40,8 +40,8 @@ final class OutgoingBody
     }
 
     /**
-     * Yields the bytes to be sent. Each piece is read when it is requested. Yields "" before or after each wait, so
-     * that the caller can check whether the connection is still open.
+     * Yields the bytes to be sent. Each piece is read when it is requested. Also yields "" after each wait, and before
+     * a wait for the body, so that the caller can check whether the connection is still open.
      *
      * @param int|null $length  bytes; null when unknown
      * @param bool     $chunked whether to frame the pieces: RFC 9112, 7.1

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** State of a connection: the event that it waits for. The state decides what happens after its deadline. */
+/** State of a connection: the event that it waits for. The phase decides what happens when its deadline passes. */
 enum Phase: int
 {
     case Handshake = 0;
@@ -27,6 +27,6 @@ enum Phase: int
     /** Waits for the next piece of a streamed response, without a deadline. */
     case Stream = 6;
 
-    /** Waits for the client to close the connection, after this side has ended it. */
+    /** Sends the rest of the last response, ends this side, and waits for the client to end its side. */
     case Linger = 7;
 }

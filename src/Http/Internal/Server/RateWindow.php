@@ -30,11 +30,11 @@ final class RateWindow
     public function __construct(private readonly Transport $transport, private readonly int $minBytes) {}
 
     /**
-     * Starts a wait, or continues one for another reason.
+     * Starts a wait, or continues the current one.
      *
      * @param int $request number of the request, unique per connection
      *
-     * @return int now minus the earlier waits in the window, by hrtime()
+     * @return int now minus the waits so far in the window, by hrtime()
      */
     public function startWait(int $request): int
     {
@@ -50,7 +50,7 @@ final class RateWindow
         return $this->waitingSince - $this->waited;
     }
 
-    /** @return int now by hrtime(), also without a current wait */
+    /** @return int now by hrtime(), even if there is no wait to end */
     public function endWait(): int
     {
         $now = hrtime(true);
@@ -77,7 +77,7 @@ final class RateWindow
         return $this->waitedBefore + $this->waited + ($this->waitingSince === 0 ? 0 : $now - $this->waitingSince);
     }
 
-    /** Begins a new window. The current wait has to be ended before. */
+    /** Begins a new window. A wait that was not ended does not count. */
     public function restart(): void
     {
         $this->waitedBefore += $this->waited;

@@ -10,10 +10,10 @@ final class RepeatedWarnings
     /** Nanoseconds without an occurrence after which an event is reported again. */
     private const QUIET_NANOSECONDS = 60_000_000_000;
 
-    /** Maximum number of events that are distinguished. */
+    /** Maximum number of events that are remembered. With more, all are forgotten. */
     private const MAX_WARNINGS = 1_000;
 
-    /** @var array<string, int> time of the last occurrence by the clock, by event */
+    /** @var array<string, int> time of the last occurrence, by event */
     private array $last = [];
 
     /** @param (\Closure(): int)|null $clock in place of hrtime(), in nanoseconds */

@@ -23,8 +23,8 @@ final readonly class RequestName
     public function __construct(private Service $service) {}
 
     /**
-     * Returns the name of the request that the current call stack handles; '' when it handles none. A fiber that a
-     * handler has started has its own call stack.
+     * Returns the name of the request that the current call stack handles; '' when it handles none. In a fiber that a
+     * handler has started, the request is not found, because the fiber has its own call stack.
      */
     public static function current(): string
     {

@@ -19,7 +19,7 @@ use Spindle\Http\Response;
  */
 final class ResponseWriter
 {
-    /** Fields of the connection, which only the server sets. */
+    /** Fields of a handler that are not sent, except Upgrade with status 426: {@see isSent()}. */
     private const CONNECTION_FIELDS = [
         'keep-alive' => true,
         'proxy-connection' => true,
@@ -29,7 +29,7 @@ final class ResponseWriter
         'te' => true,
     ];
 
-    /** Fields that the server adds or leaves out. */
+    /** Fields that the server adds, changes or leaves out. */
     public const SERVER_FIELDS = [
         'connection' => true,
         'content-length' => true,
@@ -39,17 +39,17 @@ final class ResponseWriter
     /** Statuses whose responses have no body. */
     public const BODILESS_STATUSES = [204 => true, 205 => true, 304 => true];
 
-    /** Maximum bytes of a stream that is sent in one piece. */
+    /** Maximum bytes of a stream that is read before the response begins, and then sent like a string. */
     private const MAX_SHORT_BODY_BYTES = 65_536;
 
     private const NANOSECONDS_PER_SECOND = 1_000_000_000;
 
     private const MAX_CACHED_NAMES = 64;
 
-    /** @var array<array-key, bool> whether a field is one of SERVER_FIELDS, by its name; all names are valid */
+    /** @var array<array-key, bool> whether a field is one of SERVER_FIELDS, by its name; only valid names */
     private array $names = [];
 
-    /** The last head made from another library's response, and its input. Many responses have the same input. */
+    /** Input of the last call of {@see plainHead()}, and its result, because many responses have the same head. */
     private string $lastStatusLine = '';
 
     /** @var array<array-key, mixed> */
@@ -63,10 +63,10 @@ final class ResponseWriter
     private int $dateExpiresAt = 0;
 
     /**
-     * Returns the whole response, for a body that is a string.
+     * Returns the bytes of the whole response, for a body that is a string.
      *
      * @param bool $keepAlive whether the connection is kept; set to false if the response has "Connection: close"
-     * @param int  $now  by hrtime()
+     * @param int  $now       by hrtime()
      */
     public function complete(
         ResponseInterface $response,
@@ -79,7 +79,7 @@ final class ResponseWriter
             $length = \strlen($body);
             $head = $response instanceof Response ? $response->plainHead() : $this->plainHead($response, $length);
             if ($head !== null) {
-                $date = $now < $this->dateExpiresAt ? $this->date : $this->date($now);
+                $date = $now < $this->dateExpiresAt ? $this->date : $this->formatDate($now);
 
                 return "{$head}{$date}Content-Length: {$length}\r\n\r\n{$body}";
             }
@@ -98,8 +98,8 @@ final class ResponseWriter
     /**
      * Returns the head, for a body that is a stream.
      *
-     * @param int|null $length bytes of the body; null when unknown
-     * @param bool     $keepAlive   see {@see complete()}
+     * @param int|null $length    bytes of the body; null when unknown
+     * @param bool     $keepAlive see {@see complete()}
      */
     public function head(ResponseInterface $response, ?int $length, Head $request, bool &$keepAlive, int $now): string
     {
@@ -156,7 +156,7 @@ final class ResponseWriter
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
     }
 
-    /** Returns another library's head without Date and Content-Length; null if a field has to be changed or refused. */
+    /** Returns another library's head without Date and Content-Length; null if {@see headLines()} has to check it. */
     private function plainHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();
@@ -202,7 +202,7 @@ final class ResponseWriter
     }
 
     /**
-     * Removes the types that PSR-7 promises, because a library may not check its values.
+     * Removes the types that PSR-7 promises, because the values of another library may have other types.
      *
      * @param array<array-key, mixed> $headers
      *
@@ -213,7 +213,7 @@ final class ResponseWriter
         return $headers;
     }
 
-    /** @throws \InvalidArgumentException when it is not a valid name of a header field */
+    /** @throws \InvalidArgumentException when $name is not a valid name of a header field */
     private function isServerField(int|string $name): bool
     {
         $isServerField = isset(self::SERVER_FIELDS[strtolower(Fields::name($name))]);
@@ -232,7 +232,7 @@ final class ResponseWriter
      */
     public function refusal(int $status, string $message, string $method, int $now): string
     {
-        $date = $now < $this->dateExpiresAt ? $this->date : $this->date($now);
+        $date = $now < $this->dateExpiresAt ? $this->date : $this->formatDate($now);
         $length = \strlen($message) + 1;
 
         return self::statusLine($status, Status::reason($status))
@@ -263,7 +263,7 @@ final class ResponseWriter
         $given = null;
         $lines = '';
         $connectionOptions = [];
-        $date = $now < $this->dateExpiresAt ? $this->date : $this->date($now);
+        $date = $now < $this->dateExpiresAt ? $this->date : $this->formatDate($now);
         foreach (Fields::of($response->getHeaders()) as $key => [$name, $values]) {
             if ($key === 'content-length') {
                 $given = $values[0];
@@ -337,8 +337,8 @@ final class ResponseWriter
         return "HTTP/1.1 {$status} " . (preg_match('/^[\t\x20-\x7e\x80-\xff]*+$/D', $reason) === 1 ? $reason : '');
     }
 
-    /** Returns the Date line, which is cached for up to a second. RFC 9110, 6.6.1. */
-    private function date(int $now): string
+    /** Formats the Date line, and caches it for a second. RFC 9110, 6.6.1. */
+    private function formatDate(int $now): string
     {
         $this->dateExpiresAt = $now + self::NANOSECONDS_PER_SECOND;
 

@@ -16,8 +16,8 @@ use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
 
 /**
- * One request on a connection, from its head to the end of its response. A handler may keep the request for longer,
- * because it does not keep the connection in memory.
+ * One request on a connection, from its head to the end of its response. A handler may keep the request for longer: the
+ * exchange does not keep the connection in memory.
  */
 final class ServerExchange implements RequestExchange
 {
@@ -65,7 +65,7 @@ final class ServerExchange implements RequestExchange
         }
         $body = new BodyStream($this->connection, $this);
 
-        // end() is not called for a request without a body
+        // The body refers to this object, and releaseReferences() is not called for a request without a body.
         return $this->head->length === 0 ? $body : $this->body = $body;
     }
 
@@ -86,7 +86,7 @@ final class ServerExchange implements RequestExchange
         return $this->cancellation->getCancellation();
     }
 
-    public function time(): float
+    public function arrivedAt(): float
     {
         return microtime(true) - (hrtime(true) - $this->startedAt) / 1e9;
     }
@@ -117,10 +117,10 @@ final class ServerExchange implements RequestExchange
         return $this->cancelReason !== null;
     }
 
-    /** Ends the exchange after its response. The rest of the body is no longer available to the handler. */
-    public function end(): void
+    /** Removes references that lead back to this object, so that its memory is freed without garbage collection. */
+    public function releaseReferences(): void
     {
-        $this->body = $this->formFailure = $this->fiber = null; // removes references back to this object
+        $this->body = $this->formFailure = $this->fiber = null;
     }
 
     public function cancel(\Throwable $why): void

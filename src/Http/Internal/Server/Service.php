@@ -25,7 +25,7 @@ use Spindle\Internal\Launcher\Process\Signals;
 /** The state that all connections of a server share: handler, options, limits, counters and deadlines. */
 final class Service
 {
-    /** Minimum nanoseconds between two deadline checks of all connections. */
+    /** Minimum nanoseconds from a check of all deadlines to the next one, unless an earlier deadline is added. */
     private const MIN_CHECK_NANOSECONDS = 100_000_000;
 
     /** Seconds for which a client may still send after this side has ended the connection. */
@@ -66,7 +66,7 @@ final class Service
 
     private ?string $timer = null;
 
-    /** The process that has accepted the open connections. */
+    /** Pid of the process that has accepted the open connections. */
     private int $pid = 0;
 
     /** @var \Closure(): void called when a connection has ended */
@@ -123,8 +123,8 @@ final class Service
         }
         ++$this->counters->rejected;
         $this->warnOnce(
-            'New connections are closed, because their address has the maximum number. If it is a proxy, trust it'
-                . ' (Middleware\TrustedProxies), or raise the option maxConnectionsPerAddress',
+            'New connections are closed, because their address has the maximum number of connections. If a proxy has'
+                . ' this address, trust it (Middleware\TrustedProxies), or raise the option maxConnectionsPerAddress',
         );
 
         return false;
@@ -251,7 +251,7 @@ final class Service
     public function outOfMemory(): HttpException
     {
         $this->warnOnce(
-            'Requests with bodies are answered with 503, because seven eighths of PHP\'s memory_limit are in use',
+            'Requests with long bodies are answered with 503, because seven eighths of PHP\'s memory_limit are in use',
         );
         $this->connectionLimits->closeSlowConnections($this->connections);
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Descriptors kept from connections. They are released when no other is free, for example for a handler's files. */
+/** Descriptors that connections can't use. They are released when no other is free, so that handlers can open files. */
 final class SpareDescriptors
 {
     private const COUNT = 8;

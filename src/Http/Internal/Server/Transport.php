@@ -12,10 +12,10 @@ final class Transport
 {
     private const TLS_RECORD_BYTES = 16_384;
 
-    /** Maximum bytes per write. More would be copied again for each part that the kernel accepts. */
+    /** Maximum bytes per write. Each write copies its bytes: without a maximum, it would copy all that are unsent. */
     private const MAX_SEND_BYTES = 262_144;
 
-    /** Linux: the option whose first byte is the connection's state; and the state after the peer's FIN. */
+    /** The socket option of Linux whose first byte is the connection's state; and that state after the peer's FIN. */
     private const TCP_INFO = 11;
     private const TCP_CLOSE_WAIT = 8;
 
@@ -42,12 +42,12 @@ final class Transport
     private bool $broken = false;
 
     /**
-     * The same connection for ext-sockets, created when needed. PHP can't create it from an encrypted stream, so it
-     * is created before a TLS handshake.
+     * The connection as an object of ext-sockets, created when needed. For TLS, the constructor creates it, because PHP
+     * can't create it from an encrypted stream.
      */
     private ?\Socket $socket = null;
 
-    /** PHP's warning in the last {@see encrypt()}; '' for none. */
+    /** PHP's warning in the last {@see handshake()}; '' for none. */
     private string $warning = '';
 
     /** Bytes received, and bytes that the kernel has accepted. */
@@ -82,8 +82,12 @@ final class Transport
         return $this->broken;
     }
 
-    /** @return bool|null whether the TLS handshake has succeeded; null when the client has to send more first */
-    public function encrypt(): ?bool
+    /**
+     * Begins or continues the TLS handshake.
+     *
+     * @return bool|null whether the handshake has succeeded; null while more bytes of the client are needed
+     */
+    public function handshake(): ?bool
     {
         [$done, $this->warning] = Warnings::of(
             fn() => stream_socket_enable_crypto(
@@ -122,7 +126,7 @@ final class Transport
         }
         if ($bytes === false || $bytes === '') {
             $ended = feof($this->stream);
-            // the end of a plain connection was handled above
+            // the regular end of a plain connection has returned above
             $this->broken = $this->broken || $ended && (!$this->secure || $this->wasReset());
 
             return $ended ? '' : null;
@@ -135,8 +139,8 @@ final class Transport
     /**
      * Returns whether the other side has ended or reset the connection, without receiving the bytes before the end.
      *
-     * A reset is always seen, and so is the close of a Unix socket. On Linux with ext-sockets, the end of a TCP
-     * connection is seen once the kernel has all bytes before it. For other ends, the caller has to receive.
+     * A reset is always detected, and so is the close of a Unix socket. On Linux with ext-sockets, the end of a TCP
+     * connection is detected once the kernel has all bytes before it. Only {@see receive()} detects other ends.
      */
     public function hasUnreadEnd(): bool
     {
@@ -209,8 +213,8 @@ final class Transport
     }
 
     /**
-     * Makes the connection end in a way that tells clients that the response is incomplete, even if this process is
-     * killed. A later call with false removes that mark, once the response is complete.
+     * Makes the connection end in a way that shows clients that the response is incomplete, even if this process is
+     * killed. Call it again with false once the response is complete.
      *
      * TLS ends without its alert. TCP ends with a reset, which needs ext-sockets. A Unix socket supports neither.
      */
@@ -231,7 +235,7 @@ final class Transport
         $this->isIncomplete = $isIncomplete && ($this->secure || $socket !== null);
     }
 
-    /** Ends this side of the connection. The other side may still send. */
+    /** Ends this side of the connection. Does nothing if a reset has to end it, which only {@see close()} sends. */
     public function end(): void
     {
         if ($this->secure && !$this->isIncomplete) {
@@ -249,9 +253,9 @@ final class Transport
         EventLoop::cancel($this->readWatcher);
         $this->stopWriting();
         $this->discardUnsent();
-        $this->onSent = static function (): void {}; // the closure refers to the connection, which has this object
+        $this->onSent = static function (): void {}; // breaks a cycle: the closure refers to the connection
         if ($this->secure) {
-            $this->end(); // fclose() below would send its alert too late
+            $this->end(); // fclose() would send the TLS alert only after the shutdown below
         }
         // A program started by a handler may have this descriptor too. Then fclose() alone would not end the
         // connection.

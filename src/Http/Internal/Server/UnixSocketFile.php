@@ -7,10 +7,10 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Warnings;
 
-/** Removes stale files of Unix sockets. Removes files of its own sockets, unless another process has replaced them. */
+/** Removes files of Unix sockets: those of killed servers, and own ones that no other process has replaced. */
 final class UnixSocketFile
 {
-    /** Maximum bytes of a path. PHP cuts off the rest. @see https://man7.org/linux/man-pages/man7/unix.7.html */
+    /** PHP cuts off the rest of a longer path. @see https://man7.org/linux/man-pages/man7/unix.7.html */
     private const MAX_PATH_BYTES = 107;
 
     private const ECONNREFUSED = 111;
@@ -66,7 +66,7 @@ final class UnixSocketFile
         }
     }
 
-    /** Removes a created file. Call it once, while the socket is open: until then, no other file has the same inode. */
+    /** Removes a created file. Call it once, while the socket is open: until then, no other file can have its inode. */
     public static function remove(string $path): void
     {
         $created = isset(self::$created[$path]) ? array_shift(self::$created[$path]) : null;
@@ -78,7 +78,7 @@ final class UnixSocketFile
         }
     }
 
-    /** Removes the file unless its server is running. A server that is busy, or refuses access, is running. */
+    /** Removes the file unless its server is running. A server that is busy or refuses access counts as running. */
     private static function removeStale(string $path, string $address): void
     {
         [[$client, $code, $message]] = Warnings::of(

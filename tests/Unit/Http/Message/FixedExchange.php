@@ -64,7 +64,7 @@ final class FixedExchange implements RequestExchange
         return null;
     }
 
-    public function time(): float
+    public function arrivedAt(): float
     {
         return 1.5;
     }

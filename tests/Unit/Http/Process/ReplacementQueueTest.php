@@ -55,7 +55,7 @@ final class ReplacementQueueTest extends TestCase
 
     public function testAReloadCancelsAReplacementForAnotherReason(): void
     {
-        $this->queue->replace($this->two);
+        $this->queue->add($this->two);
         $this->queue->next();
 
         self::assertSame($this->two, $this->queue->reload());
@@ -75,15 +75,15 @@ final class ReplacementQueueTest extends TestCase
 
     public function testASlotIsQueuedOnlyOnce(): void
     {
-        $this->queue->replace($this->two);
-        $this->queue->replace($this->two);
+        $this->queue->add($this->two);
+        $this->queue->add($this->two);
 
         self::assertSame(['two'], $this->toTheEnd());
     }
 
     public function testAReloadDoesNotReplaceAQueuedSlotTwice(): void
     {
-        $this->queue->replace($this->two);
+        $this->queue->add($this->two);
         $this->queue->reload();
 
         self::assertSame(['two', 'one', 'end of a reload'], $this->toTheEnd());
@@ -91,7 +91,7 @@ final class ReplacementQueueTest extends TestCase
 
     public function testAFailureWithoutAReloadHasNoCount(): void
     {
-        $this->queue->replace($this->one);
+        $this->queue->add($this->one);
         $this->queue->next();
 
         self::assertNull($this->queue->failed());
