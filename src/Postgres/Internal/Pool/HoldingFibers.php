@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal\Pool;
 /**
  * Fibers that hold a connection of the pool. A statement that such a fiber sends through the pool itself must not share
  * a session. An earlier statement of that session may wait for a lock that the fiber's own transaction holds. Then both
- * statements would wait for ever.
+ * statements would wait for ever, because the fiber can't end its transaction while it waits.
  */
 final class HoldingFibers
 {

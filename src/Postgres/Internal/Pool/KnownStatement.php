@@ -9,22 +9,22 @@ use Spindle\Postgres\Internal\Native\ServerTime;
 /** A statement that a pool has run before: whether it may share a session, and how long the server needs for it. */
 final class KnownStatement
 {
-    /** Nanoseconds from which an execution is slow. After a slow execution, the statement may not share a session. */
+    /** An execution of at least this many nanoseconds is slow. After it, the statement must not share a session. */
     private const SLOW_NANOSECONDS = 50_000_000;
 
-    /** Consecutive executions that must be faster after a slow one before the statement may share a session again. */
+    /** After a slow execution, this many faster ones must follow in a row before the statement may share a session. */
     private const PROBATION_EXECUTIONS = 50;
 
     /** Minimum cost in nanoseconds. */
     private const MIN_COST_NANOSECONDS = 2_000;
 
-    /** Whether the statement may be sent on a session before earlier and later statements are answered. */
+    /** Whether the statement may be in flight on a session together with earlier and later statements. */
     public bool $mayShare = false;
 
-    /** Moving average of the server's time in nanoseconds, which follows shorter times faster than longer ones. */
+    /** Moving average of the server's time in nanoseconds. Shorter times change it faster than longer times. */
     public int $cost;
 
-    /** Number of executions that must still be fast after a slow one. */
+    /** How many of the {@see PROBATION_EXECUTIONS} are still to come. */
     private int $probation = 0;
 
     /**
@@ -34,7 +34,8 @@ final class KnownStatement
      */
     public function __construct(public readonly bool $isPlain, public readonly bool $isShareableRead, int $nanoseconds)
     {
-        // The first execution is slower: the server parses, plans and reads data that is not in memory yet.
+        // The first execution takes longer, because the server parses, plans, and reads data that is not in memory yet.
+        // So it counts as a short execution unless it is slow.
         $this->cost = max(self::MIN_COST_NANOSECONDS, min($nanoseconds, ServerTime::SHORT_NANOSECONDS));
         $this->learn($nanoseconds < self::SLOW_NANOSECONDS ? $this->cost : $nanoseconds);
     }

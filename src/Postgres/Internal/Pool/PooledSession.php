@@ -13,46 +13,46 @@ final class PooledSession
     /** Maximum number of queries that share a session. */
     public const MAX_SHARING = 1_024;
 
-    /** Maximum number of queries that share a session while another session could be used. */
+    /** Maximum number of queries that share a session if another session can be used instead. */
     private const MAX_AVOIDABLE_SHARING = 64;
 
-    /** Maximum nanoseconds that a query may wait for earlier queries of its session while another could be used. */
+    /** Lowest {@see $maxLoad}, in nanoseconds. */
     private const MAX_AVOIDABLE_WAIT_NANOSECONDS = 1_000_000;
 
-    /** Nanoseconds between two checks for stalled queries ({@see checkStall()}). */
+    /** Nanoseconds between two calls of {@see checkStall()}. */
     public const CHECK_NANOSECONDS = 10_000_000;
 
-    /** Consecutive checks without a byte from the server after which no further query may share the session. */
+    /** After this many idle checks, plus {@see $roundTripChecks}, no further query may share the session. */
     private const MAX_IDLE_CHECKS = 2;
 
-    /** Consecutive checks without a byte after which the running query is postponed for the first time. */
+    /** After this many idle checks, plus {@see $roundTripChecks}, a query is postponed for the first time. */
     private const POSTPONE_AFTER_CHECKS = 20;
 
-    /** How often {@see POSTPONE_AFTER_CHECKS} may double. */
+    /** Maximum number of times that the checks until a postponement double. */
     private const MAX_POSTPONE_DOUBLINGS = 16;
 
-    /** Number of current borrowers: 1 for an exclusive session, else the number of queries that share it. */
+    /** Number of queries that share the session, or 1 for an exclusive borrower. */
     public int $borrowers = 0;
 
     /** Nanoseconds that the server usually needs for the queries of all current borrowers. */
     public int $load = 0;
 
-    /** Whether no further query may use the session: one borrower has it, it is pinged, or it must be reset. */
+    /** Whether no further query may use the session: one borrower has it, it is being pinged, or it must be reset. */
     public bool $isExclusive = false;
 
     /** Whether the session must be reset when the queries that share it are done. */
     public bool $needsReset = false;
 
-    /** Whether no further query may share the session, as a borrower waits for it. Set by {@see PooledSessions}. */
+    /** Whether no further query may share the session, so that it becomes free for an exclusive borrower. */
     public bool $isReserved = false;
 
     /** Consecutive checks without a byte from the server while several queries shared the session. */
     public int $idleChecks = 0;
 
-    /** Number of queries that were postponed since the session was last free. */
+    /** Number of postponements since the session was last free. */
     private int $postponedCount = 0;
 
-    /** When the server had sent its last byte as of the last check, by hrtime(). */
+    /** Value of {@see Session::lastActivity()} at the last check. */
     private int $lastSeen = 0;
 
     /** The same session if it supports pipelining; null otherwise. */
@@ -61,7 +61,7 @@ final class PooledSession
     /** Number of checks during one round trip, in which no answer can arrive. */
     private int $roundTripChecks = 0;
 
-    /** Maximum of {@see $load} up to which a further query may share the session while another could be used. */
+    /** Maximum {@see $load} with the cost of a further query, if that query can use another session instead. */
     private int $maxLoad = self::MAX_AVOIDABLE_WAIT_NANOSECONDS;
 
     /** @param int $expiresAt when the session is to be replaced, by hrtime() */
@@ -78,7 +78,7 @@ final class PooledSession
             && $this->idleChecks < self::MAX_IDLE_CHECKS + $this->roundTripChecks;
     }
 
-    /** Whether one more query, which usually takes `$cost` nanoseconds, may use the session and is answered soon. */
+    /** Whether a further query, which usually takes `$cost` nanoseconds, may use the session and is answered soon. */
     public function answersSoon(int $cost): bool
     {
         return !$this->isExclusive && !$this->isReserved && ($this->borrowers === 0
@@ -120,15 +120,15 @@ final class PooledSession
     /**
      * Checks whether the server sent anything since the last check, while several queries share the session.
      *
-     * @return bool whether the pool must postpone the query that the server is running. Once each of the queries has
-     *     been postponed, the time until the next postponement doubles, because all of the queries may be slow.
+     * @return bool whether the pool must postpone the query that the server is running. After one postponement for each
+     *     of the queries, the time until the next one doubles, because all of the queries may be slow.
      */
     public function checkStall(): bool
     {
         $lastSeen = $this->session->lastActivity();
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
-        // A wait of up to one round trip is acceptable, because it at most doubles the time of the query.
+        // A query may wait for up to one round trip, because that at most doubles its time.
         $roundTrip = $this->native?->roundTrip() ?? 0;
         $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);

@@ -28,8 +28,8 @@ final class PooledSessions
     }
 
     /**
-     * Returns a session on which a query is answered soon. If there is none, returns the shareable session with the
-     * least load; null when no session can be shared.
+     * Returns a session on which a query is answered soon; otherwise the shareable session with the least load; null
+     * when there is neither.
      *
      * Queries that share a session share its round trips, and the server wakes fewer processes. Round trips and
      * wake-ups are most of the cost of a short statement. So a session that is already shared is preferred to a free
@@ -55,7 +55,7 @@ final class PooledSessions
         return $this->lastShared = $free ?? $best;
     }
 
-    /** Lets no further query share a session, so that a waiting borrower can get it exclusively. */
+    /** Lets no further query share a session, so that it becomes free for a waiting exclusive borrower. */
     public function reserve(PooledSession $pooled): void
     {
         $pooled->isReserved = true;

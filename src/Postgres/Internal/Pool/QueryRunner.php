@@ -8,18 +8,18 @@ use Amp\Cancellation;
 use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Result;
 
-/** Runs statements that are sent through the pool itself, rather than through a borrowed connection. */
+/** Runs the statements of the pool's own query() and execute(), which use no borrowed connection. */
 final readonly class QueryRunner
 {
-    /** Maximum depth to which arrays of parameters are searched for objects. */
+    /** Depth to which arrays of parameters are searched for objects. Deeper arrays count as containing objects. */
     private const MAX_SEARCH_DEPTH = 32;
 
-    private ShortStatements $statements;
+    private KnownStatements $statements;
 
     /** @param bool $supportsPipelining whether a session accepts a query before earlier queries are answered */
     public function __construct(private SessionPool $pool, private bool $supportsPipelining)
     {
-        $this->statements = new ShortStatements();
+        $this->statements = new KnownStatements();
     }
 
     /** @param list<mixed> $parameters */
@@ -44,7 +44,7 @@ final readonly class QueryRunner
     }
 
     /**
-     * Runs a statement on an exclusive session, because the statement is unknown or may change the session.
+     * Runs a statement on an exclusive session, because it is unknown or not {@see KnownStatement::$isPlain}.
      *
      * @param list<mixed> $parameters
      */
@@ -83,7 +83,7 @@ final readonly class QueryRunner
         // A statement that writes never shares a session, so its time on the server is not needed.
         $exchange->isTimed = $statement->isShareableRead;
         $waiter = null;
-        $pooled = $pool->findAvailable($exclusive, $cost);
+        $pooled = $pool->chooseSession($exclusive, $cost);
         if ($pooled === null) {
             $waiter = new WaitingFiber($exchange, $exclusive, $cost, hrtime(true), $sql, $parameters);
             $pool->enqueue($waiter);
@@ -124,12 +124,12 @@ final readonly class QueryRunner
         if ($exchange->cost < 0 && $exchange->serverError === null && $exchange->waitFailure === null) {
             return $native->result($exchange, $sql, $parameters);
         }
-        // The pool has not taken the session back, because the query failed or began a transaction. result() may send
-        // the query again.
+        // The pool has not taken the session back, because the query failed or left a transaction open. It may be taken
+        // back only after result(), which may send the query again.
         try {
             return $native->result($exchange, $sql, $parameters);
         } finally {
-            $pool->takeBackFailed($pooled, $exchange);
+            $pool->ensureTakenBack($pooled, $exchange);
         }
     }
 

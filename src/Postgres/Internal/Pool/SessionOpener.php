@@ -12,18 +12,18 @@ use Spindle\Postgres\Internal\SessionFactory;
 
 use function Amp\async;
 
-/** Opens sessions for a pool, several concurrently. After a failure, it waits before the next attempt. */
+/** Opens sessions for a pool, several concurrently. After a failure, the opener pauses before the next attempt. */
 final class SessionOpener
 {
-    /** Maximum number of concurrent attempts. More TLS handshakes at once would delay other fibers noticeably. */
+    /** Maximum number of concurrent attempts. More concurrent TLS handshakes would delay other fibers noticeably. */
     private const MAX_CONCURRENT_OPENS = 8;
 
-    /** Seconds to wait after a failed attempt. */
+    /** Seconds of the pause after a failed attempt. */
     private const RETRY_PAUSE_SECONDS = 0.2;
 
     public int $openingCount = 0;
 
-    /** Failure of the last attempt; null when it succeeded. */
+    /** Failure of the last finished attempt; null if it succeeded, or if none has finished. */
     public ?\Throwable $failure = null;
 
     private ?string $pauseTimer = null;
@@ -60,7 +60,7 @@ final class SessionOpener
         }
     }
 
-    /** Sets whether the event loop must keep running until the pause is over, because a fiber waits for a session. */
+    /** Sets whether a pause keeps the event loop running, because a fiber waits for a session. */
     public function keepLoopRunning(bool $on): void
     {
         if ($this->pauseTimer !== null) {

@@ -22,27 +22,27 @@ use function Amp\async;
  * The sessions of a pool, and the fibers that wait for them.
  *
  * A session is lent exclusively to one borrower, or shared by queries that are known to be short
- * ({@see ShortStatements}). Waiting fibers are in the {@see WaitQueue}. For each borrower that waits for an exclusive
- * session, the pool reserves a shared session. No further query is sent on a reserved session, so the session is free
- * as soon as its current queries are done.
+ * ({@see KnownStatements}). Waiting fibers are in the {@see WaitQueue}. For each borrower that waits for an exclusive
+ * session, the pool reserves a shared session if there is one. No further query is sent on a reserved session, so the
+ * session is free as soon as its current queries are done.
  *
- * A query of {@see QueryRunner} uses a session from the moment when the query is sent until its answer is read. As soon
- * as the answer is read, the pool sends the next waiting query on that session. At that time, neither the fiber of the
- * answered query nor the fiber of the waiting query has been resumed.
+ * A query that {@see QueryRunner} pipelines uses a session from the time at which it is sent until its answer is read.
+ * As soon as the answer is read, the pool sends the next waiting query on that session. At that time, neither the fiber
+ * of the answered query nor the fiber of the waiting query has been resumed.
  */
 final class SessionPool implements SessionLender
 {
-    /** Maximum seconds until a session that was idle must answer a ping. After that, the session is closed. */
+    /** Seconds within which a session must answer a ping. Otherwise the pool closes the session. */
     private const PING_TIMEOUT = 1.0;
 
-    /** Maximum seconds until the server must have undone the changes of a session. After that, it is closed. */
+    /** Seconds within which the server must undo the changes of a session. Otherwise the pool closes the session. */
     private const RESET_TIMEOUT = 5.0;
 
-    /** @var array<int, array{PooledSession, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> by session id */
+    /** @var array<int, array{PooledSession, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> by object id */
     private array $lent = [];
 
-    /** Number of sessions that were idle and are pinged now, so that shared queries can use them. */
-    private int $testedForSharing = 0;
+    /** Number of sessions that are being pinged, and that queries will share after that. */
+    private int $pingedForSharing = 0;
 
     private bool $closed = false;
 
@@ -177,8 +177,11 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** Returns a session that can be lent at once; null when there is none. Does not lend the session. */
-    public function findAvailable(bool $exclusive, int $cost): ?PooledSession
+    /**
+     * Chooses a session that can be lent now; null when there is none. Does not lend the session. May reserve sessions
+     * for waiters, and may start to open a session.
+     */
+    public function chooseSession(bool $exclusive, int $cost): ?PooledSession
     {
         if ($this->closed) {
             return null;
@@ -214,20 +217,20 @@ final class SessionPool implements SessionLender
         return $pooled;
     }
 
-    /** Waits for an open session and lends it. If the session was idle for long, the pool pings it first. */
+    /** Waits for an open session and lends it. The pool first pings a session that {@see isStale()}. */
     public function acquirePooled(bool $exclusive, int $cost, ?Cancellation $cancellation): PooledSession
     {
         $since = hrtime(true);
         for (;;) {
             $this->ensureUsable();
             $left = $this->options->acquireTimeout - (hrtime(true) - $since) / 1e9;
-            $pooled = $left > 0 ? $this->findAvailable($exclusive, $cost) : null;
+            $pooled = $left > 0 ? $this->chooseSession($exclusive, $cost) : null;
             if ($pooled === null) {
                 $pooled = $this->await(new WaitingFiber(new Exchange(), $exclusive, $cost, $since), $cancellation);
                 if ($pooled->session->isOpen()) {
                     return $pooled;
                 }
-                // The session was closed after it had been lent to this fiber.
+                // The session ended after it had been lent to this fiber, and before the fiber was resumed.
                 $this->takeBack($pooled, $cost);
             } elseif (!$this->isStale($pooled) || $this->answersPing($pooled, $exclusive, $left, $cancellation)) {
                 $pooled->lend($exclusive, $cost);
@@ -242,14 +245,18 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** Adds a waiter, and opens a session if the pool is not full. Throws PoolTimeoutException if the queue is full. */
+    /**
+     * Adds a waiter, and starts to open sessions if fewer than the maximum are open.
+     *
+     * @throws PoolTimeoutException when {@see PostgresPoolOptions::$maxWaiting} allows no further waiter
+     */
     public function enqueue(WaitingFiber $waiter): void
     {
         $this->ensureUsable();
         $waiting = $this->queue->count();
         $open = \count($this->sessions->all);
-        // A waiter does not count if a session can be opened for it, or if it can share a session that is pinged now.
-        $willShare = $waiter->isExclusive ? 0 : $this->testedForSharing * PooledSession::MAX_SHARING;
+        // Waiters for which a session can be opened do not count, nor those that can share a session after its ping.
+        $willShare = $waiter->isExclusive ? 0 : $this->pingedForSharing * PooledSession::MAX_SHARING;
         if ($waiting - ($this->maxConnections - $open) - $willShare >= $this->options->maxWaiting) {
             throw PoolTimeoutException::full($waiting);
         }
@@ -277,16 +284,17 @@ final class SessionPool implements SessionLender
             $this->takeBack($pooled, $waiter->cost);
         } else {
             $pooled->native?->abandon($exchange);
-            $this->takeBackFailed($pooled, $exchange);
+            $this->ensureTakenBack($pooled, $exchange);
         }
     }
 
     /**
-     * Takes back the session of a query that failed or was abandoned, unless the session was already taken back.
+     * Takes back the session of a query that failed, was abandoned or left a transaction open, unless
+     * {@see onAnswered()} has already taken the session back.
      *
      * @throws \LogicException in a fork, where every query fails; a check before each query would cost too much
      */
-    public function takeBackFailed(PooledSession $pooled, Exchange $exchange): void
+    public function ensureTakenBack(PooledSession $pooled, Exchange $exchange): void
     {
         if ($exchange->cost >= 0) {
             $cost = $exchange->cost;
@@ -298,14 +306,14 @@ final class SessionPool implements SessionLender
 
     /**
      * Takes a session back after a statement that does not change session state. When the session has no borrower left,
-     * the pool resets it if a transaction is open, and closes it if the server became read-only although
-     * {@see PostgresOptions::$targetSession} requires a writable one.
+     * the pool resets it if a transaction is open or a statement is in flight, and closes it if it is not suitable
+     * ({@see SessionFactory::suits()}).
      */
     public function takeBack(PooledSession $pooled, int $cost): void
     {
         $pooled->takeBack($cost);
         if ($pooled->session->transactionStatus() !== 'I' || !$this->sessionFactory->suits($pooled->session)) {
-            // Other borrowers must not get a session with an open transaction, or with a read-only server.
+            // Other borrowers must not get a session with an open transaction, nor one that is not suitable.
             $pooled->markForReset();
         }
         if ($pooled->borrowers === 0 && ($pooled->needsReset || $pooled->session->inFlight() > 0)) {
@@ -431,8 +439,8 @@ final class SessionPool implements SessionLender
             foreach ($self->sessions->all as $pooled) {
                 $isShared = $isShared || $pooled->borrowers > 1;
                 if ($pooled->checkStall() && $self->belongsToThisProcess()) {
-                    // The running query may wait for a lock that a later query of the same connection would release.
-                    // So the pool cancels the running query and repeats it after the others.
+                    // The running query may wait for a lock whose owner waits, directly or not, for the answer to a
+                    // later query of this session. So the running query is cancelled, and sent again after the others.
                     $pooled->markForReset();
                     $pooled->native?->postpone();
                 }
@@ -443,7 +451,7 @@ final class SessionPool implements SessionLender
         });
     }
 
-    /** Lends a session to waiters. Closes it instead if it is too old, not suitable, or the pool is closed. */
+    /** Lends a session to waiters. Drops it instead if it has ended, is too old or not suitable, or after close(). */
     private function makeAvailable(PooledSession $pooled): void
     {
         $isFree = !$pooled->isExclusive && $pooled->borrowers === 0;
@@ -457,7 +465,7 @@ final class SessionPool implements SessionLender
             )
         ) {
             $this->sessions->drop($pooled);
-            $this->openForWaiters();
+            $this->openIfNeeded();
 
             return;
         }
@@ -491,7 +499,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** Lends a session to a waiter. Sends the waiter's statement if that is possible at once; else wakes its fiber. */
+    /** Lends a session to a waiter, and sends the waiter's statement. If that is not possible now, wakes the fiber. */
     private function lendToWaiter(WaitingFiber $waiter, PooledSession $pooled): void
     {
         $this->queue->remove($waiter);
@@ -523,8 +531,10 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Pings an idle session, and returns whether it answers. Closes the session if it does not answer in time. A
-     * cancellation ends the wait, but not the ping.
+     * Pings an idle session, and returns whether it answers. Closes the session if it does not answer in time. After a
+     * cancellation, the ping goes on in the background.
+     *
+     * @param float $seconds seconds until the borrower's timeout, which limits the ping like {@see PING_TIMEOUT}
      */
     private function answersPing(
         PooledSession $pooled,
@@ -535,7 +545,7 @@ final class SessionPool implements SessionLender
         $pooled->isExclusive = true;
         $this->sessions->unreserve($pooled);
         $shared = $exclusive ? 0 : 1;
-        $this->testedForSharing += $shared;
+        $this->pingedForSharing += $shared;
         $ping = async(function () use ($pooled, $shared, $seconds): void {
             $timeoutTimer = EventLoop::delay(min($seconds, self::PING_TIMEOUT), fn() => $this->sessions->drop($pooled));
             try {
@@ -544,7 +554,7 @@ final class SessionPool implements SessionLender
                 $this->sessions->drop($pooled);
             }
             EventLoop::cancel($timeoutTimer);
-            $this->testedForSharing -= $shared;
+            $this->pingedForSharing -= $shared;
         });
         try {
             $ping->await($cancellation);
@@ -557,7 +567,7 @@ final class SessionPool implements SessionLender
         }
         $pooled->isExclusive = false;
         if (!$pooled->session->isOpen()) {
-            $this->openForWaiters();
+            $this->openIfNeeded();
 
             return false;
         }
@@ -594,8 +604,8 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Opens sessions again after the pause that follows a failure. After a permanent failure, it does so only for
-     * waiters, because repeated failed logins may lock the account.
+     * Opens sessions again after the pause that follows a failure. After a permanent failure, the pool does so only for
+     * waiters, not for minConnections, because repeated failed logins may lock the account.
      */
     private function retryOpening(): void
     {
@@ -604,11 +614,12 @@ final class SessionPool implements SessionLender
             || $this->opener->failure === null
             || TransientFailures::includes($this->opener->failure)
         ) {
-            $this->openForWaiters();
+            $this->openIfNeeded();
         }
     }
 
-    private function openForWaiters(): void
+    /** Starts to open sessions if fibers wait, or fewer than minConnections are open. */
+    private function openIfNeeded(): void
     {
         if ($this->queue->count() > 0 || \count($this->sessions->all) < $this->options->minConnections) {
             $this->openMore();
@@ -622,8 +633,8 @@ final class SessionPool implements SessionLender
         }
         $opening = $this->opener->openingCount;
         $open = \count($this->sessions->all) + $opening;
-        // While sessions are pinged, shared queries need no further session: a ping takes little time.
-        $waiting = $this->testedForSharing > 0 ? $this->queue->exclusive->count : $this->queue->count();
+        // Queries that can share a session after its ping need no further session, because a ping takes little time.
+        $waiting = $this->pingedForSharing > 0 ? $this->queue->exclusive->count : $this->queue->count();
         $wanted = max(
             $waiting - $opening,
             $this->options->minConnections - $open,
@@ -649,10 +660,13 @@ final class SessionPool implements SessionLender
             $pooled->native->onAnswered(static fn(array $exchanges) => $weak->get()?->onAnswered($pooled, $exchanges));
         }
         $this->makeAvailable($pooled);
-        $this->openForWaiters();
+        $this->openIfNeeded();
     }
 
-    /** Fails all waiters if no session is left, and the failure is permanent or no server was ever reached. */
+    /**
+     * Fails all waiters if no session is open or being opened, and the failure is permanent or the pool has never
+     * reached a server.
+     */
     private function onOpenFailed(\Throwable $failure): void
     {
         $this->opener->keepLoopRunning($this->queue->count() > 0);
@@ -671,10 +685,10 @@ final class SessionPool implements SessionLender
     {
         ++$this->counts->lost;
         $this->sessions->drop($pooled);
-        $this->openForWaiters();
+        $this->openIfNeeded();
     }
 
-    /** Schedules the next check for free sessions that have been idle or open for too long, which it closes. */
+    /** Schedules the next check, which closes free sessions that have been idle or open for too long. */
     private function scheduleSweep(): void
     {
         if (
@@ -701,7 +715,7 @@ final class SessionPool implements SessionLender
                         $self->sessions->drop($pooled);
                     }
                 }
-                $self->openForWaiters();
+                $self->openIfNeeded();
                 if ($self->sessions->all !== []) {
                     $self->scheduleSweep();
                 }

@@ -6,10 +6,10 @@ namespace Spindle\Postgres\Internal\Pool;
 
 use Spindle\Postgres\ConnectionFailedException;
 
-/** Failures to connect that may pass soon: the server is starting, stopping or unreachable, or accepts no more. */
+/** Failures to connect that may pass soon: the server is starting, stopping, unreachable or out of connections. */
 final class TransientFailures
 {
-    /** too_many_connections, shutdown, crash, startup; and two states of class 08, connection exceptions. */
+    /** too_many_connections; admin_shutdown, crash_shutdown, cannot_connect_now; two connection exceptions (08). */
     private const SQL_STATES = ['53300', '57P01', '57P02', '57P03', '08001', '08006'];
 
     public static function includes(\Throwable $failure): bool

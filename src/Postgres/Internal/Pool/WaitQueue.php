@@ -15,10 +15,10 @@ use Spindle\Internal\WeakTimer;
  */
 final class WaitQueue
 {
-    /** @var array<int, self> queues with waiters. Without this reference, a queue and its fibers could be destroyed */
+    /** @var array<int, self> queues with waiters, kept alive here if nothing else references them */
     private static array $keptAlive = [];
 
-    /** Waiters that need an exclusive session, and waiters that can share one. Only this class adds and removes. */
+    /** Waiters that need an exclusive session, and waiters that can share one. Only this class changes these lists. */
     public readonly WaitingFibers $exclusive;
     public readonly WaitingFibers $sharing;
 
@@ -33,7 +33,7 @@ final class WaitQueue
     /**
      * @param float $timeout maximum seconds of a wait
      * @param \Closure(): \Throwable $onTimeout returns the exception for a waiter that has waited longer
-     * @param \Closure(): void $onWaiterFailed called after a waiter was removed without getting a session
+     * @param \Closure(): void $onWaiterFailed called after waiters have failed
      */
     public function __construct(
         private readonly PoolCounters $counts,
@@ -69,7 +69,7 @@ final class WaitQueue
     }
 
     /**
-     * Suspends until the pool has lent a session to the waiter, or its statement was answered.
+     * Suspends until the pool has lent a session to the waiter.
      *
      * @throws \Throwable failure of the waiter, such as a timeout or a cancellation
      */
@@ -108,8 +108,8 @@ final class WaitQueue
     }
 
     /**
-     * Returns the waiter that gets the session next; null when there is none. Does not remove the waiter. A session in
-     * use is only for waiters that can share it. A free session is for the waiter that came first.
+     * Returns the waiter that gets the session next; null when there is none. Does not remove the waiter. A free
+     * session is for the waiter that came first. A session in use is only for a waiter that can share it.
      */
     public function next(PooledSession $pooled): ?WaitingFiber
     {
@@ -141,7 +141,7 @@ final class WaitQueue
         EventLoop::queue($waiter->exchange->wake(...));
     }
 
-    /** Lets the event loop return although the timer is running. */
+    /** Lets the event loop end although the timer is still running. */
     private function letLoopEnd(): void
     {
         $this->keepsLoopRunning = false;

@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Pool;
 
 use Spindle\Postgres\Internal\Native\Exchange;
 
-/** A fiber that waits for a session. If the pool can send the fiber's statement for it, this holds the statement. */
+/** A fiber that waits for a session, and its statement if the pool can send the statement for the fiber. */
 final class WaitingFiber
 {
     /** Key of this waiter in {@see WaitingFibers}. */
@@ -15,10 +15,10 @@ final class WaitingFiber
     /** Order of arrival among all waiters of the queue. */
     public int $sequence = 0;
 
-    /** The session that was lent to the waiter; null while it waits. */
+    /** The session that was lent to the waiter; null until then. */
     public ?PooledSession $pooled = null;
 
-    /** Whether the statement was sent on the session. */
+    /** Whether the pool has sent the statement on the session. */
     public bool $isSent = false;
 
     /** Why the waiter gets no session. */

@@ -12,9 +12,9 @@ use Spindle\Postgres\Internal\SqlText;
  * may wait for a row lock never shares a session, however short it is. Later statements of the session would wait too,
  * and the owner of the lock may be waiting for one of them.
  */
-final class ShortStatements
+final class KnownStatements
 {
-    /** Maximum number of statements in memory, and of their bytes. When one is exceeded, all are forgotten. */
+    /** Maximum number of statements, and of bytes of their texts. A further statement removes all others. */
     private const MAX_STATEMENTS = 4_096;
     private const MAX_BYTES = 0x40_0000;
 

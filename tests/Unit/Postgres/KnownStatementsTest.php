@@ -9,17 +9,17 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Native\BusyTime;
 use Spindle\Postgres\Internal\Native\ServerTime;
+use Spindle\Postgres\Internal\Pool\KnownStatements;
 use Spindle\Postgres\Internal\Pool\PoolCounters;
-use Spindle\Postgres\Internal\Pool\ShortStatements;
 use Spindle\Postgres\Internal\Pool\TransientFailures;
 use Spindle\Postgres\Internal\SqlText;
 
 /** Tests how a pool recognizes short statements. */
-final class ShortStatementsTest extends TestCase
+final class KnownStatementsTest extends TestCase
 {
     public function testAStatementMayShareAfterAShortExecution(): void
     {
-        $statements = new ShortStatements();
+        $statements = new KnownStatements();
         self::assertNull($statements->find('SELECT 1'));
         $statements->learn('SELECT 1', ServerTime::SHORT_NANOSECONDS);
 
@@ -29,7 +29,7 @@ final class ShortStatementsTest extends TestCase
 
     public function testCachedStatementsNeedLittleMemory(): void
     {
-        $statements = new ShortStatements();
+        $statements = new KnownStatements();
         $before = memory_get_usage();
         for ($i = 0; $i < 600; ++$i) {
             $statements->learn(str_pad("SELECT {$i}", SqlText::MAX_CACHED_BYTES - 100), 0);
@@ -40,7 +40,7 @@ final class ShortStatementsTest extends TestCase
 
     public function testASlowStatementMustBeFastFiftyTimesBeforeItShares(): void
     {
-        $statements = new ShortStatements();
+        $statements = new KnownStatements();
         $statements->learn('SELECT 1', 0);
         $statements->learn('SELECT 1', 50_000_000);
         for ($i = 0; $i < 50; ++$i) {
@@ -53,7 +53,7 @@ final class ShortStatementsTest extends TestCase
 
     public function testAStatementThatIsSlowRepeatedlyStopsSharing(): void
     {
-        $statements = new ShortStatements();
+        $statements = new KnownStatements();
         $statements->learn('SELECT 1', 0);
         $statements->learn('SELECT 1', 4 * ServerTime::SHORT_NANOSECONDS);
         self::assertTrue($statements->find('SELECT 1')?->mayShare);
@@ -69,7 +69,7 @@ final class ShortStatementsTest extends TestCase
 
     public function testAnUnknownDurationChangesNothing(): void
     {
-        $statements = new ShortStatements();
+        $statements = new KnownStatements();
         $statements->learn('SELECT 1', 1_000_000);
         $statements->learn('SELECT 1', -1);
 
@@ -78,7 +78,7 @@ final class ShortStatementsTest extends TestCase
 
     public function testTheCostIsNearerToTheShortestTimeThanToTheLongest(): void
     {
-        $statements = new ShortStatements();
+        $statements = new KnownStatements();
         for ($i = 0; $i < 100; ++$i) {
             $statements->learn('SELECT 1', $i % 2 === 0 ? 100_000 : 2_000_000);
         }
@@ -133,7 +133,7 @@ final class ShortStatementsTest extends TestCase
     #[DataProvider('statements')]
     public function testOnlyStatementsThatReadAndChangeNothingMayShare(string $sql, bool $isPlain, bool $shares): void
     {
-        $statements = new ShortStatements();
+        $statements = new KnownStatements();
         for ($i = 0; $i < 100; ++$i) {
             $statements->learn($sql, 0);
         }
@@ -142,7 +142,7 @@ final class ShortStatementsTest extends TestCase
 
     public function testTheNumberOfCachedStatementsIsLimited(): void
     {
-        $statements = new ShortStatements();
+        $statements = new KnownStatements();
         $before = memory_get_usage();
         for ($i = 0; $i < 100_000; ++$i) {
             $statements->learn("SELECT {$i}", 0);
