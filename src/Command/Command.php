@@ -34,7 +34,7 @@ final class Command
     ) {}
 
     /**
-     * Returns a command that runs a program with arguments. They are passed byte for byte, without a shell.
+     * Returns a command that runs a program with arguments. The arguments are passed byte for byte, without a shell.
      *
      * @param string $program path, or a name that is searched in PATH
      *
@@ -59,7 +59,7 @@ final class Command
      * Returns a command that runs a line with `/bin/sh -c`. Nothing is quoted, so the line must not contain untrusted
      * input.
      *
-     * If the line has nothing that a shell would interpret, no shell is started. That has two visible effects:
+     * If the line is only a program with plain or quoted arguments, no shell is started. That has two visible effects:
      * - When signal n kills the program, the result has that signal. With a shell, it may have exit code 128 + n.
      * - The program also gets environment variables whose names are not identifiers. A shell may drop them.
      *
@@ -77,7 +77,7 @@ final class Command
     /**
      * Sets the time limit of each attempt; null for none. After it, the command is ended with all its descendants.
      *
-     * @throws \ValueError when the number is not positive
+     * @throws \ValueError when the number is not positive or not finite
      */
     public function withTimeout(?float $seconds): self
     {
@@ -85,9 +85,9 @@ final class Command
     }
 
     /**
-     * Sets how long the command may write no captured or streamed output before it is ended; null for no limit.
+     * Sets the longest time without captured or streamed output; null for no limit. After it, the command is ended.
      *
-     * @throws \ValueError when the number is not positive
+     * @throws \ValueError when the number is not positive or not finite
      */
     public function withIdleTimeout(?float $seconds): self
     {
@@ -95,7 +95,8 @@ final class Command
     }
 
     /**
-     * Sets or removes environment variables. All other variables are those of this process. Repeated calls add up.
+     * Sets or removes environment variables. All other variables are those of this process. A later call keeps the
+     * changes of earlier calls to other variables.
      *
      * @param array<array-key, string|null> $variables by name; null removes a variable
      *
@@ -119,8 +120,8 @@ final class Command
     }
 
     /**
-     * Sets the working directory; null for that of this process when the pool accepts the command. If the directory
-     * does not exist, the result reports that.
+     * Sets the working directory. Null means the one that this process has at the time at which the pool accepts the
+     * command. If the directory does not exist, the result reports that.
      *
      * @throws \ValueError when the path is empty or contains a NUL byte
      */
@@ -137,8 +138,8 @@ final class Command
      * Sets the standard input: a string, an open stream, or an iterable of strings.
      *
      * A stream is read from its current position to its end. A stream or an iterable is read as fast as the command
-     * reads. Once it has been read from, the command is not retried. An iterable that runs commands of the same pool
-     * waits forever when this command has the last free slot.
+     * reads. After the first read, the command is not retried. An iterable that itself runs commands on the same pool
+     * waits forever if this command has taken the last free slot.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *
@@ -212,7 +213,7 @@ final class Command
     private static function positive(string $what, ?float $seconds): ?float
     {
         if ($seconds !== null && !($seconds > 0 && $seconds < \INF)) {
-            throw new \ValueError("{$what} must be a positive number of seconds, not {$seconds}");
+            throw new \ValueError("{$what} must be a positive, finite number of seconds, not {$seconds}");
         }
 
         return $seconds;

@@ -14,7 +14,7 @@ use Spindle\SpindleException;
  */
 interface CommandCarrier
 {
-    /** Default and maximum number of a pool's commands that the carrier has at once, running or waiting. */
+    /** Default concurrency of a pool with a carrier, and the largest that {@see CommandPool::capacity()} returns. */
     public const DEFAULT_CONCURRENCY = 256;
     public const MAX_CONCURRENCY = 10_000;
 

@@ -62,10 +62,11 @@ final class CommandPool implements Statistics
      * Runs the commands. Yields each result as soon as its command has ended, under the key of the command.
      *
      * The pool reads the input when slots become free, and at most {@see CommandPoolOptions::$lookahead} commands in
-     * advance. The input may be endless, block or suspend. When the caller leaves its loop, running commands are ended,
-     * and no other commands are started.
+     * advance. The input may be endless, block or suspend. When the caller leaves its loop, running commands of this
+     * run are ended, and no others are started. An exception of the input ends the input. An exception of a callback
+     * for output or of a command's input cancels the run. The caller gets the exception after the results.
      *
-     * All commands get the environment that this process has when the first result is requested. Each command gets the
+     * All commands get the environment that this process has at the request for the first result. Each command gets the
      * working directory and the umask that this process has when the pool reads the command from the input.
      *
      * Cancellation: running commands are ended with all their descendants. Output that callbacks and streams have not
@@ -78,8 +79,8 @@ final class CommandPool implements Statistics
      *
      * @return \Generator<TKey, CommandResult, mixed, RunSummary>
      *
-     * @throws LauncherException when a launcher can't be started, or when one died with commands of this run. Results
-     *                           that are known by then are yielded first
+     * @throws LauncherException when a launcher can't be started or has died with commands of this run, or when the
+     *                           pool was closed. Results that are known by then are yielded first
      * @throws CancelledException
      */
     public function run(iterable $commands, ?Cancellation $cancellation = null): \Generator
@@ -133,7 +134,7 @@ final class CommandPool implements Statistics
             $result = $execution->wait();
         } finally {
             if (!$execution->isOver()) {
-                // wait() has thrown without an outcome: PHP can't switch fibers here, or a signal handler has thrown.
+                // wait() has thrown, because PHP can't switch fibers here, or because a signal handler has thrown.
                 $this->dispatcher->cancel([$pending]);
             }
             if ($cancellation !== null && $subscription !== null) {
@@ -148,7 +149,8 @@ final class CommandPool implements Statistics
      * Changes how many commands run at once. When the number becomes lower, running commands still finish.
      *
      * @throws \ValueError       when the number is below 1 or above 1,000,000,000
-     * @throws LauncherException when the file descriptor limit is too low for that number
+     * @throws LauncherException when the file descriptor limit is too low for that number, or when a launcher can't be
+     *                           started
      */
     public function resize(int $concurrency): void
     {
@@ -167,8 +169,8 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Returns the keys of the running commands, in the order of the input. Commands of {@see execute()} have no key and
-     * are left out. The result is an estimate, because the launchers are not asked.
+     * Returns the keys of the running commands, in the order in which the pool has read the commands. Commands of
+     * {@see execute()} have no key and are left out. The result is an estimate, because the launchers are not asked.
      *
      * @return list<mixed>
      */
@@ -198,7 +200,8 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Ends the launchers and all processes that commands have started. Current runs fail with LauncherException.
+     * Ends the launchers and all processes that commands have started. Current runs and {@see execute()} calls fail
+     * with LauncherException.
      *
      * Blocks until the processes have ended. A process that ignores SIGTERM is killed after half a second, or after the
      * grace of the pool if that is shorter. With a carrier, suspends until the carrier has ended the commands.
@@ -239,7 +242,7 @@ final class CommandPool implements Statistics
      */
     private function results(iterable $commands, bool $inOrder, ?Cancellation $cancellation): \Generator
     {
-        // A generator of the pool refers to the pool, so that the pool is not destroyed while the caller iterates.
+        // A generator keeps the object of its method. So the pool is not destroyed while the caller iterates.
         return yield from (new Run($this->dispatcher, $commands, $inOrder))->results($cancellation);
     }
 

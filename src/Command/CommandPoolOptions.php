@@ -16,16 +16,17 @@ final class CommandPoolOptions
      * @param float $grace seconds between SIGTERM and SIGKILL for a command that is ended
      * @param int $lookahead maximum number of commands that a run reads from its input in addition to the running ones:
      *        waiting commands, and results that the caller has not read. They keep the pool busy while the caller's
-     *        loop body runs. It is 0 with a halt policy, and while such commands and their inputs have 16 MiB or more
-     * @param bool $redispatch whether to run commands again whose launcher died while it ran them. Such a command may
-     *        run twice, and fails when four launchers have died with it. Otherwise the commands fail with
-     *        {@see LauncherException}
+     *        loop body runs. The lookahead is 0 with a halt policy, while the read commands and their inputs have
+     *        16 MiB or more, and while more than 64 outputs are in files
+     * @param bool $redispatch whether to run the commands of a dead launcher again. A command may then run twice, and
+     *        fails when four launchers have died while they ran it. Without this option, the commands of a dead
+     *        launcher fail with {@see LauncherException}
      * @param StartMethod $start how launchers start processes
      * @param string|null $php PHP command-line binary that runs launchers; null finds a binary
      * @param string|null $temporaryDirectory directory of unlinked files with large output; null for the system's one
      * @param LoggerInterface|null $logger receives each step at debug level, without output and environment
      * @param CommandCarrier|null $carrier runs the commands instead of launchers of this process, for example on other
-     *        machines. `$grace`, `$start` and `$php` have no effect then
+     *        machines. Then `$grace`, `$redispatch`, `$start` and `$php` have no effect
      * @param float $delay minimum seconds from one start to the next, across all runs and attempts
      *
      * @throws \ValueError when a number is negative, or above 1,000,000,000

@@ -13,17 +13,17 @@ final class CommandResult
     /**
      * @internal A {@see CommandPool} creates results.
      *
-     * @param int|null $exitCode 0 to 255; null after a signal or if unknown. If the command could not be started: 127
-     *        (no such program) or 126, as in a shell; $error has the reason
+     * @param int|null $exitCode 0 to 255; null after a signal, without an attempt, or if unknown. If the command could
+     *        not be started: 127 (no such program) or 126, as in a shell; $error has the reason
      * @param int|null $signal number of the signal that ended the command
      * @param bool $timedOut whether the timeout or the idle timeout ended the command
      * @param bool $cancelled whether the pool was asked to end the command or not to start it
-     * @param string|null $error why the command could not be started, why its output could not be kept, or why the pool
-     *        has ended it; null otherwise
+     * @param string|null $error why the command could not be started, why its output could not be kept or delivered,
+     *        why the pool has ended it, or why its exit status is unknown; null otherwise
      * @param float $startedAt start of the last attempt, in seconds since 1970; 0.0 without an attempt,
      *        and when the command was cancelled between two attempts
      * @param float $duration duration of the last attempt, in seconds
-     * @param int $attempts number of attempts; 0 when the command was never started
+     * @param int $attempts number of attempts, also of failed starts; 0 if no start was attempted
      */
     public function __construct(
         public readonly mixed $key,
@@ -40,7 +40,7 @@ final class CommandResult
         private readonly Capture $errors,
     ) {}
 
-    /** Returns whether the command ended by itself with exit code 0 and all captured output was kept. */
+    /** Returns whether the command ended by itself with exit code 0, and all its output was kept or delivered. */
     public function succeeded(): bool
     {
         return $this->exitCode === 0 && $this->error === null;

@@ -74,7 +74,7 @@ final class HaltPolicy
         return new self(true, true, null, $share);
     }
 
-    /** Returns whether the run has to end after these numbers of ended commands. */
+    /** Returns whether a run has to end after these numbers of succeeded and failed commands. */
     public function isReached(int $succeeded, int $failed): bool
     {
         $events = $this->onSuccess ? $succeeded : $failed;

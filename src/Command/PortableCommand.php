@@ -54,7 +54,7 @@ final class PortableCommand
         ]);
     }
 
-    /** Decodes bytes of {@see encode()}. Verify their sender before, because they can run any program. */
+    /** Decodes bytes of {@see encode()}. Verify their sender first, because they can run any program. */
     public static function decode(#[\SensitiveParameter] string $bytes): self
     {
         /** @var array{list<string>, ?string, ?float, ?float, array<?string>, ?string, ?string, bool, bool} $parts */
@@ -105,7 +105,7 @@ final class PortableCommand
         return (fstat($result->stdoutStream())['size'] ?? 0) + (fstat($result->stderrStream())['size'] ?? 0);
     }
 
-    /** Encodes a result. If both outputs together are longer than `$maxBytes`, they are dropped with an error. */
+    /** Encodes a result. Outputs that together are longer than `$maxBytes` are replaced by an error. */
     public static function outcome(CommandResult $result, int $maxBytes): string
     {
         [$output, $errors] = [$result->stdoutStream(), $result->stderrStream()];

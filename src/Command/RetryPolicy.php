@@ -10,7 +10,8 @@ use Spindle\Internal\NumberRange;
 /**
  * Decides which failed commands are retried, how often, and after which pause.
  *
- * A command is never retried if it was cancelled, if it could not be started, or if its input can't be read twice.
+ * A command is never retried if it was cancelled, if it could not be started, if its input can't be read twice, or if
+ * its output could not be kept or delivered.
  */
 final class RetryPolicy
 {
@@ -60,7 +61,7 @@ final class RetryPolicy
         return \is_bool($this->onExit) ? $this->onExit : \in_array($result->exitCode, $this->onExit, true);
     }
 
-    /** Returns the pause in seconds after `$attempts` attempts, at least 1: exponential backoff with jitter. */
+    /** Returns the pause in seconds after 1 or more attempts: exponential backoff with jitter. */
     public function delayAfter(int $attempts): float
     {
         return $this->backoff->after($attempts);

@@ -7,7 +7,7 @@ namespace Spindle\Command;
 /** How a pool's launcher starts processes. */
 enum StartMethod: string
 {
-    /** posix_spawn if this PHP has FFI, otherwise proc_open. */
+    /** posix_spawn if the launcher's PHP has FFI and the C library has the functions; otherwise proc_open. */
     case Auto = 'auto';
 
     /** posix_spawn(3), through FFI. */

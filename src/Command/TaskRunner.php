@@ -9,7 +9,7 @@ use Spindle\Command\Internal\CaptureStore;
 use Spindle\LauncherException;
 
 /**
- * Runs shell lines through a {@see CommandPool}, with the API of TaskRunner.php. Code that uses it runs unchanged.
+ * Runs shell lines through a {@see CommandPool}, with the API of TaskRunner.php. Code for that class runs unchanged.
  * The class can also be loaded under its original name, `TaskRunner\TaskRunner`.
  *
  * @see https://github.com/tomlau10/TaskRunner.php
@@ -25,7 +25,7 @@ final class TaskRunner
     /** Whether {@see runAndWait()} is running. */
     private bool $started = false;
 
-    /** @throws \ValueError when the maximum number of concurrent tasks is below 1 */
+    /** @throws \ValueError when the maximum number of concurrent tasks is below 1 or above 1,000,000,000 */
     public function __construct(int $parallel)
     {
         $this->pool = new CommandPool($parallel);
@@ -57,8 +57,8 @@ final class TaskRunner
      * Runs the tasks that were added, and returns when all have ended. More tasks can be added and run after that.
      *
      * The status of a task is its exit code, or 128 + n after signal n, as in a shell. If a task could not be started,
-     * or its output could not be kept, its stderr ends with the reason. Its status is 255 then, unless it has another
-     * exit code than 0.
+     * or its output could not be kept, its stderr ends with the reason. If it then has no exit code, or exit code 0,
+     * its status is 255.
      *
      * @param (callable(array{id: mixed, status: int, stdout: string, stderr: string}, int, int): mixed)|null $callback
      *        called for each result, with the number of ended tasks and the number of all tasks

@@ -49,7 +49,7 @@ final class Capture
     }
 
     /**
-     * Adds the last piece. If it is the only piece, the store does not count it, because it is small.
+     * Adds the last piece. If it is the only piece, it stays in memory, and the store does not count it.
      *
      * @throws SpoolException when the output can't be written to its file
      */

@@ -45,7 +45,7 @@ final class CaptureStore
         return $this->memoryBytes > self::MAX_POOL_MEMORY_BYTES || $this->fileCount > self::FILES_THRESHOLD;
     }
 
-    /** Counts bytes that make an output `$length` bytes long. Returns false when the output must go to a file. */
+    /** Counts `$bytes` more of an output, which then has `$length` bytes. Returns false if it must go to a file. */
     public function reserveMemory(int $bytes, int $length): bool
     {
         if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > self::MAX_POOL_MEMORY_BYTES) {

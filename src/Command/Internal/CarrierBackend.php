@@ -21,7 +21,7 @@ final class CarrierBackend implements CommandBackend
 
     /**
      * @var array<int, array{PendingCommand, DeferredCancellation, DeferredCancellation}>
-     *        commands that the carrier has, by id, each with two cancellations: recall and end, see
+     *        commands that the carrier has, by id, each with the `$recall` and the `$cancellation` of
      *        {@see CommandCarrier::carry()}
      */
     private array $carried = [];

@@ -11,16 +11,16 @@ use Spindle\LauncherException;
 interface CommandBackend
 {
     /**
-     * Prepares for the commands of a run. Launchers that have died are replaced.
+     * Prepares for the commands of a new lane. Launchers that have died are replaced.
      *
-     * @throws LauncherException when a launcher can't be started
+     * @throws LauncherException when a launcher can't be started, or when this process is a fork
      */
     public function prepare(int $concurrency): void;
 
     /**
-     * Accepts a command, which runs as soon as a slot is free. {@see flush()} sends it, if nothing has sent it before.
+     * Accepts a command, which runs as soon as a slot is free. It is sent with the next {@see flush()}, or earlier.
      *
-     * @throws LauncherException when a launcher can't be started
+     * @throws LauncherException when a launcher can't be started, or has other credentials than the first attempt
      * @throws \ValueError       when a carrier can't encode the command
      */
     public function assign(PendingCommand $pending, int $concurrency): void;
@@ -34,7 +34,7 @@ interface CommandBackend
     /** Frees the slot of a command that has ended. */
     public function release(PendingCommand $pending): void;
 
-    /** Returns the number of bytes that {@see flush()} has still to send, or that launchers have not read. */
+    /** Returns the number of bytes that wait for {@see flush()}, or for space in the pipes to the launchers. */
     public function unsentBytes(): int;
 
     /** Sends queued commands and requests. */
@@ -43,14 +43,15 @@ interface CommandBackend
     /** @return array<int, PendingCommand> all pending commands, by id */
     public function commands(): array;
 
-    /** @return array<int, PendingCommand> commands that are probably running; launchers are not asked; by id */
+    /** @return array<int, PendingCommand> commands that are probably running, by id. Launchers are not asked */
     public function running(): array;
 
-    /** @throws LauncherException when the descriptor limit is too low for the concurrency */
+    /** @throws LauncherException when the descriptor limit is too low, or when a launcher can't be started */
     public function resize(int $concurrency, int $previousConcurrency): void;
 
     /**
-     * Returns the largest possible concurrency. Launchers for the present `$concurrency` may have to be started.
+     * Returns the largest possible concurrency. Starts launchers for the present `$concurrency` if necessary, and
+     * suspends until one is ready.
      *
      * @throws LauncherException when a launcher can't be started
      */

@@ -33,12 +33,12 @@ final class CommandDispatcher
     /** How long such attempts continue while no running command could free descriptors or processes, in nanoseconds. */
     private const EXHAUSTED_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
-    /** A command fails when more than this number of launchers have died while they ran it. */
+    /** With `redispatch`, a command fails when more than this number of launchers have died while they ran it. */
     private const MAX_LAUNCHER_DEATHS = 3;
 
     /**
-     * @var array<int, self> dispatchers with pending commands, by object id. Only a suspended fiber may refer to such a
-     *                       dispatcher, and PHP could destroy both before the commands have ended
+     * @var array<int, self> dispatchers with pending commands, by object id. If only a suspended fiber refers to such a
+     *                       dispatcher, PHP could otherwise destroy both before the commands have ended
      */
     private static array $busy = [];
 
@@ -46,23 +46,23 @@ final class CommandDispatcher
 
     private readonly CommandBackend $backend;
 
-    /** The backend, unless a carrier runs the commands. With a carrier, no launcher is started. */
+    /** The backend of a pool without a carrier. In a pool with a carrier, this object starts no launcher. */
     private readonly Launchers $launchers;
 
     private readonly DelayedRetries $delayedRetries;
     private readonly StepLog $log;
 
-    /** Null when commands may start at any time. */
+    /** Null if the pool has no delay between two starts. */
     private readonly ?DelayedStarts $delayedStarts;
 
     /** @var array<int, PendingCommand> ended commands with output that is still being delivered, by id */
-    private array $draining = [];
+    private array $delivering = [];
 
     /** @var array<int, true> ids of commands whose owners have not received an outcome */
     private array $withoutOutcome = [];
 
     /** @var \WeakMap<PendingCommandOwner, array<array-key, string>> environment of the commands, by their owner */
-    private \WeakMap $owners;
+    private \WeakMap $environments;
 
     /** @var array<array-key, string> environment of this process when the newest lane was opened */
     private array $environment = [];
@@ -75,7 +75,7 @@ final class CommandDispatcher
     private int $failedCount = 0;
     private int $retryCount = 0;
 
-    /** When all launchers became exhausted, in nanoseconds of the monotonic clock; null after a command has exited. */
+    /** When all launchers became exhausted, in nanoseconds of the monotonic clock; null again after the next exit. */
     private int|float|null $exhaustedSince = null;
 
     public function __construct(
@@ -103,7 +103,7 @@ final class CommandDispatcher
             ShellLine::class,
             PendingCommand::class,
         );
-        $this->owners = new \WeakMap();
+        $this->environments = new \WeakMap();
         $this->store = new CaptureStore($options->temporaryDirectory);
         // The callbacks hold only weak references, so that a pool without any other reference is destroyed.
         $weak = \WeakReference::create($this);
@@ -154,15 +154,15 @@ final class CommandDispatcher
      * Opens a lane for the commands of one owner, such as a run, and returns its number.
      * Slots are given to the lanes in turn. All commands of the owner get the environment that this process has now.
      *
-     * @throws LauncherException when a launcher can't be started
+     * @throws LauncherException when a launcher can't be started, or when this process is a fork
      */
     public function open(PendingCommandOwner $owner): int
     {
         $environment = Environment::variables();
         if ($environment !== $this->environment) {
-            $this->environment = $environment; // not for an equal array: PHP compares an array with itself faster
+            $this->environment = $environment; // lanes share equal arrays: PHP compares an array with itself faster
         }
-        $this->owners[$owner] = $this->environment;
+        $this->environments[$owner] = $this->environment;
         $this->backend->prepare($this->concurrency);
 
         return ++$this->lastLane;
@@ -198,11 +198,11 @@ final class CommandDispatcher
         ];
     }
 
-    /** Accepts a command. {@see flush()} sends the command, if nothing has sent it before. */
+    /** Accepts a command. The command is sent with the next {@see flush()}, or earlier. */
     public function submit(int $lane, mixed $key, Command $command, PendingCommandOwner $owner): PendingCommand
     {
         $id = $this->lastId = $this->lastId === 0xFFFFFFFF ? 1 : $this->lastId + 1;
-        $pending = new PendingCommand($id, $lane, $key, $command, $owner, $this->store, $this->owners[$owner]);
+        $pending = new PendingCommand($id, $lane, $key, $command, $owner, $this->store, $this->environments[$owner]);
         $this->start($pending);
         $this->withoutOutcome[$id] = true;
         self::$busy[spl_object_id($this)] = $this;
@@ -220,7 +220,7 @@ final class CommandDispatcher
         $this->backend->flush();
     }
 
-    /** @param array<int, PendingCommand> $commands their owners get cancelled results; undelivered output is dropped */
+    /** @param array<int, PendingCommand> $commands are ended, or not started; their undelivered output is dropped */
     public function cancel(array $commands): void
     {
         // Starts with the last command, so that no waiting command starts in the slot of a running one that ends.
@@ -238,10 +238,10 @@ final class CommandDispatcher
         $this->flush();
     }
 
-    /** Ends the input of all runs. */
+    /** Ends the input of all runs, and withdraws their commands. */
     public function drain(): void
     {
-        foreach ($this->owners as $owner => $_) {
+        foreach ($this->environments as $owner => $_) {
             $owner->drain();
         }
     }
@@ -255,7 +255,7 @@ final class CommandDispatcher
         }
     }
 
-    /** @throws LauncherException when the launcher's descriptor limit is too low */
+    /** @throws LauncherException see {@see CommandBackend::resize()} */
     public function resize(int $concurrency): void
     {
         $this->backend->resize($concurrency, $this->concurrency);
@@ -263,7 +263,7 @@ final class CommandDispatcher
         $this->delayedStarts?->schedule();
     }
 
-    /** @throws LauncherException when no launcher can be started; the call waits until one is ready */
+    /** @throws LauncherException see {@see CommandBackend::capacity()} */
     public function capacity(): int
     {
         return $this->backend->capacity($this->concurrency);
@@ -280,7 +280,7 @@ final class CommandDispatcher
         $commands = $this->allCommands();
         $this->delayedRetries->clear();
         $this->delayedStarts?->clear();
-        $this->draining = [];
+        $this->delivering = [];
         $this->backend->close();
         $this->failAll($commands, LauncherException::closed(...));
     }
@@ -290,7 +290,7 @@ final class CommandDispatcher
         $this->backend->awaitEnd();
     }
 
-    /** @return bool false unless the command waits in this process for its first or next attempt */
+    /** @return bool whether the command waited in this process for its first or next attempt */
     private function cancelDelayed(PendingCommand $pending): bool
     {
         if (!$this->delayedRetries->remove($pending) && $this->delayedStarts?->remove($pending) !== true) {
@@ -306,7 +306,7 @@ final class CommandDispatcher
     /** @return array<int, PendingCommand> all commands without an outcome, by id */
     private function allCommands(): array
     {
-        return $this->backend->commands() + $this->delayedCommands() + $this->draining;
+        return $this->backend->commands() + $this->delayedCommands() + $this->delivering;
     }
 
     /** @return array<int, PendingCommand> commands that wait here for their first or next attempt, by id */
@@ -320,7 +320,7 @@ final class CommandDispatcher
         return \count($this->backend->commands()) < $this->concurrency;
     }
 
-    /** @throws LauncherException when a missing launcher can't be started */
+    /** @throws LauncherException|\ValueError see {@see CommandBackend::assign()} */
     private function start(PendingCommand $pending): void
     {
         $this->delayedStarts === null
@@ -328,7 +328,7 @@ final class CommandDispatcher
             : $this->delayedStarts->add($pending);
     }
 
-    /** Starts a command that waited in this process. If no launcher can get it, its owner gets the reason. */
+    /** Assigns a command that waited in this process. If that fails, its owner gets the reason. */
     private function startDelayed(PendingCommand $pending): void
     {
         try {
@@ -403,12 +403,12 @@ final class CommandDispatcher
 
             return;
         }
-        $this->draining[$pending->id] = $pending;
-        $pending->whenDrained(function () use ($pending, $result): void {
-            if (!isset($this->draining[$pending->id])) {
+        $this->delivering[$pending->id] = $pending;
+        $pending->whenDelivered(function () use ($pending, $result): void {
+            if (!isset($this->delivering[$pending->id])) {
                 return; // the pool was closed
             }
-            unset($this->draining[$pending->id]);
+            unset($this->delivering[$pending->id]);
             $this->retryOrSettle(
                 $pending,
                 $pending->error === null || $pending->error === $result->error
@@ -439,13 +439,12 @@ final class CommandDispatcher
         return !$pending->cancelled && !$pending->final && $pending->isRepeatable();
     }
 
-    /** Passes the final result to the owner. */
     private function settle(PendingCommand $pending, CommandResult $result): void
     {
         ++$this->finishedCount;
         $this->failedCount += (int) !$result->succeeded();
         $this->store->share($pending->stdout, $pending->stderr);
-        $this->outcomeDelivered($pending);
+        $this->forget($pending);
         $pending->owner->finished($pending, $result);
         $this->log->write('Ended: {result}', ['result' => $result]);
     }
@@ -460,11 +459,11 @@ final class CommandDispatcher
     private function notifyLost(PendingCommand $pending, \Throwable $reason): void
     {
         $this->delayedStarts?->schedule();
-        $this->outcomeDelivered($pending);
+        $this->forget($pending);
         $pending->owner->lost($pending, $reason);
     }
 
-    private function outcomeDelivered(PendingCommand $pending): void
+    private function forget(PendingCommand $pending): void
     {
         unset($this->withoutOutcome[$pending->id]);
         if ($this->withoutOutcome === []) {
@@ -509,7 +508,7 @@ final class CommandDispatcher
         $this->delayedStarts === null ? $this->startDelayed($pending) : $this->delayedStarts->add($pending);
     }
 
-    /** Fails the commands of a dead launcher, or assigns them to others. `$how` is the cause, such as an exit code. */
+    /** Fails the commands of a dead launcher, or assigns them again. `$how` is the cause, such as an exit code. */
     private function launcherDied(Launcher $launcher, string $how): void
     {
         $commands = $launcher->commands;
@@ -563,7 +562,7 @@ final class CommandDispatcher
         $this->failAll($commands, LauncherException::forked(...));
     }
 
-    /** Assigns a command of a dead launcher again. If that is not possible, its owner gets the reason. */
+    /** Assigns a command of a dead launcher again. If that is not possible, its owner gets an outcome. */
     private function redispatch(PendingCommand $pending, string $how): void
     {
         $pending->launcher = null;

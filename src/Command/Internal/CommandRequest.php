@@ -17,8 +17,8 @@ final class CommandRequest
     /** Bytes that Linux counts for the pointer to each string. */
     private const POINTER_BYTES = 8;
 
-    /** Returns the frame for a command. {@see PendingCommand::connect()} must have been called. */
-    public static function run(PendingCommand $pending): string
+    /** Returns the frame for a command. {@see PendingCommand::prepareStreams()} must have been called. */
+    public static function runFrame(PendingCommand $pending): string
     {
         $command = $pending->command;
         $flags = self::flags($pending);
@@ -87,7 +87,7 @@ final class CommandRequest
     /**
      * @param array<array-key, string|null> $environment
      *
-     * @return list<string> PWD as a shell would set it; empty if PWD is correct, because its path may have links
+     * @return list<string> PWD as a shell would set it; empty if PWD leads to the directory, even through links
      */
     private static function workingDirectoryVariable(string $directory, array $environment): array
     {

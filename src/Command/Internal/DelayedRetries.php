@@ -15,7 +15,7 @@ final class DelayedRetries
     /** @var array<int, string> callback id of each timer, by the command's id */
     private array $timerIds = [];
 
-    /** @param \Closure(PendingCommand): void $retry starts a command again that was removed from here */
+    /** @param \Closure(PendingCommand): void $retry starts the next attempt of a command that was removed from here */
     public function __construct(private readonly \Closure $retry) {}
 
     /** @param float $delay seconds until the next attempt */

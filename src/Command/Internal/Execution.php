@@ -36,7 +36,7 @@ final class Execution implements PendingCommandOwner
         $this->ended->notify();
     }
 
-    /** Does nothing: the command was submitted before, and may finish. */
+    /** Does nothing, because {@see CommandPool::drain()} concerns only runs. */
     public function drain(): void {}
 
     public function lost(PendingCommand $pending, \Throwable $reason): void

@@ -71,7 +71,7 @@ final class InputFeeder
         }
     }
 
-    /** Stops reading the source, because the command reads no more input. */
+    /** Stops reading the source, for example because the command reads no more input. */
     public function stop(): void
     {
         $this->stopped = true;
@@ -121,7 +121,7 @@ final class InputFeeder
     }
 
     /**
-     * @param resource $stream awaited in the event loop unless it is a regular file
+     * @param resource $stream awaited in the event loop, except for a regular file or a stream without fstat()
      *
      * @return \Generator<int, string>
      */
@@ -129,14 +129,14 @@ final class InputFeeder
     {
         // A regular file is always readable, and event loops with epoll can't watch it.
         $stat = Warnings::suppressed(static fn(): array|false => @fstat($stream));
-        $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
+        $isAlwaysReady = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
         // On a blocking named pipe or terminal, fread() blocks until it has as many bytes as requested.
-        $madeNonBlocking = !$isFile
+        $madeNonBlocking = !$isAlwaysReady
             && stream_get_meta_data($stream)['stream_type'] === 'STDIO'
             && stream_set_blocking($stream, false);
         try {
             while (!feof($stream)) {
-                if (!$isFile) {
+                if (!$isAlwaysReady) {
                     $this->awaitReadable($stream);
                 }
                 if ($this->stopped) {

@@ -18,7 +18,7 @@ final class Launcher
     /** Whether the launcher has reported that it is ready. Until then, it starts nothing. */
     public bool $isReady = false;
 
-    /** Whether the launcher could not start its last command for lack of descriptors or processes. */
+    /** Whether the launcher lacked descriptors or processes for a command, and has got no other command since then. */
     public bool $exhausted = false;
 
     /** @var array<int, PendingCommand> pending commands of this launcher, by id, in the order of assignment */
@@ -143,7 +143,7 @@ final class Launcher
         $this->releaseLoop();
     }
 
-    /** Records that a command has started. If the launcher was asked to return it, it stays here. */
+    /** Records that a command has started. A command that was asked back stays here. */
     public function started(PendingCommand $pending): void
     {
         $pending->started = true;
@@ -161,7 +161,7 @@ final class Launcher
         return $this->movingCount;
     }
 
-    /** Queues a request to return the last waiting command, which would wait longest. Returns false if none waits. */
+    /** Queues a request to return the last command that may be waiting. Returns false if there is no such command. */
     public function askBack(): bool
     {
         for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {

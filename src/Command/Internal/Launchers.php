@@ -19,14 +19,14 @@ use Spindle\LauncherException;
  */
 final class Launchers implements CommandBackend
 {
-    /** A pool has one launcher per COMMANDS_PER_LAUNCHER commands at once, up to MAX_LAUNCHERS and the usable CPUs. */
+    /** A pool has one launcher for COMMANDS_PER_LAUNCHER slots, but no more than MAX_LAUNCHERS or usable CPUs. */
     private const COMMANDS_PER_LAUNCHER = 4;
     private const MAX_LAUNCHERS = 4;
 
     /** Maximum deaths per launcher since a command ended last. After more, the commands of a dead launcher fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Maximum failed starts (deaths before readiness) per launcher in the window. After more, its commands fail. */
+    /** The same for failed starts within the window. A start has failed if the launcher died before it was ready. */
     private const MAX_FAILED_STARTS = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
@@ -39,7 +39,7 @@ final class Launchers implements CommandBackend
     /** Credentials of this process when the current launchers were started. */
     private string $credentials = '';
 
-    /** Number of launchers that the pool should have; 0 before the first start. It grows with the pool. */
+    /** Number of launchers that the pool should have; 0 before the first start. It grows with the concurrency. */
     private int $targetCount = 0;
 
     /** Number of launchers that have died since a command ended last. */
@@ -123,7 +123,7 @@ final class Launchers implements CommandBackend
     }
 
     /**
-     * Assigns a command to the least busy launcher. {@see flush()} sends the command, if nothing has sent it before.
+     * Assigns a command to the least busy launcher. The command is sent with the next {@see flush()}, or earlier.
      *
      * @throws LauncherException when a missing launcher can't be started, or when the credentials of this process have
      *                           changed since the first attempt
@@ -138,8 +138,8 @@ final class Launchers implements CommandBackend
     }
 
     /**
-     * Assigns a command again that its launcher has returned unstarted. A command of a retired launcher goes back to
-     * that launcher, because only it has the credentials of the command.
+     * Assigns a command again, after its launcher has returned it unstarted. A command of a retired launcher goes back
+     * to that launcher, because only that launcher has the credentials of the command.
      *
      * @throws LauncherException see {@see assign()}
      */
@@ -182,7 +182,6 @@ final class Launchers implements CommandBackend
         }
     }
 
-    /** Handles the message that a launcher sends when it is ready. */
     public function ready(Launcher $launcher, string $payload): void
     {
         $launcher->isReady = true;
@@ -217,7 +216,7 @@ final class Launchers implements CommandBackend
         $this->balance();
     }
 
-    /** Records that a command has started. If it was asked back, another waiting command may be asked back instead. */
+    /** Records that a command has started. If it was asked back, another waiting command is asked back instead. */
     public function started(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
@@ -234,7 +233,7 @@ final class Launchers implements CommandBackend
         }
     }
 
-    /** Returns whether each launcher that has commands could not start its last one. Then no command is running. */
+    /** Returns whether all launchers that have commands are exhausted. Then probably no command is running. */
     public function areExhausted(): bool
     {
         foreach ($this->all() as $launcher) {
@@ -246,7 +245,7 @@ final class Launchers implements CommandBackend
         return true;
     }
 
-    /** Removes a launcher. Fibers in {@see capacity()} get the exception; if it is null, they wait for another one. */
+    /** Removes a launcher. Fibers in {@see capacity()} get the exception, or wait for another launcher without one. */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $isOther = static fn(Launcher $other): bool => $other !== $launcher;
@@ -255,7 +254,7 @@ final class Launchers implements CommandBackend
         $this->wake($why);
     }
 
-    /** @return bool whether another launcher may be started for its commands; false after too many deaths */
+    /** @return bool whether other launchers should get its commands; false after too many deaths */
     public function died(Launcher $launcher, string $how): bool
     {
         $this->log->write('A launcher died: {how}', ['how' => $how]);
@@ -278,8 +277,8 @@ final class Launchers implements CommandBackend
     }
 
     /**
-     * Returns the first commands of each launcher, up to its share. With several lanes this is an estimate: a launcher
-     * starts the commands of one lane in order, but takes from the lanes in turn.
+     * Returns the first commands of each launcher, up to its share. With several lanes this is an estimate, because a
+     * launcher serves the lanes in turn.
      */
     public function running(): array
     {
@@ -317,7 +316,7 @@ final class Launchers implements CommandBackend
         return (int) $this->capacity * $this->targetCount;
     }
 
-    /** @throws LauncherException when the descriptor limit is too low */
+    /** @throws LauncherException when the descriptor limit is too low, or for a reason of {@see capacity()} */
     public function resize(int $concurrency, int $previousConcurrency): void
     {
         if ($this->launchers !== []) {
@@ -361,9 +360,9 @@ final class Launchers implements CommandBackend
     private static function handOver(PendingCommand $pending, Launcher $launcher): void
     {
         $launcher->add($pending);
-        $pending->connect();
+        $pending->prepareStreams();
         $launcher->useEnvironment($pending->environment);
-        $launcher->queue(CommandRequest::run($pending));
+        $launcher->queue(CommandRequest::runFrame($pending));
     }
 
     /** Closes idle launchers, and retires launchers with commands. {@see start()} starts others in their place. */
@@ -381,7 +380,7 @@ final class Launchers implements CommandBackend
         $this->wake();
     }
 
-    /** @return bool whether another launcher may be started */
+    /** @return bool false after too many failed starts */
     private function recordFailedStart(): bool
     {
         $now = hrtime(true);
@@ -408,7 +407,7 @@ final class Launchers implements CommandBackend
         $largest = intdiv($concurrency + $count - 1, $count);
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
-            // Launchers compare the largest share with their capacity, so that either all accept it or all refuse it.
+            // Each launcher compares the largest share with its capacity, so that all of them accept or all refuse.
             $launcher->send(LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,
                 0,
@@ -417,7 +416,7 @@ final class Launchers implements CommandBackend
         }
     }
 
-    /** Returns the launcher with the fewest commands beyond its share. After {@see resize()}, a share may be 0. */
+    /** Returns the launcher with the fewest commands beyond its share. {@see resize()} can cause shares of 0. */
     private function leastBusy(): Launcher
     {
         $leastBusy = null;

@@ -26,7 +26,7 @@ final class PendingCommand
     /** Exception of the input or of a callback for output. The command is ended, and its owner gets the exception. */
     public ?\Throwable $thrown = null;
 
-    /** Whether the result is cancelled. */
+    /** Whether the command was cancelled. Its result reports that. */
     public bool $cancelled = false;
 
     /** Whether the current attempt is the last one, even if it fails. */
@@ -44,7 +44,7 @@ final class PendingCommand
     /** Whether the launcher was asked to return the command, for another launcher. */
     public bool $moving = false;
 
-    /** Whether the launcher has reported that it starts the command. Launchers report that only on request. */
+    /** Whether the launcher has reported the start. It reports starts only with `redispatch`, or to answer WITHDRAW. */
     public bool $started = false;
 
     /** Working directory and umask of this process when the command was submitted. All attempts use them. */
@@ -58,7 +58,7 @@ final class PendingCommand
     public int $deaths = 0;
 
     /**
-     * @param int                      $lane        group of commands; slots are given to the groups in turn
+     * @param int                      $lane        number from {@see CommandDispatcher::open()}
      * @param array<array-key, string> $environment environment before the changes of the command
      */
     public function __construct(
@@ -83,7 +83,7 @@ final class PendingCommand
     }
 
     /** Creates the sinks and the feeder that the command needs. Called whenever a launcher gets the command. */
-    public function connect(): void
+    public function prepareStreams(): void
     {
         foreach ([
             LauncherProtocol::STDOUT => $this->command->stdout,
@@ -134,12 +134,12 @@ final class PendingCommand
         $this->send(LauncherProtocol::CANCEL);
     }
 
-    /** @param \Closure(): void $then called when all sinks have delivered their output; never without a sink */
-    public function whenDrained(\Closure $then): void
+    /** @param \Closure(): void $then called when no sink has output left to deliver; not called if there is no sink */
+    public function whenDelivered(\Closure $then): void
     {
         $left = \count($this->sinks);
         foreach ($this->sinks as $sink) {
-            $sink->whenDrained(static function () use ($then, &$left): void {
+            $sink->whenEmpty(static function () use ($then, &$left): void {
                 if (--$left === 0) {
                     $then();
                 }

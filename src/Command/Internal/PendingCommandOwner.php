@@ -11,7 +11,7 @@ interface PendingCommandOwner
 {
     public function finished(PendingCommand $pending, CommandResult $result): void;
 
-    /** Stops submitting commands, and withdraws waiting commands. Running commands finish. */
+    /** Stops submitting commands, and withdraws waiting commands. Running commands finish, and are not retried. */
     public function drain(): void;
 
     /** Receives the reason why a command has no result, such as the death of its launcher. */

@@ -15,8 +15,8 @@ use Spindle\Internal\LoopTurn;
 /**
  * One call of run() or runInOrder(): pulls commands from the caller's iterable and yields results to the caller's loop.
  *
- * A callback of the event loop pulls the input, so that an input that suspends does not delay results. At most
- * concurrency plus lookahead commands are pulled whose results the caller has not read. This number is the window.
+ * A callback of the event loop pulls the input, so that an input that suspends does not delay results. Of the pulled
+ * commands, at most concurrency plus lookahead have no result that the caller has read. This number is the window.
  */
 final class Run implements PendingCommandOwner
 {
@@ -184,7 +184,7 @@ final class Run implements PendingCommandOwner
         return null;
     }
 
-    /** Pulls commands in the next turn of the event loop, if at least half of the lookahead is free. */
+    /** Queues a call of {@see pull()} if more of the window is free than half of the lookahead. */
     private function pullSoon(): void
     {
         if ($this->pulling || $this->inputEnded || $this->availableWindow() <= intdiv($this->lookahead(), 2)) {
@@ -201,7 +201,7 @@ final class Run implements PendingCommandOwner
 
     /**
      * Returns the lookahead; 0 with a halt policy, and while many bytes of commands or output are kept. Free slots are
-     * filled even then, because the caller may be the one that keeps the output.
+     * filled even then, because the output may belong to results that the caller keeps.
      */
     private function lookahead(): int
     {

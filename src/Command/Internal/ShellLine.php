@@ -18,10 +18,10 @@ final class ShellLine
 
     private const WORD_PATTERN = '~(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"]*+")++~';
 
-    /** A first word that starts a program: not an assignment, a job number, or only digits before a redirection. */
+    /** A first word that names a program: without =, as in an assignment, and without % or a digit at its start. */
     private const PROGRAM_PATTERN = '~^[a-zA-Z_./@+][\w@%+:,./-]*$~D';
 
-    /** Reserved words and built-ins of dash or of bash in POSIX mode. A word that is not certain is in the list. */
+    /** Reserved words and built-ins of dash or of bash in POSIX mode, and doubtful words. */
     private const SHELL_WORDS = [
         'alias' => 1, 'bg' => 1, 'bind' => 1, 'break' => 1, 'builtin' => 1, 'caller' => 1, 'case' => 1, 'cd' => 1,
         'chdir' => 1, 'command' => 1, 'compgen' => 1, 'complete' => 1, 'compopt' => 1, 'continue' => 1, 'coproc' => 1,

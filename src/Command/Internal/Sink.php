@@ -10,9 +10,8 @@ use Spindle\Internal\Fibers;
 use Spindle\Internal\Warnings;
 
 /**
- * Passes output to a callback or a stream, piece by piece and in order, in a callback of the event loop.
- * The target may suspend. The launcher stops reading output while more than OUTPUT_WINDOW bytes are not reported as
- * delivered.
+ * Passes output to a callback or a stream, piece by piece and in order, in a callback of the event loop. The target may
+ * suspend. The launcher stops reading output while more than OUTPUT_WINDOW bytes are not reported as delivered.
  */
 final class Sink
 {
@@ -24,8 +23,8 @@ final class Sink
     /** Whether further output is dropped, because the target has failed or the command was cancelled. */
     private bool $dropsOutput = false;
 
-    /** @var (\Closure(): void)|null called when all output is delivered */
-    private ?\Closure $onDrained = null;
+    /** @var (\Closure(): void)|null called when no output is left to deliver */
+    private ?\Closure $onEmpty = null;
 
     /**
      * @param \Closure(string): void|resource $target
@@ -55,11 +54,11 @@ final class Sink
         }
     }
 
-    /** @param \Closure(): void $then called when no output is left to deliver: at once if none is left now */
-    public function whenDrained(\Closure $then): void
+    /** @param \Closure(): void $then called when no output is left to deliver: immediately if none is left now */
+    public function whenEmpty(\Closure $then): void
     {
         if ($this->delivering && !$this->dropsOutput) {
-            $this->onDrained = $then;
+            $this->onEmpty = $then;
         } else {
             $then();
         }
@@ -70,7 +69,7 @@ final class Sink
     {
         $this->dropsOutput = true;
         $this->pieces = new \SplQueue();
-        $this->notifyDrained();
+        $this->notifyEmpty();
     }
 
     private function deliver(): void
@@ -94,15 +93,15 @@ final class Sink
         } finally {
             $this->delivering = false;
         }
-        $this->notifyDrained();
+        $this->notifyEmpty();
     }
 
-    private function notifyDrained(): void
+    private function notifyEmpty(): void
     {
-        $onDrained = $this->onDrained;
-        $this->onDrained = null;
-        if ($onDrained !== null) {
-            $onDrained();
+        $onEmpty = $this->onEmpty;
+        $this->onEmpty = null;
+        if ($onEmpty !== null) {
+            $onEmpty();
         }
     }
 
@@ -134,8 +133,8 @@ final class Sink
     private static function writeNow(mixed $stream, string $bytes): int|false
     {
         $stat = Warnings::suppressed(static fn(): array|false => @fstat($stream));
-        $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
-        $blocks = !$isFile && stream_get_meta_data($stream)['blocked'] && stream_set_blocking($stream, false);
+        $isAlwaysReady = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
+        $blocks = !$isAlwaysReady && stream_get_meta_data($stream)['blocked'] && stream_set_blocking($stream, false);
         $written = Warnings::write($stream, $bytes);
         if ($blocks) {
             stream_set_blocking($stream, true);

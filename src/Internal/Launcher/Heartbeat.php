@@ -8,7 +8,7 @@ use Revolt\EventLoop;
 
 /**
  * Decides when a launcher that does not answer pings counts as dead.
- * Unanswered checks are counted instead of time, because a pause of this process or of the whole system counts only as
+ * This class counts unanswered checks instead of time. So a pause of this process or of the whole system counts only as
  * one check. Before each check, the caller must read what the launcher has sent.
  */
 final class Heartbeat
@@ -33,7 +33,7 @@ final class Heartbeat
     /** Whether the last ping was not answered. */
     private bool $isWaiting = false;
 
-    /** Number of checks since the first unanswered ping. */
+    /** Number of checks since the unanswered ping. */
     private int $unanswered = 0;
 
     /** @param \Closure(): void $check called for each check, once per second; must not refer to the launcher */
@@ -66,6 +66,8 @@ final class Heartbeat
     }
 
     /**
+     * Counts a check.
+     *
      * @param \Closure(): string $state returns the state of the launcher as one letter of proc(5)
      *
      * @return string|null why the launcher counts as dead; null while it counts as alive
@@ -84,8 +86,8 @@ final class Heartbeat
             : "it did not answer for {$this->unanswered} s, so it was killed";
     }
 
-    /** Returns whether the caller must send a ping now. Stops the checks when no answer is expected. */
-    public function mustPing(): bool
+    /** Returns whether a ping is due, and then expects an answer to it. Stops the checks when none is needed. */
+    public function startPingIfDue(): bool
     {
         if ($this->isWaiting) {
             return false;

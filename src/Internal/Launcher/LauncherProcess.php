@@ -53,7 +53,7 @@ final class LauncherProcess
 
     private readonly int $pid;
 
-    /** Process that started the launcher. A fork of it has another id. */
+    /** Id of the process that started the launcher. A fork of that process has another id. */
     private readonly int $ownerPid;
 
     /** @var resource */
@@ -93,7 +93,8 @@ final class LauncherProcess
     /**
      * @param string|null $php PHP command-line binary that runs the launcher; null finds a binary
      * @param string $startMethod auto, posix_spawn or proc_open
-     * @param string $temporaryFilePrefix beginning of paths that the launcher removes if this process was killed
+     * @param string $temporaryFilePrefix beginning of the paths of files that the launcher removes if this process was
+     *        killed
      * @param \Closure(int, int, string, int, int): void $onFrame called for each frame: type, job, and payload as
      *        bytes, offset and length
      * @param \Closure(string): void $onDeath called once when the launcher dies, with the cause, such as an exit code
@@ -140,7 +141,7 @@ final class LauncherProcess
         stream_set_read_buffer($this->launcherStdout, 0);
         stream_set_write_buffer($this->launcherStdin, 0);
         $this->frames = new FrameReader($onFrame, self::MAX_FRAME_BYTES);
-        // Loads the classes that waiting for a full pipe needs.
+        // Loads the classes that a wait for space in the pipe needs.
         EventLoop::cancel(EventLoop::onWritable($this->launcherStdin, static fn() => null));
         // The callback holds only a weak reference, so that a pool without any other reference is destroyed.
         $weak = \WeakReference::create($this);
@@ -170,7 +171,7 @@ final class LauncherProcess
         return $this->ownerPid === getmypid();
     }
 
-    /** Keeps the event loop running until {@see releaseLoop()}, because a fiber waits for a frame. */
+    /** Keeps the event loop running until {@see releaseLoop()}, for a fiber that waits for a frame. */
     public function keepLoop(): void
     {
         EventLoop::reference($this->readCallbackId);
@@ -199,7 +200,7 @@ final class LauncherProcess
         $this->queued .= $frames;
     }
 
-    /** Sends the queued frames, then `$frames`. What the pipe has no space for is sent when the launcher has read. */
+    /** Sends the queued frames, then `$frames`. What the pipe has no space for is sent after the launcher has read. */
     public function send(#[\SensitiveParameter] string $frames = ''): void
     {
         if ($this->closed || ($frames === '' && $this->queued === '')) {
@@ -261,7 +262,7 @@ final class LauncherProcess
         fclose($this->launcherStdout);
     }
 
-    /** Makes the launcher end its processes, and handles its last frames. Blocks at most 2 s, until its pipe closes. */
+    /** Makes the launcher end its processes, and handles its last frames. Blocks until its pipe closes, at most 2 s. */
     public function endAndRead(): void
     {
         if ($this->closed || !$this->isOurs()) {
@@ -288,7 +289,7 @@ final class LauncherProcess
         }
     }
 
-    /** Asks the launcher to exit and blocks until it has. In a fork, only closes the fork's ends of the pipes. */
+    /** Asks the launcher to exit, and blocks until its exit. In a fork, only closes the fork's ends of the pipes. */
     public function close(): void
     {
         $this->requestEnd();
@@ -482,7 +483,7 @@ final class LauncherProcess
         if ($death !== null) {
             Signals::send($this->pid, self::SIGKILL);
             $this->handleDeath($death);
-        } elseif ($this->heartbeat->mustPing()) {
+        } elseif ($this->heartbeat->startPingIfDue()) {
             $this->unsent .= LauncherProtocol::frame(LauncherProtocol::PING, 0);
             if ($this->writeCallbackId === null) {
                 $this->write();
@@ -490,7 +491,7 @@ final class LauncherProcess
         }
     }
 
-    /** Blocks until the launcher has exited. Continues a stopped one. Kills it with its commands after the limit. */
+    /** Blocks until the launcher has exited. Continues a stopped launcher. After the limit, kills all its processes. */
     private function awaitExit(): void
     {
         $deadline = hrtime(true) + self::CLOSE_TIMEOUT_NANOSECONDS;
@@ -530,7 +531,7 @@ final class LauncherProcess
         ($this->onDeath)($how);
     }
 
-    /** Kills all processes that the launcher has started, and waits until they have ended, for about a second. */
+    /** Kills all processes that the launcher has started, and waits until they have ended, about a second at most. */
     private function killTree(): void
     {
         $findRemaining = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));

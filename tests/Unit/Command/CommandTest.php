@@ -111,11 +111,11 @@ final class CommandTest extends TestCase
         foreach ([0.0, -1.0, \INF, -\INF, \NAN] as $seconds) {
             yield "a timeout of {$seconds}" => [
                 static fn() => $command->withTimeout($seconds),
-                'The timeout must be a positive number of seconds',
+                'The timeout must be a positive, finite number of seconds',
             ];
             yield "an idle timeout of {$seconds}" => [
                 static fn() => $command->withIdleTimeout($seconds),
-                'The idle timeout must be a positive number of seconds',
+                'The idle timeout must be a positive, finite number of seconds',
             ];
         }
         foreach (['', 'A=B', '=', "A\0"] as $name) {

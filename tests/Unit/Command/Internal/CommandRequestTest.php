@@ -28,7 +28,7 @@ final class CommandRequestTest extends TestCase
             [],
         );
 
-        self::assertLessThan(100, \strlen(CommandRequest::run($pending)));
+        self::assertLessThan(100, \strlen(CommandRequest::runFrame($pending)));
     }
 
     /** @return array<string, array{Command}> */
