@@ -35,7 +35,7 @@ final class Backoff
         }
     }
 
-    /** Returns the delay after `$attempts` attempts, at least 1, in seconds. */
+    /** Returns the delay in seconds after 1 or more attempts. */
     public function after(int $attempts): float
     {
         // The power may be infinite, and 0 * INF is NAN.

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** A method was called that waits, where PHP can't switch fibers: see the message. */
+/** A method that waits was called where PHP can't switch fibers. The message names the cases. */
 final class CannotWaitException extends \LogicException
 {
     public static function because(\FiberError $blocked): self

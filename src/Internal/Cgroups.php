@@ -73,9 +73,8 @@ final readonly class Cgroups
 
     /**
      * Returns the folders of the process's own cgroup and of its ancestors that are visible in this mount.
-     * In a container without a cgroup namespace, the path is that on the host, which the mount may not contain. Then
-     * the mount point is taken for the process's own cgroup. A path with ".." is outside of the namespace and not
-     * visible.
+     * In a container without a cgroup namespace, `$own` is the path on the host. If the mount does not contain it, the
+     * mount point is taken for the process's own cgroup. A path with ".." is outside of the namespace and not visible.
      *
      * @return list<string>
      */

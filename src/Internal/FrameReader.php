@@ -12,7 +12,7 @@ final class FrameReader
     /** Bytes after the last complete frame. */
     private string $rest = '';
 
-    /** Length of the rest at which it is split next: that of a header or of a frame. Each split copies the rest. */
+    /** Length that the rest must have for the next split: that of a header or a frame. Each split copies the rest. */
     private int $needed = LauncherProtocol::HEADER_BYTES;
 
     private bool $feeding = false;
@@ -35,9 +35,8 @@ final class FrameReader
     }
 
     /**
-     * Adds bytes, and calls the callback for each complete frame, in order.
-     * While a callback is suspended, further bytes are only stored. After a callback has thrown, the next call goes on
-     * with the next frame.
+     * Adds bytes, and calls the callback for each complete frame, in order. While a callback is suspended, further
+     * bytes are only stored. After a callback has thrown, the next call goes on with the next frame.
      *
      * @throws MalformedFrameException after all valid frames were passed on. The reader can't be used after that
      */

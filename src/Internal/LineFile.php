@@ -19,13 +19,13 @@ final class LineFile
 
     /**
      * @param resource $stream
-     * @param bool     $isBlocking whether a write may block, so that each write is preceded by a check
+     * @param bool     $isBlocking whether a write could block; then each write is preceded by a check
      */
     public function __construct(private readonly mixed $stream, private readonly bool $isBlocking = false) {}
 
     /**
      * Opens standard error without a change for other processes that use it. A pipe is opened again as non-blocking.
-     * Only writes to a terminal may block.
+     * Only writes to a terminal or a file can block.
      */
     public static function standardError(): self
     {

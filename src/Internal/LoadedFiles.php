@@ -33,7 +33,7 @@ final class LoadedFiles
         return self::earliestCompileTime($file, self::$known[$file][0] ?? self::$lastRecordAt ?? self::startTime());
     }
 
-    /** Returns when the file changed last, in seconds since 1970; null if PHP has loaded it since then. */
+    /** Returns when the file changed last, in seconds since 1970 (0.0 if unknown); null if PHP loaded it after that. */
     public static function changedAt(string $file): ?float
     {
         clearstatcache();
@@ -65,7 +65,7 @@ final class LoadedFiles
         return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
     }
 
-    /** Returns the path of the archive if the file is in a phar, whose files have the times from before packing. */
+    /** Returns the archive's path for a file in a phar, because such files have the times from before the packing. */
     private static function path(string $file): string
     {
         $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;

@@ -27,9 +27,8 @@ final class ProcessCredentials
     }
 
     /**
-     * Returns the effective user and group as one number; -1 without ext-posix.
-     * The call is five times as fast as {@see current()}. The result does not include supplementary groups and root
-     * directory, which only root can change.
+     * Returns the effective user and group as one number; -1 without ext-posix. Five times as fast as {@see current()},
+     * but without the supplementary groups and the root directory, which only root can change.
      */
     public static function effective(): int
     {
@@ -42,7 +41,7 @@ final class ProcessCredentials
         return str_starts_with($credentials, '0:');
     }
 
-    /** Returns whether the effective user and group are the real ones. Otherwise, a shell may reset them. */
+    /** Returns whether the effective user and group are the real ones; false if unknown. A shell may reset others. */
     public static function areReal(): bool
     {
         return (self::$isKnown ??= self::isKnown())

@@ -40,7 +40,7 @@ final class Daemon
      * @param \Closure(): bool $isReady
      * @param float            $timeout maximum wait, in seconds
      *
-     * @throws ServerException when the server does not become ready in time, after the server was killed
+     * @throws ServerException when the server has ended, or was not ready in time and was therefore killed
      */
     public function start(\Closure $isReady, float $timeout): void
     {

@@ -6,7 +6,7 @@ namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Launcher\Descriptors;
 
-/** Starts programs without open descriptors and the environment of this process, which could configure a server. */
+/** Starts programs without the open descriptors and the environment of this process. Both could affect a server. */
 final class Program
 {
     private const NULL_DEVICE = ['file', '/dev/null', 'r+'];
@@ -38,7 +38,7 @@ final class Program
 
     /**
      * @param list<string> $command
-     * @param string       $output  file to which its standard output and standard error are appended
+     * @param string       $output  file to which the program's standard output and standard error are appended
      *
      * @return resource process handle
      *

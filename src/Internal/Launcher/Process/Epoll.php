@@ -20,7 +20,7 @@ final class Epoll
 
     private readonly int $epoll;
 
-    /** Words of 32 bits in a struct epoll_event, which is packed only on x86-64. The descriptor is the last but one. */
+    /** Number of 32-bit words in a struct epoll_event (packed only on x86-64). The last but one is the descriptor. */
     private readonly int $eventWords;
 
     private readonly \FFI\CData $events;
@@ -68,7 +68,7 @@ final class Epoll
     }
 
     /**
-     * Waits until one of a few descriptors is ready, with poll(2). They need not be watched.
+     * Waits until one of a few descriptors is ready, with poll(2). {@see watch()} is not necessary for them.
      *
      * @param array<int, int> $descriptors events by descriptor
      *

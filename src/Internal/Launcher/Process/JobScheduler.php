@@ -54,7 +54,7 @@ final class JobScheduler
     /** Whether the last start failed for lack of descriptors or processes. No job is started until a process ends. */
     private bool $exhausted = false;
 
-    /** Whether each start is reported beforehand. If this process dies, the pool knows which jobs may have run. */
+    /** Whether each start is reported beforehand. Then the pool knows which jobs may have run if this process dies. */
     private bool $announcesStarts = false;
     private bool $poolEnded = false;
 
@@ -106,7 +106,7 @@ final class JobScheduler
         $this->poolEnded = true;
     }
 
-    /** Sends streamed output to the pool, or keeps captured output for the end of the job. */
+    /** Queues streamed output for the pool. Keeps captured output until PIECE_BYTES are reached, or the job ends. */
     public function output(LauncherJob $job, bool $isError, string $bytes): void
     {
         if ($job->idleTimeout > 0) {
@@ -395,7 +395,7 @@ final class JobScheduler
         $this->backlog .= LauncherProtocol::frame($type, $job, $payload);
     }
 
-    /** Sends frames, unless the last write was shortly before and more frames will follow. */
+    /** Sends frames, unless the last write was a moment ago and the starts of waiting jobs will cause more frames. */
     private function flushIfDue(): void
     {
         if ($this->backlog === '') {

@@ -211,7 +211,7 @@ final class JobTermination
         }
     }
 
-    /** @return list<LauncherJob> jobs without any process left; new processes of other jobs are asked to end */
+    /** @return list<LauncherJob> lingering jobs without a process; new processes of the others are asked to end */
     private function searchLingering(int $now): array
     {
         $alive = $this->trees->alive();

@@ -32,9 +32,10 @@ final class JobTrees
     }
 
     /**
-     * Asks each process of the jobs once to end. The next call asks a process that was started during the search.
+     * Asks each process of the jobs to end, but none twice. A process that was started during the search is asked by
+     * the next call.
      *
-     * @param array<int, mixed> $jobs  any values, by job id
+     * @param array<int, mixed> $jobs  by job id; the values have no meaning
      * @param array<int, int>   $alive result of {@see alive()}
      */
     public function terminate(array $jobs, array $alive): void

@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 /** A command in the launcher, from the frame that requests the command to the frame that reports its end. */
 final class LauncherJob
 {
-    /** Process id; 0 before the start and after the exit. */
+    /** Process id; 0 before the start and after the exit. With proc_open, {@see Backend::pidOf()} sets it. */
     public int $pid = 0;
 
     /** Time of the start, in seconds since 1970. */
@@ -19,10 +19,10 @@ final class LauncherJob
     public int $startedAt = 0;
     public int $lastOutputAt = 0;
 
-    /** Why the job is being ended: TIMED_OUT, IDLE or CANCELLED of LauncherProtocol; 0 if it is not being ended. */
+    /** Why the job is being ended: TIMED_OUT, IDLE or CANCELLED, and SURVIVED, of LauncherProtocol; 0 if it is not. */
     public int $ending = 0;
 
-    /** When the job's processes get SIGKILL, in nanoseconds of the monotonic clock; 0 unless the job is being ended. */
+    /** When the processes of an ending job get SIGKILL, or later count as unkillable; on the monotonic clock, in ns. */
     public int $killAt = 0;
 
     /** Whether the job's processes have received SIGKILL. */
@@ -34,7 +34,7 @@ final class LauncherJob
     /** Signal that ended the job's own process; 0 for none. */
     public int $signal = 0;
 
-    /** When the job's own process exited, in nanoseconds of the monotonic clock; 0 before. */
+    /** When the job's own process exited or was given up, in nanoseconds of the monotonic clock; 0 before. */
     public int $endedAt = 0;
 
     /** Peak memory of the job's own process, in bytes; 0 when unknown. */

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Launcher\Process;
 /** Removes temporary files that a killed process could not unlink (see Spindle\Internal\UnlinkedFile). */
 final class Leftovers
 {
-    /** Removes files whose absolute paths begin with `$prefix` if the process `$pool` of their pool has ended. */
+    /** Removes files whose absolute paths begin with `$prefix`, if the pool's process (pid `$pool`) has ended. */
     public static function remove(int $pool, string $prefix): void
     {
         if (!self::hasEnded($pool)) {
@@ -20,7 +20,7 @@ final class Leftovers
         }
     }
 
-    /** Returns whether the pool's process has ended. It loses its command line before the kernel closes its pipes. */
+    /** Returns whether the pool's process has ended. Its command line disappears before the kernel closes its pipes. */
     private static function hasEnded(int $pool): bool
     {
         return (string) @file_get_contents("/proc/{$pool}/cmdline") === ''

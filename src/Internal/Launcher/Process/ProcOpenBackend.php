@@ -5,10 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /**
- * Starts processes with proc_open and waits in stream_select, for a PHP without FFI.
- * Each child has an additional pipe, the exit pipe. Its end of file announces the exit of the child. If a descendant
- * keeps the exit pipe open, SIGCHLD announces the exit (with ext-pcntl), or a regular check finds it
- * (docs/decisions/0003-without-ffi.md).
+ * Starts processes with proc_open and waits in stream_select, for a PHP without FFI. Each child has an additional pipe,
+ * the exit pipe. Its end of file announces the exit of the child. If a descendant keeps the exit pipe open, SIGCHLD
+ * announces the exit (with ext-pcntl), or a regular check finds it (docs/decisions/0003-without-ffi.md).
  */
 final class ProcOpenBackend implements Backend
 {
@@ -127,7 +126,7 @@ final class ProcOpenBackend implements Backend
             $status = proc_get_status($job->process);
             $job->pid = $status['pid'];
             if (!$status['running']) {
-                // PHP before 8.3 reports an exit once, and this call has taken it.
+                // PHP before 8.3 reports an exit to one call only, which was this one.
                 $this->statuses[$job->id] = $status;
                 $this->exiting[$job->id] = $job;
                 $this->checkInterval = 0;

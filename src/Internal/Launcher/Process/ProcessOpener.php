@@ -130,7 +130,7 @@ final class ProcessOpener
         }
     }
 
-    /** Returns the limit in bytes: a quarter of the stack limit, at most 6 MiB, without a page as a reserve. */
+    /** Returns a quarter of the stack limit (of 8 MiB if unlimited or unknown), at most 6 MiB, minus a spare page. */
     private function sizeLimit(): int
     {
         $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;

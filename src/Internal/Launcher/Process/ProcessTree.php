@@ -10,8 +10,8 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  * Finds in /proc the live processes that descend from commands.
  *
  * A process belongs to a command if the command's marker is in its environment, if it is in the command's process
- * group, or if its parent belongs to the command. A process without marker and group whose parent has exited is not
- * found. If the launcher is a subreaper, it adopts such a process and finds it as a descendant when the pool ends.
+ * group, or if its parent belongs to the command. Without marker and group, a process is not found after the exit of
+ * its parent, unless an earlier search has found it. A launcher with FFI adopts it, and ends it when the pool ends.
  */
 final class ProcessTree
 {

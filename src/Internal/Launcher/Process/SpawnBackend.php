@@ -99,7 +99,7 @@ final class SpawnBackend implements Backend
     {
         $limit = $this->libc->integers('uint64_t[2]');
         $this->c->getrlimit(7, $limit); // RLIMIT_NOFILE
-        // A command needs two descriptors, and the launcher itself some others. RLIM_INFINITY is -1 here.
+        // A command without input needs two descriptors, and the launcher some others. RLIM_INFINITY is -1 here.
         return $limit[0] < 0 ? \PHP_INT_MAX : max(0, intdiv($limit[0] - 24, 2));
     }
 
@@ -235,7 +235,7 @@ final class SpawnBackend implements Backend
         return $this->c->waitid(0, 0, $this->buffer, 1 | 4 | 0x01000000) < 0; // WNOHANG | WEXITED | WNOWAIT
     }
 
-    /** Makes descriptors that this process has inherited close in its children. */
+    /** Makes the kernel close, in each child, the descriptors that this process has inherited. */
     private function closeOnExec(): void
     {
         if ($this->c->syscall(436, 3, 0xFFFFFFFF, 4) === 0) { // close_range(..., CLOSE_RANGE_CLOEXEC), Linux 5.11
@@ -263,7 +263,7 @@ final class SpawnBackend implements Backend
         return $this->c->signalfd(-1, $set, Libc::CLOEXEC | Libc::NONBLOCK);
     }
 
-    /** Waits for events without those of jobs. */
+    /** Waits for an event that does not concern a job's pipe. */
     private function waitForPool(int $milliseconds): void
     {
         $descriptors = [0 => Epoll::READABLE, 1 => Epoll::WRITABLE, $this->signals => Epoll::READABLE];
@@ -283,7 +283,7 @@ final class SpawnBackend implements Backend
         if (isset($ready[$this->poolProcess])) {
             $this->scheduler->poolEnded();
         }
-        // Exits are handled before output: most commands write and exit at once, and an exit reads all the output.
+        // Exits are handled before output: most commands exit right after their output, which the exit's handler reads.
         if (isset($ready[$this->signals])) {
             $this->collectExits();
         }

@@ -243,7 +243,7 @@ final class Spawner
         return true;
     }
 
-    /** Returns the file actions that set the child's descriptors. They are cached, because the numbers repeat. */
+    /** Returns the file actions that set the child's descriptors. Caches them, because the kernel reuses numbers. */
     private function actions(LauncherJob $job): \FFI\CData
     {
         $sources = [

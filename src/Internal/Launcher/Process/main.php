@@ -6,9 +6,9 @@ declare(strict_types=1);
  * The launcher: a process that starts and watches the commands of one pool. It exits after the pool has ended.
  *
  * - Arguments: the token of this launcher, the pid of the pool's process, the start method (auto, posix_spawn or
- *   proc_open), and the beginning of the paths of that process's temporary files.
- * - Descriptors: frames from the pool (0), frames to the pool (1), and of the pool's process the standard error (2) and
- *   the standard output (3).
+ *   proc_open), and the beginning of the paths of the temporary files of the pool's process.
+ * - Descriptors: frames from the pool (0), frames to the pool (1), and the standard error (2) and standard output (3)
+ *   of the pool's process.
  */
 
 use Spindle\Internal\Launcher\LauncherProtocol;
