@@ -11,8 +11,8 @@ use Spindle\Bench\Remote\Rig;
 use Spindle\Bench\Tasks\Bootstrap;
 use Spindle\Remote\Agent;
 use Spindle\Remote\AgentOptions;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
+use Spindle\Remote\SigningKeys;
 use Spindle\Worker\WorkerPoolOptions;
 
 require __DIR__ . '/bootstrap.php';
@@ -21,6 +21,6 @@ require __DIR__ . '/bootstrap.php';
 [, $address, $keys, $workers] = [...$argv, '', '', ''];
 $broker = new RedisBroker((string) file_get_contents($address));
 $options = new AgentOptions(new WorkerPoolOptions(bootstrap: Bootstrap::file()));
-(new Agent($broker, Rig::QUEUE, (int) $workers, Keys::fromFile($keys), $options))->run(
+(new Agent($broker, Rig::QUEUE, (int) $workers, SigningKeys::fromFile($keys), $options))->run(
     new SignalCancellation([SIGTERM, SIGINT]),
 );

@@ -12,9 +12,9 @@ use Spindle\Bench\Remote\Rig;
 use Spindle\Bench\Remote\Script;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Tasks\Bootstrap;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\SigningKeys;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
@@ -55,7 +55,7 @@ while ($broker !== null && $broker->statistics(Rig::QUEUE)['agents'] === 0) {
     delay(0.02);
 }
 $executor = $broker !== null
-    ? new RemoteExecutor($broker, Rig::QUEUE, Keys::fromFile($options->text('keys')))
+    ? new RemoteExecutor($broker, Rig::QUEUE, SigningKeys::fromFile($options->text('keys')))
     : new WorkerPool(Rig::WORKERS, options: new WorkerPoolOptions(bootstrap: Bootstrap::file()));
 $script = new Script($executor, $options->int('agent', 0), $options->int('engine', 0));
 $figures = $script->run(Measurement::from($options->text('what')), $options->int('n'));

@@ -18,9 +18,9 @@ use Spindle\Http\Response;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Testing\TemporaryCluster;
 use Spindle\Remote\Agent;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\Architecture\EnteredClasses;
 use Spindle\Worker\WorkerPool;
@@ -51,7 +51,7 @@ $secrets = [bin2hex(random_bytes(32))];
 $redis = TemporaryRedis::start();
 $agent = pcntl_fork();
 if ($agent === 0) {
-    (new Agent(new RedisBroker($redis->url()), 'tasks', 1, new Keys($secrets)))
+    (new Agent(new RedisBroker($redis->url()), 'tasks', 1, new SigningKeys($secrets)))
         ->run(new SignalCancellation(SIGTERM));
     posix_kill((int) getmypid(), SIGKILL); // the server and the files belong to the parent
 }
@@ -77,7 +77,7 @@ try {
     $client->close();
     $server->stop();
 
-    $remote = new RemoteExecutor(new RedisBroker($redis->url()), 'tasks', new Keys($secrets));
+    $remote = new RemoteExecutor(new RedisBroker($redis->url()), 'tasks', new SigningKeys($secrets));
     report('RemoteExecutor::submit()', static fn() => $remote->submit(static fn(): int => 1)->await(), $isList);
 } finally {
     posix_kill($agent, SIGTERM);

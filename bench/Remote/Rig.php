@@ -9,9 +9,9 @@ use Spindle\Bench\Http\PrivateDirectory;
 use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Signals;
 use Spindle\Remote\Durability;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\Testing\TemporaryRedis;
 
 /**
@@ -100,7 +100,7 @@ final readonly class Rig
 
     public function executor(): RemoteExecutor
     {
-        return new RemoteExecutor($this->broker, self::QUEUE, Keys::fromFile($this->keys));
+        return new RemoteExecutor($this->broker, self::QUEUE, SigningKeys::fromFile($this->keys));
     }
 
     /** @return string the path of a file in a private directory */

@@ -8,9 +8,9 @@ declare(strict_types=1);
  * Usage: ./demo remote [--tasks=N] [--json]
  */
 
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Symfony\Component\Console\Helper\ProgressBar;
 use Symfony\Component\Console\Output\ConsoleOutput;
@@ -111,7 +111,7 @@ $output->writeln(
 $agents = ['first' => agent('first', $environment), 'second' => agent('second', $environment)];
 
 $broker = new RedisBroker($redis->url());
-$executor = new RemoteExecutor($broker, QUEUE, Keys::fromFile($keyFile));
+$executor = new RemoteExecutor($broker, QUEUE, SigningKeys::fromFile($keyFile));
 $bar = new ProgressBar($output, $tasks);
 $bar->setFormat(' %current%/%max% [%bar%] %percent:3s%%');
 $bar->setRedrawFrequency($output->isDecorated() ? 10 : intdiv($tasks, 5));

@@ -68,7 +68,7 @@ final class Agent implements Statistics
         private readonly Broker $broker,
         private readonly string $queue,
         private readonly int $workers,
-        private readonly Keys $keys,
+        private readonly SigningKeys $keys,
         private readonly AgentOptions $options = new AgentOptions(),
         ?LoggerInterface $logger = null,
         ?\Closure $createPool = null,

@@ -26,11 +26,11 @@ final class RemoteCommands implements CommandCarrier
     private readonly QueueClient $client;
 
     /**
-     * @param Keys|null     $keys    signing keys; null to read the file that SPINDLE_KEY_FILE names
-     * @param int           $crashes number of lost agents after which a command fails. A command that fails itself is
-     *                               retried only by the pool's {@see \Spindle\Command\RetryPolicy}
-     * @param RemoteOptions $options the patience also limits the wait for the end of a cancelled command. While the
-     *                               queue is full, commands wait
+     * @param SigningKeys|null $keys    null to read the file that SPINDLE_KEY_FILE names
+     * @param int              $crashes number of lost agents after which a command fails. A command that fails itself
+     *                                  is retried only by the pool's {@see \Spindle\Command\RetryPolicy}
+     * @param RemoteOptions    $options the patience also limits the wait for the end of a cancelled command. While the
+     *                                  queue is full, commands wait
      *
      * @throws KeyFileException
      * @throws \ValueError      when the queue name is not valid, or an option is for tasks only
@@ -38,7 +38,7 @@ final class RemoteCommands implements CommandCarrier
     public function __construct(
         Broker $broker,
         string $queue,
-        ?Keys $keys = null,
+        ?SigningKeys $keys = null,
         int $crashes = 3,
         RemoteOptions $options = new RemoteOptions(),
     ) {
@@ -53,7 +53,7 @@ final class RemoteCommands implements CommandCarrier
         $this->client = new QueueClient(
             $broker,
             QueueName::check($queue),
-            $keys ?? Keys::fromEnvironment(),
+            $keys ?? SigningKeys::fromEnvironment(),
             new JobRetryPolicy(1, $crashes),
             $options,
         );

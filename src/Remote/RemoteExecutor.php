@@ -29,8 +29,8 @@ final class RemoteExecutor implements Executor
     private readonly QueueClient $client;
 
     /**
-     * @param Keys|null      $keys        signing keys; null to read the file that SPINDLE_KEY_FILE names
-     * @param JobRetryPolicy $retryPolicy how often a failed or crashed task is retried
+     * @param SigningKeys|null $keys        null to read the file that SPINDLE_KEY_FILE names
+     * @param JobRetryPolicy   $retryPolicy how often a failed or crashed task is retried
      *
      * @throws KeyFileException
      * @throws \ValueError      when the queue name is not valid
@@ -38,7 +38,7 @@ final class RemoteExecutor implements Executor
     public function __construct(
         Broker $broker,
         string $queue,
-        ?Keys $keys = null,
+        ?SigningKeys $keys = null,
         JobRetryPolicy $retryPolicy = new JobRetryPolicy(),
         RemoteOptions $options = new RemoteOptions(),
     ) {
@@ -46,7 +46,7 @@ final class RemoteExecutor implements Executor
         $this->client = new QueueClient(
             $broker,
             QueueName::check($queue),
-            $keys ?? Keys::fromEnvironment(),
+            $keys ?? SigningKeys::fromEnvironment(),
             $retryPolicy,
             $options,
         );

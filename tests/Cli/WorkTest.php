@@ -14,10 +14,10 @@ use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteOptions;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
@@ -199,7 +199,7 @@ final class WorkTest extends TestCase
                 carrier: new RemoteCommands(
                     new RedisBroker(Redis::shared()->url()),
                     $lost,
-                    new Keys([AgentProgram::KEY]),
+                    new SigningKeys([AgentProgram::KEY]),
                     options: new RemoteOptions(patience: 0.5),
                 ),
             ),

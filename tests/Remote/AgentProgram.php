@@ -7,8 +7,8 @@ namespace Spindle\Tests\Remote;
 use Amp\SignalCancellation;
 use Spindle\Remote\Agent;
 use Spindle\Remote\AgentOptions;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
+use Spindle\Remote\SigningKeys;
 
 /** The program of an agent's process, which runs until it is asked to stop. */
 final class AgentProgram
@@ -33,7 +33,7 @@ final class AgentProgram
             new RedisBroker($address),
             $queue,
             $workers,
-            new Keys([self::KEY]),
+            new SigningKeys([self::KEY]),
             new AgentOptions(lease: $lease, heartbeat: $heartbeat, margin: $margin),
         );
         $agent->run($stop);

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Remote;
 
 use PHPUnit\Framework\Attributes\BeforeClass;
-use Spindle\Remote\Keys;
+use Spindle\Remote\SigningKeys;
 
 /** Starts the shared Redis before the tests of the class check for leftovers, so that they ignore it. */
 trait UsesRedis
@@ -21,8 +21,8 @@ trait UsesRedis
         return 'test-' . bin2hex(random_bytes(6));
     }
 
-    protected static function keys(): Keys
+    protected static function keys(): SigningKeys
     {
-        return new Keys([AgentProgram::KEY]);
+        return new SigningKeys([AgentProgram::KEY]);
     }
 }

@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal;
 use Composer\InstalledVersions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\KeyFileException;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
+use Spindle\Remote\SigningKeys;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputOption;
 
@@ -82,10 +82,10 @@ final class GivenQueue
     }
 
     /** @throws UsageException when the file that SPINDLE_KEY_FILE names can't be used */
-    public static function keys(): Keys
+    public static function keys(): SigningKeys
     {
         try {
-            return Keys::fromEnvironment();
+            return SigningKeys::fromEnvironment();
         } catch (KeyFileException $failure) {
             throw new UsageException($failure->getMessage());
         }

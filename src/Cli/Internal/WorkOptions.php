@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal;
 use Spindle\Internal\CpuCount;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
-use Spindle\Remote\Keys;
+use Spindle\Remote\SigningKeys;
 use Spindle\Worker\WorkerPoolOptions;
 use Symfony\Component\Console\Input\InputInterface;
 
@@ -35,7 +35,7 @@ final class WorkOptions
     private function __construct(
         public readonly array $queues,
         public readonly Broker $broker,
-        public readonly Keys $keys,
+        public readonly SigningKeys $keys,
         public readonly AgentOptions $agent,
         public readonly ?string $admin,
         public readonly array $adminHosts,

@@ -18,11 +18,11 @@ use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Delivery;
-use Spindle\Remote\Keys;
 use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\Settlement;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\WorkerCrashedException;
 
@@ -143,7 +143,7 @@ final class AgentLease
         private readonly string $queue,
         private readonly int $workers,
         private readonly JobRunner $runner,
-        Keys $keys,
+        SigningKeys $keys,
         private readonly AgentOptions $options,
         private readonly int $maxResult,
         private readonly LoggerInterface $logger,

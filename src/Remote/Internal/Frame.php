@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
-use Spindle\Remote\Keys;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 
 /**
@@ -27,7 +27,7 @@ final class Frame
 
     /** @param int $claimNumber 0 for a job */
     public static function seal(
-        Keys $keys,
+        SigningKeys $keys,
         int $kind,
         string $queue,
         string $id,
@@ -44,7 +44,7 @@ final class Frame
      *
      * @throws TamperedFrameException
      */
-    public static function open(Keys $keys, int $kind, string $queue, string $id, string $frame): string
+    public static function open(SigningKeys $keys, int $kind, string $queue, string $id, string $frame): string
     {
         if (\strlen($frame) < self::HEAD_BYTES) {
             throw TamperedFrameException::of($id, 'it is too short');

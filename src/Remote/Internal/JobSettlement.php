@@ -10,12 +10,12 @@ use Spindle\Command\PortableCommand;
 use Spindle\LauncherException;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\JobRetryPolicy;
-use Spindle\Remote\Keys;
 use Spindle\Remote\NoRetry;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\PortableTask;
@@ -41,7 +41,7 @@ final class JobSettlement
 
     /** @param int $maxResult maximum size of a result in bytes */
     public function __construct(
-        private readonly Keys $keys,
+        private readonly SigningKeys $keys,
         private readonly string $queue,
         private readonly string $owner,
         private readonly int $maxResult,

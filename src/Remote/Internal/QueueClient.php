@@ -17,10 +17,10 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
-use Spindle\Remote\Keys;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RemoteOptions;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 
@@ -37,7 +37,7 @@ final class QueueClient
     public function __construct(
         private readonly Broker $broker,
         public readonly string $queue,
-        private readonly Keys $keys,
+        private readonly SigningKeys $keys,
         private readonly JobRetryPolicy $retryPolicy,
         public readonly RemoteOptions $options,
     ) {

@@ -13,10 +13,10 @@ use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\HaltPolicy;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteOptions;
+use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Conformance\Command\CommandPoolContract;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
@@ -173,7 +173,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         $commands = new RemoteCommands(
             new RedisBroker(Redis::shared()->url()),
             self::$queue,
-            new Keys([AgentProgram::KEY]),
+            new SigningKeys([AgentProgram::KEY]),
             options: new RemoteOptions(maxPayload: 64 << 20),
         );
 

@@ -8,10 +8,10 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\ResultTooLargeException;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\EndsInTime;
@@ -281,7 +281,7 @@ final class AgentFaultsTest extends TestCase
         $stranger = new RemoteExecutor(
             new RedisBroker(Redis::shared()->url()),
             $this->queue(),
-            new Keys([str_repeat('another key', 3)]),
+            new SigningKeys([str_repeat('another key', 3)]),
         );
 
         $this->expectException(TamperedFrameException::class);

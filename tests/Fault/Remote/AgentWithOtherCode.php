@@ -7,8 +7,8 @@ namespace Spindle\Tests\Fault\Remote;
 use Amp\SignalCancellation;
 use Spindle\Remote\Agent;
 use Spindle\Remote\AgentOptions;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
+use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Worker\WorkerPoolOptions;
 
@@ -19,6 +19,6 @@ final class AgentWithOtherCode
     {
         $stop = new SignalCancellation([\SIGTERM, \SIGINT]);
         $options = new AgentOptions(new WorkerPoolOptions(bootstrap: $bootstrap));
-        (new Agent(new RedisBroker($address), $queue, 2, new Keys([AgentProgram::KEY]), $options))->run($stop);
+        (new Agent(new RedisBroker($address), $queue, 2, new SigningKeys([AgentProgram::KEY]), $options))->run($stop);
     }
 }

@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 use Spindle\Remote\JobRetryPolicy;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
+use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Worker\TaskTimeoutException;
 
@@ -25,7 +25,7 @@ final class CallerProgram
         $executor = new RemoteExecutor(
             new RedisBroker($address),
             $queue,
-            new Keys([AgentProgram::KEY]),
+            new SigningKeys([AgentProgram::KEY]),
             new JobRetryPolicy(attempts: 1),
             new RemoteOptions(timeout: 0.5),
         );

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 use Amp\Future;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Remote\AgentProgram;
 
@@ -75,13 +75,13 @@ final class Callers
 
     private static function executor(string $address, string $queue): RemoteExecutor
     {
-        return new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));
+        return new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
     }
 
     /** @return list<int> exit codes of four forks that submit tasks, and the number of correct results here */
     public static function fork(string $address, string $queue): array
     {
-        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
         $executor->submit(static fn(): int => 0)->await();
         $right = static function (string $who) use ($executor): int {
             $right = 0;
@@ -117,7 +117,7 @@ final class Callers
     {
         ini_set('memory_limit', '64M');
         $broker = new RedisBroker($address);
-        $executor = new RemoteExecutor($broker, $queue, new Keys([AgentProgram::KEY]));
+        $executor = new RemoteExecutor($broker, $queue, new SigningKeys([AgentProgram::KEY]));
         $task = static fn(int $number): string => str_pad((string) $number, $number % 2 === 0 ? 300_000 : 50_000);
         $taken = [];
         foreach ($inOrder ? $executor->map(
@@ -165,7 +165,7 @@ final class Callers
     /** Reads one item of a generator that has more items than the window, and no others. */
     public static function readSlowly(string $address, string $queue, string $file): void
     {
-        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
         $items = $executor->submit(static function (): \Generator {
             yield from range(1, 1000);
         })->await();

@@ -22,13 +22,13 @@ use Spindle\Remote\JobConflictException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
-use Spindle\Remote\Keys;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\ResultTooLargeException;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\Async;
@@ -87,7 +87,11 @@ final class DispatchedTasksTest extends TestCase
         file_put_contents($file, 'the next key of tests, the next key' . "\n" . AgentProgram::KEY);
         chmod($file, 0o600);
         $executor = $this->executor();
-        $rotated = new RemoteExecutor(new RedisBroker(Redis::shared()->url()), $this->queue, Keys::fromFile($file));
+        $rotated = new RemoteExecutor(
+            new RedisBroker(Redis::shared()->url()),
+            $this->queue,
+            SigningKeys::fromFile($file),
+        );
         foreach ([$executor, $rotated, $this->executor()] as $executor) {
             self::assertSame('order-7', $executor->dispatch($task, id: 'order-7'));
         }

@@ -9,8 +9,8 @@ use Revolt\EventLoop;
 use Spindle\Internal\Clock;
 use Spindle\Remote\Agent;
 use Spindle\Remote\JobRetryPolicy;
-use Spindle\Remote\Keys;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\MemoryEngine;
 use Spindle\Tests\VirtualDriver;
@@ -59,7 +59,7 @@ final class Program
         $driver = $this->driver;
         $world = new World($this->seed);
         $engine = new MemoryEngine($driver->time(...));
-        $keys = new Keys([AgentProgram::KEY]);
+        $keys = new SigningKeys([AgentProgram::KEY]);
         /** @var list<array{SimulatedBroker, SimulatedPool}> $agents */
         $agents = [];
         $start = static function (int $i) use (&$agents, $engine, $world, $driver, $keys, $stop): void {

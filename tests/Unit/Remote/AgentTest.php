@@ -18,11 +18,11 @@ use Spindle\Remote\Agent;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Claim;
-use Spindle\Remote\Keys;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\Settlement;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
@@ -97,7 +97,7 @@ final class AgentTest extends TestCase
     public function testAnAgentThatCanVerifyNothingGivesAllBackAndStops(): void
     {
         $engine = new MemoryEngine();
-        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', new Keys([AgentProgram::KEY]));
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', new SigningKeys([AgentProgram::KEY]));
         for ($i = 0; $i < 100; ++$i) {
             $executor->dispatch(static fn(): int => 1);
         }
@@ -106,7 +106,7 @@ final class AgentTest extends TestCase
             new MemoryBroker($engine),
             'queue',
             2,
-            new Keys([str_repeat('another', 6)]),
+            new SigningKeys([str_repeat('another', 6)]),
             createPool: fn(): Executor => $this->pool(),
         );
         try {
@@ -130,10 +130,10 @@ final class AgentTest extends TestCase
         $engine = new MemoryEngine();
         $broker = new MemoryBroker($engine);
         $stop = new DeferredCancellation();
-        $keys = new Keys([AgentProgram::KEY]);
+        $keys = new SigningKeys([AgentProgram::KEY]);
         $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
         $ended = async(static fn() => $agent->run($stop->getCancellation()));
-        (new RemoteExecutor(new MemoryBroker($engine), 'queue', new Keys([AgentProgram::KEY])))->dispatch(
+        (new RemoteExecutor(new MemoryBroker($engine), 'queue', new SigningKeys([AgentProgram::KEY])))->dispatch(
             static fn(): int => 1,
             delay: 3600.0,
         );
@@ -163,12 +163,12 @@ final class AgentTest extends TestCase
                 new MemoryBroker($engine),
                 'queue',
                 2,
-                new Keys([AgentProgram::KEY]),
+                new SigningKeys([AgentProgram::KEY]),
                 createPool: fn(): Executor => $this->pool(),
             );
             $agents[] = async(static fn() => $agent->run($stop->getCancellation()));
         }
-        $executor = new RemoteExecutor($broker, 'queue', new Keys([AgentProgram::KEY]));
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
         $futures = [];
         for ($i = 0; $i < 20; ++$i) {
             $futures[] = $executor->submit(static fn(): int => 1);
@@ -176,7 +176,7 @@ final class AgentTest extends TestCase
         $tampered = (new RemoteExecutor(
             $broker,
             'queue',
-            new Keys([str_repeat('another', 6)]),
+            new SigningKeys([str_repeat('another', 6)]),
         ))->dispatch(static fn(): int => 1);
         try {
             $executor->attach($tampered)->await();
@@ -193,7 +193,7 @@ final class AgentTest extends TestCase
     public function testAJobThatIsTooLargeForTheAgentsMemoryIsADeadLetterAndTheAgentGoesOn(): void
     {
         $engine = new MemoryEngine();
-        $keys = new Keys([AgentProgram::KEY]);
+        $keys = new SigningKeys([AgentProgram::KEY]);
         $stop = new DeferredCancellation();
         $agent = new Agent(new MemoryBroker($engine), 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
         $ended = async(static fn() => $agent->run($stop->getCancellation()));
@@ -222,7 +222,7 @@ final class AgentTest extends TestCase
     public function testJobsOfAnAgentWithoutWorkersDoNotCountAsCrashed(): void
     {
         $engine = new MemoryEngine();
-        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', new Keys([AgentProgram::KEY]));
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', new SigningKeys([AgentProgram::KEY]));
         for ($i = 0; $i < 6; ++$i) {
             $executor->dispatch(static fn(): int => 1);
         }
@@ -235,7 +235,7 @@ final class AgentTest extends TestCase
                     new MemoryBroker($engine),
                     'queue',
                     2,
-                    new Keys([AgentProgram::KEY]),
+                    new SigningKeys([AgentProgram::KEY]),
                     createPool: $make,
                 ))->run(new NullCancellation());
                 self::fail('It ends');
@@ -323,7 +323,7 @@ final class AgentTest extends TestCase
                 return $claim;
             },
         );
-        $keys = new Keys([AgentProgram::KEY]);
+        $keys = new SigningKeys([AgentProgram::KEY]);
         $stop = new DeferredCancellation();
         $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
         $ended = async(static fn() => $agent->run($stop->getCancellation()));

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Unit\Remote;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Internal\Frame;
-use Spindle\Remote\Keys;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
@@ -91,12 +91,12 @@ final class FrameTest extends TestCase
             'The frame of the job id was refused: '
                 . 'it is not signed for this job and queue with a key of this process\'s key file',
         );
-        Frame::open(new Keys([str_repeat('other', 8)]), Frame::OUTCOME, 'queue', 'id', self::seal());
+        Frame::open(new SigningKeys([str_repeat('other', 8)]), Frame::OUTCOME, 'queue', 'id', self::seal());
     }
 
     public function testAnotherKeyUnderTheSameNameOpensNothing(): void
     {
-        $others = Frame::seal(new Keys([str_repeat('other', 8)]), Frame::OUTCOME, 'queue', 'id', 1, 'body');
+        $others = Frame::seal(new SigningKeys([str_repeat('other', 8)]), Frame::OUTCOME, 'queue', 'id', 1, 'body');
 
         self::assertRefused(
             substr_replace($others, substr(self::seal(), 6, 4), 6, 4),
@@ -107,7 +107,7 @@ final class FrameTest extends TestCase
     public function testEachOfSeveralKeysVerifiesItsOwnFrames(): void
     {
         $secrets = array_map(static fn(int $i): string => str_repeat("key {$i} ", 8), range(1, 5));
-        $all = new Keys($secrets);
+        $all = new SigningKeys($secrets);
         foreach ($secrets as $secret) {
             self::assertSame(
                 'body',
@@ -116,13 +116,13 @@ final class FrameTest extends TestCase
                     Frame::JOB,
                     'queue',
                     'id',
-                    Frame::seal(new Keys([$secret]), Frame::JOB, 'queue', 'id', 0, 'body'),
+                    Frame::seal(new SigningKeys([$secret]), Frame::JOB, 'queue', 'id', 0, 'body'),
                 ),
             );
         }
 
         self::assertSame(
-            Frame::seal(new Keys([$secrets[0]]), Frame::JOB, 'queue', 'id', 0, 'body'),
+            Frame::seal(new SigningKeys([$secrets[0]]), Frame::JOB, 'queue', 'id', 0, 'body'),
             Frame::seal($all, Frame::JOB, 'queue', 'id', 0, 'body'),
         );
     }
@@ -157,8 +157,8 @@ final class FrameTest extends TestCase
         return Frame::seal(self::keys(), Frame::OUTCOME, 'queue', 'id', 1, 'body');
     }
 
-    private static function keys(): Keys
+    private static function keys(): SigningKeys
     {
-        return new Keys(['a key of this test, in full length']);
+        return new SigningKeys(['a key of this test, in full length']);
     }
 }

@@ -9,13 +9,13 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Internal\Frame;
 use Spindle\Remote\KeyFileException;
-use Spindle\Remote\Keys;
+use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 
-final class KeysTest extends TestCase
+final class SigningKeysTest extends TestCase
 {
     use EndsInTime;
     use LeavesNothing;
@@ -37,12 +37,26 @@ final class KeysTest extends TestCase
             "# of this year\n\n  " . self::ONE . "\t\r\n   # of last year\n" . self::TWO . "\n\n",
             0o600,
         );
-        $keys = Keys::fromFile($file);
+        $keys = SigningKeys::fromFile($file);
 
-        self::assertSame('body', self::open(new Keys([self::ONE]), self::seal($keys)));
-        self::assertNull(self::open(new Keys([self::TWO]), self::seal($keys)));
-        self::assertSame('body', self::open($keys, self::seal(new Keys([self::ONE]))));
-        self::assertSame('body', self::open($keys, self::seal(new Keys([self::TWO]))));
+        self::assertSame('body', self::open(new SigningKeys([self::ONE]), self::seal($keys)));
+        self::assertNull(self::open(new SigningKeys([self::TWO]), self::seal($keys)));
+        self::assertSame('body', self::open($keys, self::seal(new SigningKeys([self::ONE]))));
+        self::assertSame('body', self::open($keys, self::seal(new SigningKeys([self::TWO]))));
+    }
+
+    public function testAKeyWhoseNameConsistsOfDigitsSignsAndVerifies(): void
+    {
+        $secret = 'a key whose name has only digits 123350'; // its name is 9247, which PHP turns into an int array key
+        $digits = new SigningKeys([$secret]);
+        $rotated = new SigningKeys([self::ONE, $secret]);
+
+        $frame = self::seal($digits);
+
+        self::assertStringContainsString('9247', $frame);
+        self::assertSame('body', self::open($digits, $frame));
+        self::assertSame('body', self::open($rotated, $frame));
+        self::assertNull(self::open(new SigningKeys([self::ONE]), $frame));
     }
 
     public function testAByteOrderMarkIsNoPartOfAKey(): void
@@ -50,9 +64,9 @@ final class KeysTest extends TestCase
         $mark = "\xEF\xBB\xBF";
         $withComment = "# a comment of more than thirty-two bytes\r\n" . self::ONE . "\r\n";
         foreach ([self::ONE, $withComment] as $number => $text) {
-            $keys = Keys::fromFile($this->file("keys{$number}", $mark . $text, 0o600));
+            $keys = SigningKeys::fromFile($this->file("keys{$number}", $mark . $text, 0o600));
 
-            self::assertSame('body', self::open(new Keys([self::ONE]), self::seal($keys)));
+            self::assertSame('body', self::open(new SigningKeys([self::ONE]), self::seal($keys)));
             self::assertSame(['keys' => 1], $keys->__debugInfo());
         }
     }
@@ -62,7 +76,7 @@ final class KeysTest extends TestCase
         foreach (["\xFF\xFE" => 'UTF-16LE', "\xFE\xFF" => 'UTF-16BE'] as $mark => $encoding) {
             $text = $mark . mb_convert_encoding(self::ONE, $encoding);
             try {
-                Keys::fromFile($this->file($encoding, $text, 0o600));
+                SigningKeys::fromFile($this->file($encoding, $text, 0o600));
                 self::fail('Its key is accepted');
             } catch (KeyFileException $refused) {
                 self::assertStringContainsString('is in UTF-16', $refused->getMessage());
@@ -73,9 +87,9 @@ final class KeysTest extends TestCase
     #[DataProvider('safeModes')]
     public function testAFileThatOnlyItsOwnerCanReadIsRead(int $mode): void
     {
-        $keys = Keys::fromFile($this->file('keys', self::ONE, $mode));
+        $keys = SigningKeys::fromFile($this->file('keys', self::ONE, $mode));
 
-        self::assertSame('body', self::open($keys, self::seal(new Keys([self::ONE]))));
+        self::assertSame('body', self::open($keys, self::seal(new SigningKeys([self::ONE]))));
     }
 
     /** @return iterable<string, array{int}> */
@@ -98,7 +112,7 @@ final class KeysTest extends TestCase
             $file,
             $mode,
         ));
-        Keys::fromFile($file);
+        SigningKeys::fromFile($file);
     }
 
     /** @return iterable<string, array{int}> */
@@ -116,7 +130,7 @@ final class KeysTest extends TestCase
             "The key file '{$this->path('none')}' does not exist or can't be read. "
                 . 'Create one: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)',
         );
-        Keys::fromFile($this->path('none'));
+        SigningKeys::fromFile($this->path('none'));
     }
 
     public function testADirectoryIsNoKeyFile(): void
@@ -124,21 +138,21 @@ final class KeysTest extends TestCase
         mkdir($this->path('keys'), 0o700);
 
         $this->expectException(KeyFileException::class);
-        Keys::fromFile($this->path('keys'));
+        SigningKeys::fromFile($this->path('keys'));
     }
 
     public function testAFileWithoutASecretIsRefused(): void
     {
         $this->expectException(KeyFileException::class);
         $this->expectExceptionMessage('No signing key was given. Create one:');
-        Keys::fromFile($this->file('keys', "# soon\n\n   \n", 0o600));
+        SigningKeys::fromFile($this->file('keys', "# soon\n\n   \n", 0o600));
     }
 
     public function testAShortSecretIsRefusedAndNotInTheMessage(): void
     {
         foreach ([[substr(self::ONE, 1)], [self::ONE, substr(self::ONE, 1)], ['']] as $secrets) {
             try {
-                new Keys($secrets);
+                new SigningKeys($secrets);
                 self::fail('It is taken');
             } catch (KeyFileException $refused) {
                 self::assertStringStartsWith('A key is shorter than 32 bytes. Create one:', $refused->getMessage());
@@ -157,7 +171,7 @@ final class KeysTest extends TestCase
 
         self::assertSame(0, $code);
         self::assertSame(0o100600, fileperms($this->path('spindle.key')));
-        $keys = Keys::fromFile($this->path('spindle.key'));
+        $keys = SigningKeys::fromFile($this->path('spindle.key'));
         self::assertSame('body', self::open($keys, self::seal($keys)));
     }
 
@@ -165,7 +179,7 @@ final class KeysTest extends TestCase
     {
         putenv('SPINDLE_KEY_FILE=' . $this->file('keys', self::ONE, 0o600));
 
-        self::assertSame('body', self::open(Keys::fromEnvironment(), self::seal(new Keys([self::ONE]))));
+        self::assertSame('body', self::open(SigningKeys::fromEnvironment(), self::seal(new SigningKeys([self::ONE]))));
     }
 
     #[DataProvider('emptyEnvironments')]
@@ -178,7 +192,7 @@ final class KeysTest extends TestCase
             'No key file is given: set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes. '
                 . 'Create one:',
         );
-        Keys::fromEnvironment();
+        SigningKeys::fromEnvironment();
     }
 
     /** @return iterable<string, array{string}> */
@@ -190,7 +204,7 @@ final class KeysTest extends TestCase
 
     public function testTheSecretsAreInNoDumpAndGoNowhere(): void
     {
-        $keys = new Keys([self::ONE, self::TWO]);
+        $keys = new SigningKeys([self::ONE, self::TWO]);
         ob_start();
         var_dump($keys);
         $seen = ob_get_clean() . print_r($keys, true);
@@ -201,12 +215,12 @@ final class KeysTest extends TestCase
         serialize($keys);
     }
 
-    private static function seal(Keys $keys): string
+    private static function seal(SigningKeys $keys): string
     {
         return Frame::seal($keys, Frame::JOB, 'queue', 'id', 0, 'body');
     }
 
-    private static function open(Keys $keys, string $frame): ?string
+    private static function open(SigningKeys $keys, string $frame): ?string
     {
         try {
             return Frame::open($keys, Frame::JOB, 'queue', 'id', $frame);

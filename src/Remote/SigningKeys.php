@@ -8,7 +8,7 @@ namespace Spindle\Remote;
  * Secret keys that sign jobs and outcomes. Anyone with a key can run any code on the agents. So keep the keys in a file
  * that only its owner can read, and never pass them on a command line.
  */
-final class Keys
+final class SigningKeys
 {
     /** Minimum length of a secret in bytes. */
     private const MIN_SECRET_BYTES = 32;
@@ -18,11 +18,11 @@ final class Keys
     private const UTF16_LE_MARK = "\xFF\xFE";
     private const UTF16_BE_MARK = "\xFE\xFF";
 
-    /** @var array<string, \SensitiveParameterValue> derived keys, by key name; the first key signs */
+    /** @var array<array-key, \SensitiveParameterValue> derived keys by name; PHP turns a name of digits into an int */
     private array $keys = [];
 
     /**
-     * @param list<string> $secrets each of at least 32 bytes; the first signs, and all of them verify
+     * @param list<string> $secrets each of at least 32 bytes; the first one signs, and all of them verify
      *
      * @throws KeyFileException when a secret is too short, the list is empty, or ext-sodium is missing
      */
@@ -51,11 +51,12 @@ final class Keys
     }
 
     /**
-     * Reads a file with one secret per line. Ignores empty lines, lines that begin with #, and white space around a
-     * secret. Lines may end with LF or CRLF, and the file may begin with a byte order mark of UTF-8.
+     * Reads a file with one secret per line. Removes white space around each line, and ignores empty lines and lines
+     * that begin with #. Lines end with LF or CRLF. A byte order mark of UTF-8 is accepted.
      *
-     * @throws KeyFileException when the file can't be read, is in UTF-16, has no usable key, or its mode permits
-     *                          access by other users
+     * @throws KeyFileException when the file can't be read, its mode permits access by other users, it begins with a
+     *                          byte order mark of UTF-16, it has no secret or a secret of less than 32 bytes, or
+     *                          ext-sodium is missing
      */
     public static function fromFile(string $file): self
     {
@@ -105,34 +106,39 @@ final class Keys
     /** @return array<string, mixed> never, because keys can't be serialized */
     public function __serialize(): array
     {
-        throw new \LogicException('Keys can\'t be serialized, so that they are not sent anywhere');
+        throw new \LogicException('Signing keys can\'t be serialized, so that they are not sent anywhere');
     }
 
     /**
-     * Returns the name of the first key, 4 bytes, and the authentication code of $context . $body, 32 bytes.
+     * Returns the name of the first key (4 bytes), followed by the authentication code of $context . $body (32 bytes).
      *
      * @internal
      */
     public function sign(string $context, string $body): string
     {
-        $name = array_key_first($this->keys) ?? '';
+        $name = (string) array_key_first($this->keys);
 
-        return $name . $this->code($name, $context . $body);
+        return $name . $this->authenticationCode($name, $context . $body);
     }
 
-    /** @internal Returns whether $code is the authentication code of $context . $body with the key of this name. */
-    public function verify(string $name, string $code, string $context, string $body): bool
+    /**
+     * Returns whether $authenticationCode is that of $context . $body with the key named $name. False without that key.
+     *
+     * @internal
+     */
+    public function verify(string $name, string $authenticationCode, string $context, string $body): bool
     {
-        return isset($this->keys[$name]) && hash_equals($this->code($name, $context . $body), $code);
+        return isset($this->keys[$name])
+            && hash_equals($this->authenticationCode($name, $context . $body), $authenticationCode);
     }
 
-    private function code(string $name, string $text): string
+    private function authenticationCode(string $name, string $text): string
     {
-        $secret = $this->keys[$name]->getValue();
+        $key = $this->keys[$name]->getValue();
 
         return sodium_crypto_generichash(
             $text,
-            \is_string($secret) ? $secret : throw new \LogicException('A key is a string'),
+            \is_string($key) ? $key : throw new \LogicException('A key is a string'),
         );
     }
 }
