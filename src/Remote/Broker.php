@@ -146,7 +146,7 @@ interface Broker
      * @param int              $maxClaims           maximum number of jobs to claim, at most 4,000; 0 to claim none
      * @param float            $retention           seconds for which the outcomes are kept
      * @param int              $firstSequenceNumber sequence number of the first job that this call claims
-     * @param int|null         $lastStartedNumber   highest sequence number of a job that may start before the next
+     * @param int|null         $lastStartableNumber   highest sequence number of a job that may start before the next
      *                                              call; null if unchanged. If the owner's lease ends, only jobs up to
      *                                              this number count as crashed
      * @param int              $maxFrameBytes       size of the largest frame that the owner can read. A larger frame is
@@ -162,9 +162,9 @@ interface Broker
         int $maxClaims,
         float $retention,
         int $firstSequenceNumber = 0,
-        ?int $lastStartedNumber = null,
+        ?int $lastStartableNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
-    ): Claim;
+    ): ClaimResult;
 
     /**
      * Returns the owner's claimed jobs that the owner does not know, because the answer to the claim was lost. Also

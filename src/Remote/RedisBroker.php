@@ -8,48 +8,49 @@ use Amp\Socket\ClientTlsContext;
 use Revolt\EventLoop;
 use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Internal\Redis\Codec;
-use Spindle\Remote\Internal\Redis\Engine;
+use Spindle\Remote\Internal\Redis\EngineClient;
 use Spindle\Remote\Internal\Redis\EngineError;
 use Spindle\Remote\Internal\Redis\Mailbox;
 
 /**
- * Stores queues in the engine: a server of Redis 7.0 or newer, or of Valkey, with an append-only file.
+ * Stores queues in the engine: a Redis server of version 7.0 or newer, or a Valkey server, with an append-only file.
  *
- * Needs predis/predis and amphp/socket. All fibers of a process share one connection; each mailbox has its own.
+ * Needs predis/predis and amphp/socket. All fibers of a process share the connection of a broker object, and each
+ * mailbox has its own connection.
  *
- * Each queue consists of hashes, which are authoritative, and of streams with a consumer group. The Lua scripts in
- * Internal/Redis/scripts change them atomically; prelude.lua describes the keys.
+ * A queue consists mainly of hashes, which are authoritative, and of streams with a consumer group. The Lua scripts in
+ * Internal/Redis/scripts change a queue atomically; prelude.lua describes its keys.
  */
 final class RedisBroker implements Broker
 {
-    /** After this fraction of the lease, an unanswered renewal is sent on another connection too. */
+    /** Fraction of the lease after which an unanswered renewal is sent on another connection too. */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
     /** Sent to the engine in place of a larger number of seconds or dead letters. */
     private const UNLIMITED = 10 ** 11;
 
-    /** Size of all unanswered reports in bytes above which new reports are dropped. Tasks may outpace the engine. */
-    private const MAX_UNSENT_REPORT_BYTES = 1 << 20;
+    /** Size of all unanswered reports in bytes above which new reports are dropped. Tasks can outpace the engine. */
+    private const MAX_PENDING_REPORT_BYTES = 1 << 20;
 
     /** Memory of the fiber that sends a report, in bytes. */
     private const REPORT_OVERHEAD_BYTES = 1024;
 
-    /** Answer of a script that needs the owner's lease when the lease has ended. */
+    /** Answer of a script that needs the owner's lease, if that lease has ended. */
     private const LEASE_ENDED = 'lease ended';
 
-    private readonly Engine $engine;
+    private readonly EngineClient $engine;
 
-    private int $unsentReportBytes = 0;
+    private int $pendingReportBytes = 0;
 
     /**
-     * Does not connect yet: the first request connects.
+     * Does not connect. The first request or mailbox connects.
      *
      * @param string                $address redis://user:password@host:port/database, the same with rediss:// for TLS,
      *                                       or unix://user:password@/path/of/the/socket
-     * @param ClientTlsContext|null $tls     trusted certificates and this client's certificate, for rediss://; null for
-     *                                       the certificates that the system trusts
-     * @param float                 $timeout seconds to connect. An answer must arrive within this time after the last
-     *                                       progress: bytes that the engine has sent or accepted
+     * @param ClientTlsContext|null $tls     for rediss://: trusted certificates and this client's certificate; null to
+     *                                       trust the certificates that the system trusts
+     * @param float                 $timeout seconds to connect, and seconds that the engine may be silent while an
+     *                                       answer is due: it neither sends bytes nor accepts those that wait for it
      *
      * @throws \ValueError when the address is malformed
      */
@@ -59,7 +60,7 @@ final class RedisBroker implements Broker
         ?ClientTlsContext $tls = null,
         float $timeout = 5.0,
     ) {
-        $this->engine = new Engine(Address::parse($address), $tls, $timeout);
+        $this->engine = new EngineClient(Address::parse($address), $tls, $timeout);
     }
 
     /** Forbids copies, which would share the original's resources. */
@@ -67,6 +68,8 @@ final class RedisBroker implements Broker
 
     public function durability(): Durability
     {
+        $this->engine->loadScripts(); // agents call this method first, and use nearly all scripts
+
         return $this->engine->durability();
     }
 
@@ -77,7 +80,7 @@ final class RedisBroker implements Broker
             $answer = $this->engine->run(
                 'submit',
                 $queue,
-                Codec::jobs($jobs),
+                Codec::encodeJobs($jobs),
                 (string) \count($jobs),
                 (string) $maxJobs,
                 $mailbox,
@@ -105,8 +108,8 @@ final class RedisBroker implements Broker
 
     public function lookUpJobs(string $queue, array $ids, string $mailbox): array
     {
-        return Codec::lookups(
-            $this->engine->run('states', $queue, Codec::ids($ids), (string) \count($ids), $mailbox),
+        return Codec::decodeLookups(
+            $this->engine->run('states', $queue, Codec::encodeIds($ids), (string) \count($ids), $mailbox),
             $ids,
         );
     }
@@ -115,15 +118,18 @@ final class RedisBroker implements Broker
     {
         $at = 0;
 
-        return Codec::readIds($this->engine->run('withdraw', $queue, Codec::ids($ids), (string) \count($ids)), $at);
+        return Codec::decodeIds(
+            $this->engine->run('withdraw', $queue, Codec::encodeIds($ids), (string) \count($ids)),
+            $at,
+        );
     }
 
     public function withdrawUnclaimed(string $queue, array $ids): array
     {
         $at = 0;
 
-        return Codec::readIds(
-            $this->engine->run('withdraw', $queue, Codec::ids($ids), (string) \count($ids), 'unclaimed'),
+        return Codec::decodeIds(
+            $this->engine->run('withdraw', $queue, Codec::encodeIds($ids), (string) \count($ids), 'unclaimed'),
             $at,
         );
     }
@@ -175,28 +181,28 @@ final class RedisBroker implements Broker
         int $maxClaims,
         float $retention,
         int $firstSequenceNumber = 0,
-        ?int $lastStartedNumber = null,
+        ?int $lastStartableNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
-    ): Claim {
+    ): ClaimResult {
         $answer = $this->engine->run(
             'settle',
             $queue,
             $owner,
-            Codec::settlements($settlements),
+            Codec::encodeSettlements($settlements),
             (string) \count($settlements),
             (string) $maxClaims,
             (string) (int) ceil($retention),
             (string) $firstSequenceNumber,
-            (string) $lastStartedNumber,
+            (string) $lastStartableNumber,
             (string) $maxFrameBytes,
         );
         if ($answer === self::LEASE_ENDED) {
             throw LeaseLostException::of($owner);
         }
         $at = 0;
-        $stale = Codec::readIds($answer, $at);
+        $stale = Codec::decodeIds($answer, $at);
 
-        return new Claim(Codec::deliveries($answer, $at), $stale);
+        return new ClaimResult(Codec::decodeDeliveries($answer, $at), $stale);
     }
 
     public function claimedJobs(
@@ -209,12 +215,14 @@ final class RedisBroker implements Broker
             'claimed-jobs',
             $queue,
             $owner,
-            Codec::claims($known),
+            Codec::encodeClaimNumbers($known),
             (string) \count($known),
             (string) $maxFrameBytes,
         );
 
-        return $answer === self::LEASE_ENDED ? throw LeaseLostException::of($owner) : Codec::deliveries($answer, 0);
+        return $answer === self::LEASE_ENDED
+            ? throw LeaseLostException::of($owner)
+            : Codec::decodeDeliveries($answer, 0);
     }
 
     public function putItems(
@@ -244,27 +252,27 @@ final class RedisBroker implements Broker
 
     public function takeItems(string $queue, string $id, int $offset, int $limit): array
     {
-        return Codec::strings($this->engine->run('take-items', $queue, $id, (string) $offset, (string) $limit));
+        return Codec::decodeStrings($this->engine->run('take-items', $queue, $id, (string) $offset, (string) $limit));
     }
 
     public function stopTakingItems(string $queue, string $id): void
     {
-        $this->engine->run('leave-items', $queue, $id);
+        $this->engine->run('stop-taking-items', $queue, $id);
     }
 
     public function report(string $queue, string $owner, string $id, int $claimNumber, string $frame): void
     {
-        if ($this->unsentReportBytes > self::MAX_UNSENT_REPORT_BYTES) {
+        if ($this->pendingReportBytes > self::MAX_PENDING_REPORT_BYTES) {
             return;
         }
-        $this->unsentReportBytes += self::REPORT_OVERHEAD_BYTES + \strlen($frame);
+        $this->pendingReportBytes += self::REPORT_OVERHEAD_BYTES + \strlen($frame);
         EventLoop::queue(function () use ($queue, $owner, $id, $claimNumber, $frame): void {
             try {
                 $this->engine->run('report', $queue, $owner, $id, (string) $claimNumber, $frame);
             } catch (BrokerException) {
                 // Reports may be lost.
             } finally {
-                $this->unsentReportBytes -= self::REPORT_OVERHEAD_BYTES + \strlen($frame);
+                $this->pendingReportBytes -= self::REPORT_OVERHEAD_BYTES + \strlen($frame);
             }
         });
     }
@@ -282,7 +290,7 @@ final class RedisBroker implements Broker
 
     public function listJobs(string $queue, JobStatus $status, int $limit): array
     {
-        return Codec::details($this->engine->run('list', $queue, $status->value, (string) $limit));
+        return Codec::decodeDetails($this->engine->run('list', $queue, $status->value, (string) $limit));
     }
 
     public function status(string $queue, string $id): ?JobStatus
@@ -292,12 +300,12 @@ final class RedisBroker implements Broker
 
     public function reviveDeadLetters(string $queue, array $ids): int
     {
-        return (int) $this->engine->run('revive', $queue, Codec::ids($ids), (string) \count($ids));
+        return (int) $this->engine->run('revive', $queue, Codec::encodeIds($ids), (string) \count($ids));
     }
 
     public function deleteDeadLetters(string $queue, array $ids): int
     {
-        return (int) $this->engine->run('delete', $queue, Codec::ids($ids), (string) \count($ids));
+        return (int) $this->engine->run('delete', $queue, Codec::encodeIds($ids), (string) \count($ids));
     }
 
     public function repair(string $queue): int
@@ -318,6 +326,6 @@ final class RedisBroker implements Broker
 
     public function releaseLease(string $queue, string $owner): void
     {
-        $this->engine->run('leave', $queue, $owner);
+        $this->engine->run('release-lease', $queue, $owner);
     }
 }

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Remote;
 use Revolt\EventLoop;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
-use Spindle\Remote\Claim;
+use Spindle\Remote\ClaimResult;
 use Spindle\Remote\Durability;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\MailboxMessage;
@@ -110,16 +110,16 @@ final class MemoryBroker implements Broker
         int $maxClaims,
         float $retention,
         int $firstSequenceNumber = 0,
-        ?int $lastStartedNumber = null,
+        ?int $lastStartableNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
-    ): Claim {
+    ): ClaimResult {
         return $this->queue($queue)->settle(
             $owner,
             $settlements,
             $maxClaims,
             $retention,
             $firstSequenceNumber,
-            $lastStartedNumber,
+            $lastStartableNumber,
             $maxFrameBytes,
         );
     }

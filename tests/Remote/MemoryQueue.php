@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Remote;
 
-use Spindle\Remote\Claim;
+use Spindle\Remote\ClaimResult;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLookup;
@@ -246,11 +246,11 @@ final class MemoryQueue
         int $maxClaims,
         float $retention,
         int $first = 0,
-        ?int $lastStartedNumber = null,
+        ?int $lastStartableNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
-    ): Claim {
+    ): ClaimResult {
         $agent = $this->agent($owner);
-        $agent->begun = $lastStartedNumber ?? $agent->begun;
+        $agent->begun = $lastStartableNumber ?? $agent->begun;
         $this->expire();
         $stale = [];
         /** @var array<array-key, array<string, string>> $messages */
@@ -297,7 +297,7 @@ final class MemoryQueue
         }
         $this->wake($ready - \count($deliveries));
 
-        return new Claim($deliveries, $stale);
+        return new ClaimResult($deliveries, $stale);
     }
 
     /**

@@ -62,7 +62,7 @@ final class AgentLease
     private const MEMORY_PER_FRAME = 6;
 
     private readonly string $owner;
-    private readonly JobSettlement $settlements;
+    private readonly SettlementFactory $settlements;
     private readonly Backoff $backoff;
 
     /** Size of the largest job frame that this process has the memory to read. */
@@ -151,7 +151,7 @@ final class AgentLease
         $host = (string) preg_replace('/[^A-Za-z0-9.-]+/', '-', (string) gethostname());
         // Random bytes make the name unique: machines may have the same host name.
         $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6));
-        $this->settlements = new JobSettlement($keys, $queue, $this->owner, $maxResult);
+        $this->settlements = new SettlementFactory($keys, $queue, $this->owner, $maxResult);
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->capacity = $workers;
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
@@ -203,7 +203,7 @@ final class AgentLease
         $heartbeat = EventLoop::repeat($this->options->heartbeat, $this->heartbeat(...));
         $subscription = $stop->subscribe($this->stop(...));
         $ending = $end->subscribe($this->giveBack(...));
-        $this->runner->onReport = $this->report(...);
+        $this->runner->onReport = $this->onReport(...);
         try {
             $this->requestExchange();
             $this->suspension = EventLoop::getSuspension();
@@ -227,7 +227,7 @@ final class AgentLease
             EventLoop::cancel($heartbeat);
             $this->cancelDueTimer();
             $close();
-            $this->release($this->settlementBytes);
+            $this->releaseBudget($this->settlementBytes);
         }
     }
 
@@ -268,7 +268,7 @@ final class AgentLease
     }
 
     /** Handles a report of a worker: forwards a task's own report, or starts the time limit of a started task. */
-    private function report(mixed $report): void
+    private function onReport(mixed $report): void
     {
         if (!\is_array($report)) {
             return;
@@ -486,7 +486,7 @@ final class AgentLease
                     continue;
                 }
                 $failures = 0;
-                $this->release(array_sum(array_map(
+                $this->releaseBudget(array_sum(array_map(
                     static fn(Settlement $settlement): int => \strlen($settlement->frame),
                     $batch,
                 )));
@@ -786,7 +786,7 @@ final class AgentLease
     }
 
     /** Frees $bytes of the result budget: the engine has confirmed those results, or they are dropped. */
-    private function release(int $bytes): void
+    private function releaseBudget(int $bytes): void
     {
         $this->settlementBytes -= $bytes;
         $this->runner->budget->release($bytes);

@@ -115,12 +115,12 @@ final class BrokerClient
         return $this->pid === getmypid();
     }
 
-    public function id(): string
+    public function newId(): string
     {
         return $this->mailbox . '-' . base_convert((string) ++$this->lastJobNumber, 10, 36);
     }
 
-    /** Returns whether {@see id()} created the id, so that no other process knows it. */
+    /** Returns whether {@see newId()} created the id, so that no other process knows it. */
     public function isOwn(string $id): bool
     {
         return str_starts_with($id, $this->mailbox);
@@ -141,7 +141,7 @@ final class BrokerClient
         foreach ($jobs as $job) {
             $this->waiters[$queue][$job->id] = $waiter;
         }
-        $this->addWaiters(\count($jobs));
+        $this->changeWaiterCount(\count($jobs));
         $accepted = 0;
         try {
             $accepted = $this->outbox($queue, $options->patience)->send($options->maxJobs, $jobs, false);
@@ -174,7 +174,7 @@ final class BrokerClient
         unset($this->pendingWithdrawals[$queue][$id]);
         $earlier = $this->waiters[$queue][$id] ?? null;
         $this->waiters[$queue][$id] = $earlier === null ? $waiter : new SharedReceiver($earlier, $waiter);
-        $this->addWaiters($earlier === null ? 1 : 0);
+        $this->changeWaiterCount($earlier === null ? 1 : 0);
         $this->lookUpSoon($queue, $id);
     }
 
@@ -293,7 +293,7 @@ final class BrokerClient
     {
         if (isset($this->waiters[$queue][$id])) {
             unset($this->waiters[$queue][$id]);
-            $this->addWaiters(-1);
+            $this->changeWaiterCount(-1);
         }
     }
 
@@ -351,13 +351,13 @@ final class BrokerClient
                 if (isset($waiters[$id]) && $this->isAmbiguous($id) && !$waiters[$id] instanceof StreamedSubmission) {
                     EventLoop::queue($this->checkForItems(...), $queue, $id);
                 } else {
-                    ($waiters[$id] ?? null)?->items($id);
+                    ($waiters[$id] ?? null)?->onItems($id);
                 }
             }
         }
         foreach ($message->reports as $id => $frame) {
             foreach ($this->waiters as $waiters) {
-                ($waiters[$id] ?? null)?->report($id, $frame);
+                ($waiters[$id] ?? null)?->onReport($id, $frame);
             }
         }
     }
@@ -377,7 +377,7 @@ final class BrokerClient
             return; // The waiter fetches the items when the outcome arrives.
         }
         if ($frames !== []) {
-            ($this->waiters[$queue][$id] ?? null)?->items($id);
+            ($this->waiters[$queue][$id] ?? null)?->onItems($id);
         }
     }
 
@@ -404,7 +404,7 @@ final class BrokerClient
     {
         $waiter = $this->waiters[$queue][$id];
         unset($this->waiters[$queue][$id]);
-        $this->addWaiters(-1);
+        $this->changeWaiterCount(-1);
         if ($this->isOwn($id)) {
             $this->readOutcomes[$queue][] = $id;
             $this->readBytes += \strlen($frame);
@@ -414,7 +414,7 @@ final class BrokerClient
                 array_map($this->dropReadOutcomes(...), array_keys($this->readOutcomes));
             }
         }
-        $waiter->outcome($id, $frame);
+        $waiter->onOutcome($id, $frame);
     }
 
     private function dropReadOutcomes(string $queue): void
@@ -434,7 +434,7 @@ final class BrokerClient
     {
         $waiter = $this->waiters[$queue][$id] ?? null;
         $this->removeWaiter($queue, $id);
-        $waiter?->unknown($id);
+        $waiter?->onUnknown($id);
     }
 
     /** Sends the unsent withdrawals. Then looks up all jobs with waiters. */
@@ -483,7 +483,7 @@ final class BrokerClient
                 $waiter = $this->waiters[$queue][$id] ?? null;
                 if ($waiter !== null && !$this->isBeingSubmitted($queue, $id)) {
                     $this->removeWaiter($queue, $id);
-                    $waiter->refused($id, $refused);
+                    $waiter->onRefused($id, $refused);
                 }
             }
 
@@ -524,7 +524,7 @@ final class BrokerClient
      * Adds $change to the number of waiters. While the number is not 0, a timer keeps the loop running. The timer also
      * references this client, because a waiting fiber may be referenced by nothing else.
      */
-    private function addWaiters(int $change): void
+    private function changeWaiterCount(int $change): void
     {
         $this->waiterCount += $change;
         if ($this->waiterCount > 0 && $this->lookupTimer === null) {

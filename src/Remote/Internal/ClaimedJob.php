@@ -23,7 +23,7 @@ final class ClaimedJob implements Cancellation
     private const GENERATOR_END_TIMEOUT = 1.0;
 
     /** Number of stored items of a generator; null for other tasks. */
-    public ?int $items = null;
+    public ?int $itemCount = null;
 
     public bool $isTimedOut = false;
 
@@ -61,7 +61,7 @@ final class ClaimedJob implements Cancellation
     /** Returns whether items are stored. A reader may have seen them, so the task must not run again. */
     public function hasItems(): bool
     {
-        return ($this->items ?? 0) > 0;
+        return ($this->itemCount ?? 0) > 0;
     }
 
     public function subscribe(\Closure $callback): string

@@ -18,27 +18,27 @@ final class ItemReceiver implements OutcomeReceiver
         return $this->stream->get() !== null;
     }
 
-    public function outcome(string $id, string $frame): void
+    public function onOutcome(string $id, string $frame): void
     {
         $this->stream->get()?->onOutcome($frame);
     }
 
-    public function unknown(string $id): void
+    public function onUnknown(string $id): void
     {
         $this->stream->get()?->fail(JobLostException::unknown($id, $this->client->queue));
     }
 
-    public function refused(string $id, BrokerRefusedException $refused): void
+    public function onRefused(string $id, BrokerRefusedException $refused): void
     {
         $this->stream->get()?->fail($refused);
     }
 
-    public function items(string $id): void
+    public function onItems(string $id): void
     {
         $this->stream->get()?->onItems();
     }
 
-    public function report(string $id, string $frame): void
+    public function onReport(string $id, string $frame): void
     {
         $this->client->report($id, $frame);
     }

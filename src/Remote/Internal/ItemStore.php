@@ -28,11 +28,11 @@ final class ItemStore
         private readonly string $queue,
         private readonly string $owner,
         private readonly ClaimedJob $job,
-        private readonly JobSettlement $settlements,
+        private readonly SettlementFactory $settlements,
         private readonly float $retention,
         private readonly ResultBudget $budget,
     ) {
-        $job->items = 0;
+        $job->itemCount = 0;
     }
 
     /**
@@ -101,7 +101,7 @@ final class ItemStore
         $size = \strlen($item);
         $this->budget->occupy($size);
         try {
-            return $this->put([$this->settlements->item($this->job->delivery, $this->job->items ?? 0, $item)]);
+            return $this->put([$this->settlements->item($this->job->delivery, $this->job->itemCount ?? 0, $item)]);
         } finally {
             $this->budget->release($size);
         }
@@ -115,7 +115,7 @@ final class ItemStore
      */
     private function put(array $frames): int
     {
-        $first = $frames === [] ? 0 : $this->job->items ?? 0;
+        $first = $frames === [] ? 0 : $this->job->itemCount ?? 0;
         $untakenCount = ReconnectBackoff::retry(\INF, function () use ($first, $frames): ?int {
             $this->job->throwIfRequested();
 
@@ -132,7 +132,7 @@ final class ItemStore
         if ($untakenCount === null) {
             throw new CancelledException();
         }
-        $this->job->items = ($this->job->items ?? 0) + \count($frames);
+        $this->job->itemCount = ($this->job->itemCount ?? 0) + \count($frames);
 
         return $untakenCount;
     }

@@ -23,19 +23,19 @@ final class OutcomeBody
     private const ITEMS = 6;
     private const PAYLOAD_TOO_LARGE = 7;
 
-    /** @param int|null $items number of stored items of a generator */
-    public static function ofTask(int $attempts, ?int $items, string $bytes): string
+    /** @param int|null $itemCount number of stored items of a generator */
+    public static function ofTask(int $attempts, ?int $itemCount, string $bytes): string
     {
-        return ($items === null ? pack('CV', self::TASK, $attempts) : pack(
+        return ($itemCount === null ? pack('CV', self::TASK, $attempts) : pack(
             'CVV',
             self::ITEMS,
             $attempts,
-            $items,
+            $itemCount,
         )) . $bytes;
     }
 
     /** @return int|null number of items; null when the outcome is not a generator's */
-    public static function items(string $outcome): ?int
+    public static function itemCount(string $outcome): ?int
     {
         /** @var array{kind: int, items?: int} $head */
         $head = \ord($outcome[0]) === self::ITEMS ? unpack('Ckind/Vattempts/Vitems', $outcome) : ['kind' => 0];

@@ -9,7 +9,7 @@ use Spindle\Remote\BrokerRefusedException;
 /** A waiter of one or more jobs: receives their outcomes, and the messages about them. */
 interface OutcomeReceiver
 {
-    /** Returns whether the outcome is needed. If not, {@see outcome()} may receive an empty string. */
+    /** Returns whether the outcome is needed. If not, {@see onOutcome()} may receive an empty string. */
     public function wantsOutcome(): bool;
 
     /**
@@ -17,17 +17,17 @@ interface OutcomeReceiver
      *
      * @param string $frame the unverified frame; may be empty if the outcome is not needed
      */
-    public function outcome(string $id, string $frame): void;
+    public function onOutcome(string $id, string $frame): void;
 
     /** Reports that the broker does not know the job. No further message follows for the job. */
-    public function unknown(string $id): void;
+    public function onUnknown(string $id): void;
 
     /** Reports that the engine refuses requests about the job. No further message follows for the job. */
-    public function refused(string $id, BrokerRefusedException $refused): void;
+    public function onRefused(string $id, BrokerRefusedException $refused): void;
 
     /** Reports that new items of a generator task are stored. */
-    public function items(string $id): void;
+    public function onItems(string $id): void;
 
     /** @param string $frame the unverified frame of the task's report */
-    public function report(string $id, string $frame): void;
+    public function onReport(string $id, string $frame): void;
 }

@@ -81,7 +81,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         return !$this->isOver();
     }
 
-    public function outcome(string $id, string $frame): void
+    public function onOutcome(string $id, string $frame): void
     {
         if ($this->isOver()) {
             return;
@@ -95,19 +95,19 @@ final class PendingRemoteCommand implements OutcomeReceiver
     }
 
     /** Fails the command, because it was withdrawn before an agent had claimed it, or the engine does not know it. */
-    public function unknown(string $id): void
+    public function onUnknown(string $id): void
     {
         $this->fail($this->isWanted ? JobLostException::unknown($id, $this->client->queue) : new CancelledException());
     }
 
-    public function refused(string $id, BrokerRefusedException $refused): void
+    public function onRefused(string $id, BrokerRefusedException $refused): void
     {
         $this->fail($this->isWanted ? $refused : new CancelledException());
     }
 
-    public function items(string $id): void {}
+    public function onItems(string $id): void {}
 
-    public function report(string $id, string $frame): void {}
+    public function onReport(string $id, string $frame): void {}
 
     private function withdrawUnclaimed(): void
     {

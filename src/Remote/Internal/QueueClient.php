@@ -60,7 +60,7 @@ final class QueueClient
      */
     public function job(string $head, ?string $argument): Job
     {
-        return $this->sealedJob($this->brokerClient->id(), TaskBody::withArgument($head, $argument), '', 0.0);
+        return $this->sealedJob($this->brokerClient->newId(), TaskBody::ofTask($head, $argument), '', 0.0);
     }
 
     /**
@@ -79,7 +79,7 @@ final class QueueClient
         float $delay,
         ?Cancellation $cancellation,
     ): string {
-        $body = TaskBody::withArgument($this->head($code), null);
+        $body = TaskBody::ofTask($this->head($code), null);
         $job = $this->sealedJob(Job::storedId($id), $body, $exclusiveKey, $delay);
         $dispatch = fn(): int => $this->brokerClient()->dispatch($this->queue, $this->options, $job);
         if (self::untilCancelled($dispatch, $cancellation) === 0) {
@@ -96,7 +96,7 @@ final class QueueClient
      */
     public function commandJob(#[\SensitiveParameter] string $code): Job
     {
-        return $this->sealedJob($this->brokerClient()->id(), TaskBody::command($this->head($code)), '', 0.0);
+        return $this->sealedJob($this->brokerClient()->newId(), TaskBody::ofCommand($this->head($code)), '', 0.0);
     }
 
     /**
@@ -358,7 +358,7 @@ final class QueueClient
     public function result(string $id, string $frame, mixed $key): mixed
     {
         $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
-        if (OutcomeBody::items($outcome) === null) {
+        if (OutcomeBody::itemCount($outcome) === null) {
             return OutcomeBody::read($outcome, $key);
         }
         $stream = new StoredItems($this, $id, $key);
@@ -378,7 +378,7 @@ final class QueueClient
     public function generatorReturn(string $id, string $frame, mixed $key, int $taken): mixed
     {
         $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
-        $items = OutcomeBody::items($outcome) ?? 0;
+        $items = OutcomeBody::itemCount($outcome) ?? 0;
 
         return $taken < $items
             ? throw JobLostException::items($id, $this->queue, $taken, $items)

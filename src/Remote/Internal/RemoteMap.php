@@ -167,30 +167,30 @@ final class RemoteMap implements OutcomeReceiver
         return !$this->isAbandoned;
     }
 
-    public function outcome(string $id, string $frame): void
+    public function onOutcome(string $id, string $frame): void
     {
         $this->addOutcome($id, $frame);
     }
 
-    public function unknown(string $id): void
+    public function onUnknown(string $id): void
     {
         $this->addOutcome($id, null);
     }
 
-    public function refused(string $id, BrokerRefusedException $refused): void
+    public function onRefused(string $id, BrokerRefusedException $refused): void
     {
         $this->refused ??= $refused;
         $this->addOutcome($id, null);
     }
 
-    public function items(string $id): void
+    public function onItems(string $id): void
     {
         $stream = new StoredItems($this->client, $id, $this->pending[$id][1] ?? null);
         $this->client->replaceWaiter($id, $this, $stream->waiter());
         $this->addOutcome($id, $stream->items());
     }
 
-    public function report(string $id, string $frame): void
+    public function onReport(string $id, string $frame): void
     {
         $this->client->report($id, $frame);
     }

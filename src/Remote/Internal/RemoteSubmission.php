@@ -61,7 +61,7 @@ final class RemoteSubmission implements OutcomeReceiver
         return $this->cancelled === null;
     }
 
-    public function outcome(string $id, string $frame): void
+    public function onOutcome(string $id, string $frame): void
     {
         $deferred = $this->deferred;
         $this->finish();
@@ -75,19 +75,19 @@ final class RemoteSubmission implements OutcomeReceiver
         $deferred?->complete($result);
     }
 
-    public function unknown(string $id): void
+    public function onUnknown(string $id): void
     {
         $this->deferred?->error($this->cancelled ?? JobLostException::unknown($id, $this->client->queue));
         $this->finish();
     }
 
-    public function refused(string $id, BrokerRefusedException $refused): void
+    public function onRefused(string $id, BrokerRefusedException $refused): void
     {
         $this->deferred?->error($this->cancelled ?? $refused);
         $this->finish();
     }
 
-    public function items(string $id): void
+    public function onItems(string $id): void
     {
         $stream = new StoredItems($this->client, $id, null);
         $this->client->replaceWaiter($id, $this, new StreamedSubmission($this, $stream->waiter()));
@@ -95,7 +95,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->deferred = null;
     }
 
-    public function report(string $id, string $frame): void
+    public function onReport(string $id, string $frame): void
     {
         $this->client->report($id, $frame);
     }

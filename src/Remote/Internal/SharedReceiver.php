@@ -27,32 +27,32 @@ final class SharedReceiver implements OutcomeReceiver
         return $this->first->wantsOutcome() || $this->second->wantsOutcome();
     }
 
-    public function outcome(string $id, string $frame): void
+    public function onOutcome(string $id, string $frame): void
     {
-        $this->first->outcome($id, $frame);
-        $this->second->outcome($id, $frame);
+        $this->first->onOutcome($id, $frame);
+        $this->second->onOutcome($id, $frame);
     }
 
-    public function unknown(string $id): void
+    public function onUnknown(string $id): void
     {
-        $this->first->unknown($id);
-        $this->second->unknown($id);
+        $this->first->onUnknown($id);
+        $this->second->onUnknown($id);
     }
 
-    public function refused(string $id, BrokerRefusedException $refused): void
+    public function onRefused(string $id, BrokerRefusedException $refused): void
     {
-        $this->first->refused($id, $refused);
-        $this->second->refused($id, $refused);
+        $this->first->onRefused($id, $refused);
+        $this->second->onRefused($id, $refused);
     }
 
     /** Notifies only the first waiter, because each item can be taken only once. */
-    public function items(string $id): void
+    public function onItems(string $id): void
     {
-        $this->first->items($id);
+        $this->first->onItems($id);
     }
 
-    public function report(string $id, string $frame): void
+    public function onReport(string $id, string $frame): void
     {
-        $this->first->report($id, $frame);
+        $this->first->onReport($id, $frame);
     }
 }

@@ -19,31 +19,31 @@ final class StreamedSubmission implements OutcomeReceiver
         return $this->items->wantsOutcome();
     }
 
-    public function outcome(string $id, string $frame): void
+    public function onOutcome(string $id, string $frame): void
     {
         $this->submission->finish();
-        $this->items->outcome($id, $frame);
+        $this->items->onOutcome($id, $frame);
     }
 
-    public function unknown(string $id): void
+    public function onUnknown(string $id): void
     {
         $this->submission->finish();
-        $this->items->unknown($id);
+        $this->items->onUnknown($id);
     }
 
-    public function refused(string $id, BrokerRefusedException $refused): void
+    public function onRefused(string $id, BrokerRefusedException $refused): void
     {
         $this->submission->finish();
-        $this->items->refused($id, $refused);
+        $this->items->onRefused($id, $refused);
     }
 
-    public function items(string $id): void
+    public function onItems(string $id): void
     {
-        $this->items->items($id);
+        $this->items->onItems($id);
     }
 
-    public function report(string $id, string $frame): void
+    public function onReport(string $id, string $frame): void
     {
-        $this->items->report($id, $frame);
+        $this->items->onReport($id, $frame);
     }
 }

@@ -53,12 +53,12 @@ final class TaskBody
     }
 
     /** Returns the body of a task; null for a task without an argument. */
-    public static function withArgument(string $head, ?string $argument): string
+    public static function ofTask(string $head, ?string $argument): string
     {
         return $argument === null ? $head . \chr(self::NO_ARGUMENT) : $head . \chr(self::WITH_ARGUMENT) . $argument;
     }
 
-    public static function command(#[\SensitiveParameter] string $head): string
+    public static function ofCommand(#[\SensitiveParameter] string $head): string
     {
         return $head . \chr(self::COMMAND);
     }

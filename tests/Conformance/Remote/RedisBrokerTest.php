@@ -11,7 +11,7 @@ use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Durability;
 use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Internal\Redis\Codec;
-use Spindle\Remote\Internal\Redis\Engine;
+use Spindle\Remote\Internal\Redis\EngineClient;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLookup;
 use Spindle\Remote\JobStatus;
@@ -434,11 +434,11 @@ class RedisBrokerTest extends BrokerContract
      */
     public function testASubmissionThatArrivesAfterItsRetryIsNotAdded(): void
     {
-        $engine = new Engine(Address::parse($this->shared()->url()), null, 5.0);
+        $engine = new EngineClient(Address::parse($this->shared()->url()), null, 5.0);
         $submit = fn(int $connection): string => $engine->run(
             'submit',
             $this->queue(),
-            Codec::jobs([new Job('job', 'frame')]),
+            Codec::encodeJobs([new Job('job', 'frame')]),
             '1',
             '1000',
             'client',
@@ -517,7 +517,7 @@ class RedisBrokerTest extends BrokerContract
             ...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 300_000)), range(1, 200)),
         );
         $this->shared()->command('HSET', "spindle:{{$this->queue()}}:meta", 'audited', '0');
-        $engine = new Engine(Address::parse($this->shared()->url()), null, 5.0);
+        $engine = new EngineClient(Address::parse($this->shared()->url()), null, 5.0);
         $steps = 0;
         [$step, $cursor] = ['check', ''];
         for (; $step !== 'ok'; ++$steps) {
@@ -551,7 +551,7 @@ class RedisBrokerTest extends BrokerContract
     public function testAnAuditorThatWasReplacedAddsNoEntry(): void
     {
         $this->submit('one', 'two', 'three');
-        $engine = new Engine(Address::parse($this->shared()->url()), null, 5.0);
+        $engine = new EngineClient(Address::parse($this->shared()->url()), null, 5.0);
 
         self::assertSame('0 ok', $engine->run('repair', $this->queue(), 'jobs', '0', 'one of before'));
         self::assertSame(0, $this->statistic('repaired_total'));

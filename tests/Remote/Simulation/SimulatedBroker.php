@@ -6,7 +6,7 @@ namespace Spindle\Tests\Remote\Simulation;
 
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
-use Spindle\Remote\Claim;
+use Spindle\Remote\ClaimResult;
 use Spindle\Remote\Durability;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\SubmitResult;
@@ -127,18 +127,18 @@ final class SimulatedBroker implements Broker
         int $maxClaims,
         float $retention,
         int $firstSequenceNumber = 0,
-        ?int $lastStartedNumber = null,
+        ?int $lastStartableNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
-    ): Claim {
+    ): ClaimResult {
         return $this->ask(
-            fn(): Claim => $this->broker->settleAndClaim(
+            fn(): ClaimResult => $this->broker->settleAndClaim(
                 $queue,
                 $owner,
                 $settlements,
                 $maxClaims,
                 $retention,
                 $firstSequenceNumber,
-                $lastStartedNumber,
+                $lastStartableNumber,
                 $maxFrameBytes,
             ),
         );

@@ -17,7 +17,7 @@ use Spindle\LauncherException;
 use Spindle\Remote\Agent;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
-use Spindle\Remote\Claim;
+use Spindle\Remote\ClaimResult;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
@@ -64,7 +64,7 @@ final class AgentTest extends TestCase
     public function testAnAgentThatIsStoppedUntilItsLeaseIsNearlyOverStartsNothingMore(): void
     {
         $stops = 0;
-        $this->serve(function (Claim $claim) use (&$stops): void {
+        $this->serve(function (ClaimResult $claim) use (&$stops): void {
             if ($claim->deliveries !== [] && ++$stops === 1) {
                 $this->freeze(8.0); // the lease has 10 s, the last 3 s of which are the margin
             }
@@ -78,7 +78,7 @@ final class AgentTest extends TestCase
     public function testAJobThatIsCancelledWhileItIsOnItsWayToTheAgentIsNotStarted(): void
     {
         $cancellation = new DeferredCancellation();
-        $this->serve(static function (Claim $claim) use ($cancellation): void {
+        $this->serve(static function (ClaimResult $claim) use ($cancellation): void {
             if ($claim->deliveries !== []) {
                 $cancellation->cancel();
                 delay(0.5); // the cancellation overtakes the answer
@@ -281,7 +281,7 @@ final class AgentTest extends TestCase
     /**
      * Runs an agent for as long as a caller needs it.
      *
-     * @param \Closure(Claim): void          $onAnswer called before the agent has an answer
+     * @param \Closure(ClaimResult): void          $onAnswer called before the agent has an answer
      * @param \Closure(RemoteExecutor): void $caller
      */
     private function serve(\Closure $onAnswer, \Closure $caller): void
@@ -306,7 +306,7 @@ final class AgentTest extends TestCase
                 int $first,
                 ?int $begun,
                 int $maxFrameBytes,
-            ) use ($memory, $onAnswer): Claim {
+            ) use ($memory, $onAnswer): ClaimResult {
                 /** @var list<Settlement> $done */
                 $claim = $memory->settleAndClaim(
                     $queue,

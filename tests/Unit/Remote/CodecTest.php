@@ -26,7 +26,7 @@ final class CodecTest extends TestCase
     public function testJobsAreReadAsTheyWere(): void
     {
         $long = str_repeat('~', 128);
-        $packed = Codec::jobs(
+        $packed = Codec::encodeJobs(
             [
                 new Job('id', self::BYTES, "\0key", 1.2345),
                 new Job($long, '', $long, 31_622_400.0),
@@ -41,7 +41,7 @@ final class CodecTest extends TestCase
             . self::named('plain') . self::named('') . pack('e', 0) . self::string(str_repeat('x', 70_000)),
             $packed,
         );
-        self::assertSame('', Codec::jobs([]));
+        self::assertSame('', Codec::encodeJobs([]));
     }
 
     public function testSettlementsAreReadAsTheyWere(): void
@@ -60,14 +60,14 @@ final class CodecTest extends TestCase
                 . self::string('{"why":1}');
         }
 
-        self::assertSame($expected, Codec::settlements($settlements));
+        self::assertSame($expected, Codec::encodeSettlements($settlements));
     }
 
     public function testALongDelayIsNotCut(): void
     {
         self::assertStringContainsString(
             pack('e', 1e11),
-            Codec::settlements([new Settlement('id', 1, SettlementKind::Retry, delay: 1e8)]),
+            Codec::encodeSettlements([new Settlement('id', 1, SettlementKind::Retry, delay: 1e8)]),
         );
     }
 
@@ -76,10 +76,10 @@ final class CodecTest extends TestCase
         $ids = ['a', str_repeat('~', 128), 'c'];
         $at = 0;
 
-        self::assertSame($ids, Codec::readIds(pack('V', 3) . Codec::ids($ids) . 'rest', $at));
+        self::assertSame($ids, Codec::decodeIds(pack('V', 3) . Codec::encodeIds($ids) . 'rest', $at));
         self::assertSame(4 + 2 + 129 + 2, $at);
         $at = 0;
-        self::assertSame([], Codec::readIds(pack('V', 0), $at));
+        self::assertSame([], Codec::decodeIds(pack('V', 0), $at));
     }
 
     public function testDeliveriesComeBackWithTheirFlags(): void
@@ -102,16 +102,16 @@ final class CodecTest extends TestCase
             );
         }
 
-        self::assertEquals($expected, Codec::deliveries("before{$packed}", 6));
-        self::assertSame([], Codec::deliveries('', 0));
+        self::assertEquals($expected, Codec::decodeDeliveries("before{$packed}", 6));
+        self::assertSame([], Codec::decodeDeliveries('', 0));
     }
 
     public function testStringsComeBack(): void
     {
         $strings = ['', self::BYTES, str_repeat('x', 70_000)];
 
-        self::assertSame($strings, Codec::strings(implode('', array_map(self::string(...), $strings))));
-        self::assertSame([], Codec::strings(''));
+        self::assertSame($strings, Codec::decodeStrings(implode('', array_map(self::string(...), $strings))));
+        self::assertSame([], Codec::decodeStrings(''));
     }
 
     public function testStatesComeBackByTheIdsThatWereAskedFor(): void
@@ -132,7 +132,7 @@ final class CodecTest extends TestCase
                 'd' => new JobLookup(true, '', true),
                 'e' => new JobLookup(true, null, true),
             ],
-            Codec::lookups($packed, ['a', 'b', 'c', 'd', 'e']),
+            Codec::decodeLookups($packed, ['a', 'b', 'c', 'd', 'e']),
         );
     }
 
@@ -141,21 +141,21 @@ final class CodecTest extends TestCase
         $pairs = self::named('a') . self::string(self::BYTES) . self::named('b') . self::string('');
         $both = ['a' => self::BYTES, 'b' => ''];
 
-        self::assertEquals(new MailboxMessage(jobsAvailable: true), Codec::message('w'));
-        self::assertEquals(new MailboxMessage(outcomes: $both), Codec::message("r{$pairs}"));
+        self::assertEquals(new MailboxMessage(jobsAvailable: true), Codec::decodeMessage('w'));
+        self::assertEquals(new MailboxMessage(outcomes: $both), Codec::decodeMessage("r{$pairs}"));
         self::assertEquals(
             new MailboxMessage(withdrawn: ['a' => 0xffffffff]),
-            Codec::message('c' . self::named('a') . pack('V', 0xffffffff)),
+            Codec::decodeMessage('c' . self::named('a') . pack('V', 0xffffffff)),
         );
-        self::assertEquals(new MailboxMessage(items: ['a']), Codec::message('i' . self::named('a')));
-        self::assertEquals(new MailboxMessage(taken: ['a']), Codec::message('t' . self::named('a')));
-        self::assertEquals(new MailboxMessage(reports: $both), Codec::message("p{$pairs}"));
+        self::assertEquals(new MailboxMessage(items: ['a']), Codec::decodeMessage('i' . self::named('a')));
+        self::assertEquals(new MailboxMessage(taken: ['a']), Codec::decodeMessage('t' . self::named('a')));
+        self::assertEquals(new MailboxMessage(reports: $both), Codec::decodeMessage("p{$pairs}"));
     }
 
     public function testALetterOfALaterVersionIsLeftAlone(): void
     {
-        self::assertNull(Codec::message('z' . self::named('a')));
-        self::assertNull(Codec::message(''));
+        self::assertNull(Codec::decodeMessage('z' . self::named('a')));
+        self::assertNull(Codec::decodeMessage(''));
     }
 
     public function testDetailsOfJobsAreDecoded(): void
@@ -167,7 +167,7 @@ final class CodecTest extends TestCase
 
         self::assertSame(
             ['a' => ['owner' => 'o', 'since' => 1_700_000_000_123, 'share' => 0.5], 'b' => []],
-            Codec::details($packed),
+            Codec::decodeDetails($packed),
         );
     }
 

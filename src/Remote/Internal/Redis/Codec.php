@@ -20,11 +20,11 @@ final class Codec
     private const CANCELLED = 1;
     private const LOST = 2;
     private const STREAMED = 4;
-    private const LEFT = 16;
+    private const UNWANTED = 16;
     private const TOO_LARGE = 32;
 
     /** @param list<Job> $jobs */
-    public static function jobs(array $jobs): string
+    public static function encodeJobs(array $jobs): string
     {
         $packed = '';
         foreach ($jobs as $job) {
@@ -36,7 +36,7 @@ final class Codec
     }
 
     /** @param list<Settlement> $settlements */
-    public static function settlements(array $settlements): string
+    public static function encodeSettlements(array $settlements): string
     {
         $packed = '';
         foreach ($settlements as $settlement) {
@@ -57,7 +57,7 @@ final class Codec
     }
 
     /** @param list<string> $ids */
-    public static function ids(array $ids): string
+    public static function encodeIds(array $ids): string
     {
         $packed = '';
         foreach ($ids as $id) {
@@ -68,7 +68,7 @@ final class Codec
     }
 
     /** @param array<string, int> $claimNumbers by job id */
-    public static function claims(array $claimNumbers): string
+    public static function encodeClaimNumbers(array $claimNumbers): string
     {
         $packed = '';
         foreach ($claimNumbers as $id => $number) {
@@ -78,23 +78,23 @@ final class Codec
         return $packed;
     }
 
-    /** @return list<string> the ids at $offset, which is moved behind them */
-    public static function readIds(string $packed, int &$offset): array
+    /** @return list<string> the ids at $offset. $offset is moved behind them */
+    public static function decodeIds(string $packed, int &$offset): array
     {
-        $count = self::integer($packed, $offset);
+        $count = self::readInteger($packed, $offset);
         $ids = [];
         for ($i = 0; $i < $count; ++$i) {
-            $ids[] = self::name($packed, $offset);
+            $ids[] = self::readId($packed, $offset);
         }
 
         return $ids;
     }
 
     /** @return array<string, array<string, int|float|string>> details of jobs by id */
-    public static function details(string $packed): array
+    public static function decodeDetails(string $packed): array
     {
         $details = [];
-        foreach (self::framesById($packed, 0) as $id => $json) {
+        foreach (self::decodeStringsById($packed, 0) as $id => $json) {
             $details[$id] = [];
             $decoded = json_decode($json, true, 8, \JSON_INVALID_UTF8_SUBSTITUTE);
             foreach (\is_array($decoded) ? $decoded : [] as $name => $value) {
@@ -108,11 +108,11 @@ final class Codec
     }
 
     /** @return list<string> all strings of $packed */
-    public static function strings(string $packed): array
+    public static function decodeStrings(string $packed): array
     {
         $strings = [];
         for ($at = 0, $end = \strlen($packed); $at < $end; $at += $size) {
-            $size = self::integer($packed, $at);
+            $size = self::readInteger($packed, $at);
             $strings[] = substr($packed, $at, $size);
         }
 
@@ -120,7 +120,7 @@ final class Codec
     }
 
     /** @return list<Delivery> the claimed jobs from the offset $at to the end of $packed */
-    public static function deliveries(string $packed, int $at): array
+    public static function decodeDeliveries(string $packed, int $at): array
     {
         $deliveries = [];
         for ($end = \strlen($packed); $at < $end; $at += $size) {
@@ -137,7 +137,7 @@ final class Codec
                 $head['n'],
                 $head['c'],
                 $head['f'],
-                ($head['g'] & (self::CANCELLED | self::LEFT)) !== 0,
+                ($head['g'] & (self::CANCELLED | self::UNWANTED)) !== 0,
                 ($head['g'] & self::LOST) !== 0,
                 ($head['g'] & self::STREAMED) !== 0,
                 $isTooLarge ? '' : $frame,
@@ -148,8 +148,8 @@ final class Codec
         return $deliveries;
     }
 
-    /** @return MailboxMessage|null null for a kind of message that only a later version knows */
-    public static function message(string $packed): ?MailboxMessage
+    /** @return MailboxMessage|null null for an unknown kind of message, such as one of a later version of Spindle */
+    public static function decodeMessage(string $packed): ?MailboxMessage
     {
         switch ($packed[0] ?? '') {
             case 'w':
@@ -157,36 +157,36 @@ final class Codec
             case 'd':
                 $at = 1;
 
-                return new MailboxMessage(nextDueIn: self::integer($packed, $at) / 1000);
+                return new MailboxMessage(nextDueIn: self::readInteger($packed, $at) / 1000);
             case 'r':
-                return new MailboxMessage(outcomes: self::framesById($packed, 1));
+                return new MailboxMessage(outcomes: self::decodeStringsById($packed, 1));
             case 'c':
                 $at = 1;
-                $id = self::name($packed, $at);
+                $id = self::readId($packed, $at);
 
-                return new MailboxMessage(withdrawn: [$id => self::integer($packed, $at)]);
+                return new MailboxMessage(withdrawn: [$id => self::readInteger($packed, $at)]);
             case 'i':
                 $at = 1;
 
-                return new MailboxMessage(items: [self::name($packed, $at)]);
+                return new MailboxMessage(items: [self::readId($packed, $at)]);
             case 't':
                 $at = 1;
 
-                return new MailboxMessage(taken: [self::name($packed, $at)]);
+                return new MailboxMessage(taken: [self::readId($packed, $at)]);
             case 'p':
-                return new MailboxMessage(reports: self::framesById($packed, 1));
+                return new MailboxMessage(reports: self::decodeStringsById($packed, 1));
             default:
                 return null;
         }
     }
 
     /** @return array<string, string> frames or JSON texts by job id, from the offset $at to the end of $packed */
-    private static function framesById(string $packed, int $at): array
+    private static function decodeStringsById(string $packed, int $at): array
     {
         $frames = [];
         for ($end = \strlen($packed); $at < $end;) {
-            $id = self::name($packed, $at);
-            $size = self::integer($packed, $at);
+            $id = self::readId($packed, $at);
+            $size = self::readInteger($packed, $at);
             $frames[$id] = substr($packed, $at, $size);
             $at += $size;
         }
@@ -199,13 +199,13 @@ final class Codec
      *
      * @return array<string, JobLookup> by id
      */
-    public static function lookups(string $packed, array $ids): array
+    public static function decodeLookups(string $packed, array $ids): array
     {
         $lookups = [];
         $at = 0;
         foreach ($ids as $id) {
             $state = \ord($packed[$at++]);
-            $size = self::integer($packed, $at);
+            $size = self::readInteger($packed, $at);
             $lookups[$id] = new JobLookup($state !== 0, $state === 2 ? substr($packed, $at, $size) : null, $state >= 2);
             $at += $size;
         }
@@ -213,15 +213,15 @@ final class Codec
         return $lookups;
     }
 
-    private static function name(string $packed, int &$at): string
+    private static function readId(string $packed, int &$at): string
     {
-        $name = substr($packed, $at + 1, \ord($packed[$at]));
-        $at += 1 + \strlen($name);
+        $id = substr($packed, $at + 1, \ord($packed[$at]));
+        $at += 1 + \strlen($id);
 
-        return $name;
+        return $id;
     }
 
-    private static function integer(string $packed, int &$at): int
+    private static function readInteger(string $packed, int &$at): int
     {
         /** @var array{1: int} $integer */
         $integer = unpack('V', $packed, $at);

@@ -14,8 +14,8 @@ use Spindle\Internal\Fibers;
 use Spindle\Internal\Warnings;
 
 /**
- * The socket of a connection to the engine, as the stream that Predis reads and writes. While no bytes are available,
- * read() suspends its fiber and the event loop runs.
+ * The socket of a connection to the engine, as the stream that Predis reads and writes. If no bytes are available,
+ * read() suspends its fiber, so the event loop runs.
  *
  * At most one fiber may read at a time. write() never suspends: it buffers bytes that the socket does not accept, and
  * sends them later. So the commands of several fibers are never interleaved.
@@ -32,16 +32,16 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Read offset into the buffer. */
     private int $offset = 0;
 
-    /** Written bytes that the socket has not accepted. */
+    /** Bytes from {@see write()} that the socket has not accepted. */
     private string $unsent = '';
 
     /** @var Suspension<null>|null fiber that waits in {@see awaitBytes()} */
     private ?Suspension $reader = null;
 
-    /** Why the stream was closed; null if it is open or {@see close()} was called. */
+    /** Why {@see fail()} has closed the stream; null if it is open, or was closed without a reason. */
     private ?string $failure = null;
 
-    /** Time of {@see Clock::now()} at which the engine last sent bytes, or accepted buffered bytes. */
+    /** Time of {@see Clock::now()} at which the engine last sent bytes, or accepted bytes that were waiting for it. */
     private float $lastProgress;
 
     /** Id of the process that opened the stream. A fork shares the socket, and must not read or write. */
@@ -92,7 +92,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Returns whether the engine has neither sent nor accepted bytes since that time of {@see Clock::now()}. */
+    /** Returns whether the engine has neither sent bytes nor accepted waiting ones since $time (of Clock::now()). */
     public function isSilentSince(float $time): bool
     {
         return $this->lastProgress <= $time;
@@ -143,7 +143,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return \strlen($string);
     }
 
-    /** Closes the socket. Bytes that were read before can still be read. */
+    /** Closes the socket. Bytes in the buffer can still be read. */
     public function close(): void
     {
         if ($this->socket === null) {
@@ -157,7 +157,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->resumeReader();
     }
 
-    /** Returns whether the stream is closed and all bytes were read. */
+    /** Returns whether the stream is closed and {@see read()} has returned all bytes of the buffer. */
     public function eof(): bool
     {
         return $this->socket === null && $this->offset === \strlen($this->buffer);
@@ -231,7 +231,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Drops the bytes that were read from the buffer, and waits for more bytes. */
+    /** Waits for further bytes. Drops those bytes of the buffer that {@see read()} has returned. */
     private function awaitBytes(): void
     {
         $this->buffer = $this->offset === \strlen($this->buffer) ? '' : substr($this->buffer, $this->offset);
@@ -288,7 +288,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Sends as many of the unsent bytes as the socket accepts. */
+    /** Passes as many of the unsent bytes to the socket as it accepts. */
     private function flush(): void
     {
         $socket = $this->socket;

@@ -15,16 +15,16 @@ use Spindle\Remote\MailboxMessage;
 /** A mailbox: a subscription to a channel of the engine. It reconnects until it is closed. */
 final class Mailbox
 {
-    /** Seconds between two PING commands, which detect a broken connection. */
+    /** Seconds between two PING commands. They detect a broken connection. */
     private const PING_INTERVAL = 5.0;
 
-    /** Pause in seconds before the next attempt after a refusal of the engine. */
+    /** Pause in seconds before the next attempt if the engine has refused the last one. */
     private const REFUSED_PAUSE_SECONDS = 30.0;
 
     private ?RedisConnection $connection = null;
     private bool $isClosed = false;
 
-    /** Number of failed attempts since the last success. */
+    /** Number of failed attempts and broken connections since the last success, without refusals. */
     private int $failureCount = 0;
 
     private ?string $retryTimer = null;
@@ -36,7 +36,7 @@ final class Mailbox
     /** @var DeferredFuture<null>|null null once the first attempt has ended */
     private ?DeferredFuture $firstAttempt;
 
-    /** Why the engine has refused the last attempt. */
+    /** Why the engine has refused the last attempt; null if it has not. */
     private ?BrokerRefusedException $refusal = null;
 
     /**
@@ -44,22 +44,22 @@ final class Mailbox
      * @param \Closure(): void               $onOpen
      */
     public function __construct(
-        private readonly Engine $engine,
-        private readonly string $mailbox,
+        private readonly EngineClient $engine,
+        private readonly string $name,
         private readonly \Closure $onMessage,
         private readonly \Closure $onOpen,
     ) {
         $this->pid = (int) getmypid();
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->firstAttempt = new DeferredFuture();
-        $this->engine->addUnverified($this);
+        $this->engine->addUnopenedMailbox($this);
         $this->pingTimer = EventLoop::unreference(EventLoop::repeat(self::PING_INTERVAL, $this->ping(...)));
         EventLoop::queue($this->subscribe(...));
     }
 
     /**
-     * Waits until the first attempt has ended. Outcomes arrive in the mailbox, so other requests are useless while the
-     * engine refuses to open it.
+     * Waits until the first attempt to open the mailbox has ended. Outcomes arrive in the mailbox, so further requests
+     * of this process are useless while the engine refuses to open it.
      *
      * @throws BrokerRefusedException when the engine has refused the last attempt
      */
@@ -91,7 +91,7 @@ final class Mailbox
         }
         try {
             $connection = $this->engine->open();
-            $connection->call('SUBSCRIBE', ["spindle:to:{$this->mailbox}"]);
+            $connection->call('SUBSCRIBE', ["spindle:to:{$this->name}"]);
         } catch (BrokerRefusedException $refused) {
             $this->attemptEnded($refused);
             $this->retryIn(self::REFUSED_PAUSE_SECONDS);
@@ -115,7 +115,7 @@ final class Mailbox
         ($this->onOpen)();
     }
 
-    /** Returns the flag. Static analysis does not expect a property to change while a fiber waits. */
+    /** Returns the flag through a method, because static analysis assumes that a read property stays the same. */
     private function isClosed(): bool
     {
         return $this->isClosed;
@@ -124,7 +124,7 @@ final class Mailbox
     private function onData(mixed $message): void
     {
         if (\is_array($message) && ($message[0] ?? null) === 'message' && \is_string($message[2] ?? null)) {
-            $parsed = Codec::message($message[2]);
+            $parsed = Codec::decodeMessage($message[2]);
             if ($parsed !== null) {
                 ($this->onMessage)($parsed);
             }
@@ -137,7 +137,7 @@ final class Mailbox
     private function attemptEnded(?BrokerRefusedException $refused): void
     {
         $this->refusal = $refused;
-        $refused === null ? $this->engine->removeUnverified($this) : $this->engine->addUnverified($this);
+        $refused === null ? $this->engine->removeUnopenedMailbox($this) : $this->engine->addUnopenedMailbox($this);
         $firstAttempt = $this->firstAttempt;
         $this->firstAttempt = null;
         $firstAttempt?->complete();
@@ -162,7 +162,7 @@ final class Mailbox
         try {
             $this->connection?->call('PING', []);
         } catch (BrokerException|EngineError) {
-            // The connection is closed now, so onData() schedules another attempt.
+            // An unanswered PING closes the connection, and then onData() schedules another attempt.
         }
     }
 }

@@ -37,12 +37,12 @@ final class RedisConnection
     /** Error number of a refused connection on Linux. */
     private const ECONNREFUSED = 111;
 
-    /** @var array<int, self> connections with pending commands, which may be referenced by nothing else */
+    /** @var array<int, self> connections with pending commands, because perhaps nothing else references them */
     private static array $busy = [];
 
     /**
-     * @var \SplQueue<array{Suspension<mixed>|null, float}> fiber and deadline of each command without an answer; a null
-     *     fiber could not suspend, and the answer is dropped
+     * @var \SplQueue<array{Suspension<mixed>|null, float}> fiber and deadline of each command without an answer. The
+     *     fiber is null if it could not suspend; then the answer is dropped
      */
     private \SplQueue $waiting;
 
@@ -74,12 +74,13 @@ final class RedisConnection
 
     public function __destruct()
     {
-        $this->waiting = new \SplQueue(); // the process is exiting: otherwise waiting fibers reference this object
+        // self::$busy references a connection with pending commands, so there are some only if the process is exiting.
+        $this->waiting = new \SplQueue();
         $this->close('the connection was released');
     }
 
     /**
-     * @param float $timeout seconds to connect, and seconds without progress in which an answer must arrive
+     * @param float $timeout seconds to connect, and seconds that the engine may be silent while an answer is due
      *
      * @throws BrokerException
      */
@@ -217,7 +218,8 @@ final class RedisConnection
         if ($answer instanceof ErrorInterface) {
             $error = new EngineError($answer->getMessage());
             if ($error->kind === 'READONLY') {
-                $this->close($error->explanation()); // after a failover, the host name may resolve to the new primary
+                // The next command opens a new connection. After a failover, the host name can mean the new primary.
+                $this->close($error->explanation());
             }
 
             throw $this->toException($error);
@@ -234,7 +236,7 @@ final class RedisConnection
         $this->startReading();
     }
 
-    /** Closes the connection, and fails pending commands with $reason. Does nothing in a fork. */
+    /** Closes the connection, fails pending commands with $reason, and notifies the listener. No effect in a fork. */
     public function close(string $reason): void
     {
         if ($this->closeReason !== null || !$this->isOfThisProcess()) {

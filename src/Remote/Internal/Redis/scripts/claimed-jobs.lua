@@ -20,7 +20,7 @@ for _, stream in pairs(STREAMS) do
     local isWanted = record and record[7] == owner and (record[1] ~= known[id] or hasFlag(record, CANCELLED))
     if isWanted and bytes < MAX_ANSWER_BYTES then
       local frame = record[1] ~= known[id] and call('HGET', JOBS, id) or ''
-      out[#out + 1] = delivery(id, record, frame, maxFrame)
+      out[#out + 1] = encodeDelivery(id, record, frame, maxFrame)
       bytes = bytes + #frame
     end
   end

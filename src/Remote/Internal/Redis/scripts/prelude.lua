@@ -1,32 +1,33 @@
--- This file is the start of each script. KEYS[1] is the prefix of all keys of a queue in the engine. It contains the
+-- Each script begins with this file. KEYS[1] is the prefix of all keys of a queue in the engine. It contains the
 -- queue's name in braces, so that all keys are in one slot of a cluster.
 --
 -- In these scripts, the key of a job is its exclusive key: jobs with the same key never run at the same time. A job is
 -- blocked while it waits for another job with its key. Times are in ms of the engine's clock.
 --
--- jobs     hash    id -> frame of each job without an outcome. No job in this hash is lost
+-- jobs     hash    id -> frame of each job without an outcome. repair.lua finds those that no agent could claim
 -- ready    stream  claimable jobs, with the fields j: id, r: mailbox, k: key. An entry is a hint: the hashes decide
---                  whether the job exists and may be claimed
--- urgent   stream  the same for jobs that are claimed first: an owner has given them back or was lost, or their key is
---                  free again. Jobs whose delay is over, such as retries, are appended to "ready"
+--                  whether the job exists and can be claimed
+-- urgent   stream  the same for jobs that are claimed first: jobs that their owner has given back or lost, former dead
+--                  letters, and jobs whose key is free again. Jobs whose delay is over, such as retries, are in "ready"
 -- running  hash    id -> record of each claimed job
--- tried    hash    id -> record of each unclaimed job that was claimed before, has a key, or has a delay
+-- tried    hash    id -> record of an unclaimed job that was claimed before, or was submitted with a key or a delay.
+--                  While the job is claimed, an old record can remain
 -- delayed  zset    id -> time at which the delay is over
 -- keys     hash    key -> id of the job that holds the key
 -- blocked:<key>    zset: ids of the jobs that wait for the key, in order
 -- watchers hash    id -> names of the mailboxes that were added after the submission, separated by commas
--- agents   zset    owner -> end of its lease
+-- agents   zset    owner -> end of its lease; 0 after the owner has released the lease
 -- about    hash    owner -> description of the agent in JSON
--- idle     zset    owner -> number of jobs that it could not get with its last claim
--- begun    hash    owner -> highest sequence number of its jobs that may have started
+-- idle     zset    owner -> number of jobs that its last claim requested but did not get
+-- begun    hash    owner -> highest sequence number of a job of the owner that can have started
 -- spared   hash    owner -> 1 if its lease was extended because the engine had not been available
 -- dead     hash    id -> frame of each dead letter
 -- why      hash    id -> reason of each dead letter in JSON
 -- deadkeys hash    id -> key of each dead letter with a key
 -- died     zset    id -> time at which the job became a dead letter
--- meta     hash    counters, and: "entries": expected number of entries of both streams; "heard": time of the last
---                  heartbeat of any agent; "line": number of the last blocked job; "audited": time of the last audit;
---                  "unlisted": running jobs without an entry in a stream
+-- meta     hash    counters, and: "blocked": number of blocked jobs; "entries": expected number of entries of both
+--                  streams; "heard": time of the last heartbeat of any agent; "line": number of the last blocked job;
+--                  "audited": time of the last audit; "unlisted": number of running jobs without an entry in a stream
 -- audit, auditor   see repair.lua
 -- late:<mailbox>   number of the caller's newest connection; submissions over older connections are refused
 -- result:<id>      frame of the outcome
@@ -35,21 +36,22 @@
 --
 -- A record in "tried" is {claims, crashes, failures, mailbox, key, flags, last owner that refused the job}.
 -- A record in "running" is {number of the claim, crashes, failures, mailbox, key, flags, owner, stream, entry, time of
--- the claim, last owner that refused the job, sequence number among the owner's claims, listening}. For a job with
--- items, listening is 0 while a mailbox listens, the time since when none listens, and '' before the first one.
+-- the claim, last owner that refused the job, sequence number among the owner's claims, listening}. For a generator,
+-- listening is '' before a mailbox listens, 0 while one listens, and then the time of the first message to none.
 local P = KEYS[1]
 local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P .. 'meta'
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
 -- Flags of a job. CANCELLED: it was withdrawn. LOST: the lease of an owner of the job has ended. STREAMED: it has
--- stored items. BLOCKED: it waits for its key. LEFT: no process takes its items any more. TOO_LARGE: only in answers.
-local CANCELLED, LOST, STREAMED, BLOCKED, LEFT, TOO_LARGE = 1, 2, 4, 8, 16, 32
-local MAX_INLINE_BYTES = 65536
+-- stored items. BLOCKED: it waits for its key. UNWANTED: no process takes its items any more. TOO_LARGE: only in an
+-- answer, which has the size of the frame instead of the frame.
+local CANCELLED, LOST, STREAMED, BLOCKED, UNWANTED, TOO_LARGE = 1, 2, 4, 8, 16, 32
+local MAX_INLINE_BYTES = 65536 -- maximum size of an outcome in a message; a caller fetches larger ones
 local SIGNATURE_BYTES = 42 -- bytes of a frame before its body, which depend on the signing key
 local MAX_ANSWER_BYTES = 4194304 -- an answer with this many bytes of frames gets no further frame
 local CLAIM_BATCH = 16 -- entries that are read before the size of their frames is checked
-local MAX_SKIPPED = 500 -- number of entries of removed jobs that a script reads before it ends
-local LISTENER_TIMEOUT_MS = 10000 -- ms after the last listener until items are not wanted any more
-local REFUSED_DELAY_MS = 200 -- ms until a job can be claimed again after its owner has refused it
+local MAX_SKIPPED = 500 -- number of entries of removed jobs after which a script stops reading entries
+local LISTENER_TIMEOUT_MS = 10000 -- time without a listener after which items are not wanted any more
+local REFUSED_DELAY_MS = 200 -- delay of a job whose next claim came from an owner that has refused it
 local call = redis.call
 
 local time = call('TIME')
@@ -85,7 +87,7 @@ local function hmget(key, list)
   return found
 end
 
--- Appends a job to a stream, so that it can be claimed. An audit (repair.lua) must know all new entries.
+-- Appends a job to a stream, so that it can be claimed. An audit (repair.lua) must know the jobs of all new entries.
 local auditing = nil
 local function enqueue(stream, id, mailbox, key)
   if key == '' then
@@ -120,13 +122,13 @@ local function eachMailbox(record, watchers, f)
   end
 end
 
--- Returns a decoded record; nil for a missing record, and for a record that can't be decoded after a change by hand.
+-- Returns a decoded record; nil if the record is missing, or a change by hand has made it unreadable.
 local function decoded(packed)
   local isRead, record = pcall(cmsgpack.unpack, packed or '')
   return isRead and type(record) == 'table' and #record >= 5 and record or nil
 end
 
--- Sends a message to all mailboxes of a running job. Returns the number of listeners.
+-- Sends a message to all mailboxes of a running job. Returns the number of mailboxes that have received it.
 local function notifyMailboxes(id, record, message)
   local listeners = 0
   eachMailbox(record, call('HGET', P .. 'watchers', id), function(mailbox)
@@ -135,7 +137,7 @@ local function notifyMailboxes(id, record, message)
   return listeners
 end
 
--- Notifies idle agents that N jobs can be claimed.
+-- Notifies as many idle agents as are needed to claim `jobs` jobs.
 local function wakeAgents(jobs)
   while jobs > 0 do
     local agent = call('ZPOPMAX', P .. 'idle') -- the owner and the number of jobs that it wants
@@ -144,8 +146,8 @@ local function wakeAgents(jobs)
   end
 end
 
--- Notifies an agent of a delay that may be over before the next heartbeats, which return the next later delay.
--- Notifies an idle agent other than the owner if possible.
+-- Notifies an agent of a new delay of less than 2 s, which could be over before a heartbeat returns it. The agent is an
+-- idle one, if possible not the owner, or else the owner.
 local function notifyOfDelay(delay, owner)
   if delay >= 2000 then return end
   local idle = call('ZREVRANGE', P .. 'idle', 0, 1)
@@ -166,8 +168,8 @@ local function drop(entries)
   end
 end
 
--- Calls f(id, time of the entry) for each claimable job of a stream, the oldest first, until f returns true. Deletes
--- the entries of removed jobs, and ends after more than `maxRemoved` of them.
+-- Calls f(id, time of the entry) for each claimable job of a stream, the oldest first, until f returns true. Also
+-- deletes the entries of removed jobs, and ends after a batch in which their number has exceeded `maxRemoved`.
 local function eachWaiting(stream, maxRemoved, f)
   local from, removed = '-', 0
   local groups = redis.pcall('XINFO', 'GROUPS', STREAMS[stream])
@@ -191,7 +193,7 @@ local function eachWaiting(stream, maxRemoved, f)
   until enough or removed > maxRemoved or #entries < 200
 end
 
--- Makes a job claimable again, or delays it by `delay` ms. Returns the number of jobs that may be claimed now.
+-- Makes a job claimable again, at once or after `delay` ms. Returns the number of jobs that can be claimed now.
 local function requeue(id, record, delay)
   local tried = {record[1], record[2], record[3], record[4], record[5], record[6], record[11] or ''}
   call('HSET', TRIED, id, cmsgpack.pack(tried))
@@ -210,8 +212,8 @@ local function unblock(id, record)
   count('blocked', -1)
 end
 
--- Makes the next job that waits for a free key claimable. Returns the number of such jobs, 0 or 1.
-local function nextOf(key)
+-- Makes the next job that waits for a free key claimable. Returns the number of these jobs, 0 or 1.
+local function unblockNext(key)
   while true do
     local waiting = call('ZPOPMIN', P .. 'blocked:' .. key)[1]
     if not waiting then return 0 end
@@ -226,24 +228,24 @@ local function nextOf(key)
   end
 end
 
--- Frees the key if the job holds it, and makes the next job claimable. Returns the number of such jobs, 0 or 1.
+-- Frees the key if the job holds it, and makes the next job with the key claimable. Returns the number of these jobs.
 local function unlock(key, id)
   local holder = key ~= '' and call('HGET', P .. 'keys', key) or id
   if key == '' or holder ~= id then return 0 end
   call('HDEL', P .. 'keys', key)
-  return nextOf(key)
+  return unblockNext(key)
 end
 
--- Makes a job of an ended lease claimable again. This counts as a crash unless the owner has released the lease, or the
--- job had not started. Returns the number of jobs that can be claimed now.
-local function requeueLost(id, record, hasLeft, begun)
-  if not hasLeft and (record[12] or 0) <= (begun or math.huge) then record[2] = record[2] + 1 end
+-- Makes a job of an ended lease claimable again. This counts as a crash, unless the owner has released the lease or the
+-- job can't have started. Returns the number of jobs that can be claimed now.
+local function requeueLost(id, record, isReleased, begun)
+  if not isReleased and (record[12] or 0) <= (begun or math.huge) then record[2] = record[2] + 1 end
   if not hasFlag(record, LOST) then record[6] = record[6] + LOST end
   call('HDEL', RUNNING, id)
   return requeue(id, record, 0) + unlock(record[5], id)
 end
 
--- Makes a running job claimable again whose record can't be decoded. The number of its attempts and its key are lost.
+-- Makes a running job whose record can't be decoded claimable again. Its number of attempts and its key are lost.
 local function resetRunning(id)
   call('HDEL', RUNNING, id)
   call('HDEL', TRIED, id)
@@ -252,8 +254,9 @@ local function resetRunning(id)
   return 1
 end
 
--- Makes the jobs of an ended lease claimable again, at most 1000. Returns the number of jobs that can be claimed now.
-local function reclaim(owner, hasLeft)
+-- Makes jobs of an ended lease claimable again, at most 1000. The next heartbeats do the same for the rest. Returns the
+-- number of jobs that can be claimed now.
+local function reclaim(owner, isReleased)
   local remaining, ready = 1000, 0
   local begun = tonumber(call('HGET', P .. 'begun', owner) or math.huge)
   for name, stream in pairs(STREAMS) do
@@ -266,7 +269,7 @@ local function reclaim(owner, hasLeft)
       local record = id and call('HGET', RUNNING, id)
       record = record and decoded(record)
       if record and record[7] == owner then
-        ready = ready + requeueLost(id, record, hasLeft, begun)
+        ready = ready + requeueLost(id, record, isReleased, begun)
         count('lost', 1)
       end
       table.insert(entries[name], pending[i][1])
@@ -274,19 +277,19 @@ local function reclaim(owner, hasLeft)
     drop(entries)
     remaining = remaining - #pending
   end
-  if remaining > 0 then -- these were all jobs of the owner
+  if remaining > 0 then -- no job of the owner is left
     for _, stream in pairs(STREAMS) do redis.pcall('XGROUP', 'DELCONSUMER', stream, 'agents', owner) end
     call('ZREM', P .. 'agents', owner)
     call('ZREM', P .. 'idle', owner)
     call('HDEL', P .. 'about', owner)
     call('HDEL', P .. 'begun', owner)
     call('HDEL', P .. 'spared', owner)
-    call('HDEL', META, 'unlisted') -- the count may include jobs of this owner
+    call('HDEL', META, 'unlisted') -- this number possibly includes jobs of this owner
   end
   return ready
 end
 
--- Makes jobs claimable whose delay is over, at most `limit`. Returns their number.
+-- Makes jobs whose delay is over claimable, at most `limit`. Returns their number.
 local function promote(limit)
   local due = call('ZRANGEBYSCORE', P .. 'delayed', '-inf', now, 'LIMIT', 0, limit)
   if #due == 0 then return 0 end
@@ -303,7 +306,8 @@ local function promote(limit)
   return promoted
 end
 
--- Reads entries of a stream for an owner, at most `limit`. Creates the consumer group when it does not exist.
+-- Reads new entries of a stream for an owner, at most `limit`. Creates the consumer group if it does not exist. Returns
+-- the entries, or an error of the engine.
 local function readGroup(stream, owner, limit)
   local got = redis.pcall('XREADGROUP', 'GROUP', 'agents', owner, 'COUNT', limit, 'STREAMS', STREAMS[stream], '>')
   if got and got.err then
@@ -314,9 +318,8 @@ local function readGroup(stream, owner, limit)
   return got and got[1][2] or {}
 end
 
--- Encodes a claimed job for the answer. A frame that is larger than the owner can read is replaced by its size in
--- bytes.
-local function delivery(id, record, frame, maxFrame)
+-- Encodes a claimed job for the answer. If the owner can't read such a large frame, the answer has its size instead.
+local function encodeDelivery(id, record, frame, maxFrame)
   if #frame > maxFrame then
     local size = tostring(#frame)
     local flags = record[6] + TOO_LARGE
@@ -325,13 +328,14 @@ local function delivery(id, record, frame, maxFrame)
   return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], record[6], #frame, frame)
 end
 
--- Claims `want` jobs for an owner, or as many as fit into an answer. In the latter case, a message makes the owner
--- claim again. The first job gets the sequence number `first`. Appends the jobs to `out`, and returns their number.
+-- Claims up to `want` jobs for an owner. If not all of them fit into an answer, or very many entries are useless, a
+-- message makes the owner claim again. The first job gets the sequence number `first`. Appends the jobs to `out`, and
+-- returns their number, or an error of the engine.
 local function claim(owner, want, out, first, maxFrame)
   local given, read, bytes, full = 0, 0, 0, false
   for _, stream in ipairs({'u', 'r'}) do
     while given < want and (stream == 'r' or call('XLEN', STREAMS.u) > 0) do
-      if read > want + MAX_SKIPPED or full then -- many entries were those of removed jobs, or the answer is full
+      if read > want + MAX_SKIPPED or full then -- many entries were useless, or the answer is full
         call('PUBLISH', 'spindle:to:' .. owner, 'w')
         return given
       end
@@ -344,40 +348,40 @@ local function claim(owner, want, out, first, maxFrame)
       local frames = hmget(JOBS, ids)
       local records = call('HLEN', TRIED) > 0 and hmget(TRIED, ids) or {}
       local active = hmget(RUNNING, ids)
-      local useless, taken, set = {u = {}, r = {}}, {}, {}
+      local useless, seen, set = {u = {}, r = {}}, {}, {}
       for i = 1, #ids do
         local id, fields = ids[i], entries[i][2]
         local mailbox, key = fields[4] or '', fields[6] or ''
         local record = records[i] and decoded(records[i]) or {0, 0, 0, mailbox, key, 0}
-        local isObsolete = not frames[i] or active[i] or taken[id]
+        local isObsolete = not frames[i] or active[i] or seen[id]
           or records[i] and (hasFlag(record, BLOCKED) or call('ZSCORE', P .. 'delayed', id))
         if isObsolete then
-          -- A blocked or delayed job has an entry if it was withdrawn and submitted again: the entry is older.
+          -- A blocked or delayed job has an old entry if it was withdrawn and submitted again.
           table.insert(useless[stream], entries[i][1])
         elseif record[7] == owner and call('ZCOUNT', P .. 'agents', '(' .. now, '+inf') > 1 then
           table.insert(useless[stream], entries[i][1]) -- the owner has refused this job, so another owner gets it
-          taken[id] = true
+          seen[id] = true
           call('ZADD', P .. 'delayed', now + REFUSED_DELAY_MS, id)
         elseif bytes > 0 and bytes + #frames[i] > MAX_ANSWER_BYTES then
           table.insert(useless[stream], entries[i][1]) -- the job goes into the next answer
-          taken[id], full = true, true
+          seen[id], full = true, true
           enqueue('u', id, mailbox, key)
         elseif record[5] ~= '' and call('HSETNX', P .. 'keys', record[5], id) == 0
           and call('HGET', P .. 'keys', record[5]) ~= id then
           table.insert(useless[stream], entries[i][1])
-          taken[id] = true
+          seen[id] = true
           record[6] = record[6] + BLOCKED
           call('HSET', TRIED, id, cmsgpack.pack(record))
           call('ZADD', P .. 'blocked:' .. record[5], call('HINCRBY', META, 'line', 1), id)
           count('blocked', 1)
         else
-          taken[id] = true
+          seen[id] = true
           record[1] = record[1] + 1
           record[11], record[12] = record[7] or '', first + given
           record[7], record[8], record[9], record[10] = owner, stream, entries[i][1], now
           set[#set + 1] = id
           set[#set + 1] = cmsgpack.pack(record)
-          out[#out + 1] = delivery(id, record, frames[i], maxFrame)
+          out[#out + 1] = encodeDelivery(id, record, frames[i], maxFrame)
           bytes = bytes + #frames[i]
           full = full or bytes >= MAX_ANSWER_BYTES
           given = given + 1

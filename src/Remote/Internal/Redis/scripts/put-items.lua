@@ -1,15 +1,15 @@
--- Stores items of a generator. Returns the number of stored items, -1 when no more items are wanted. ARGV: owner, id,
--- number of the claim, number of items before these, items.
+-- Stores items of a generator. Returns the number of stored items that were not taken; -1 if no more items are wanted.
+-- ARGV: owner, id, number of the claim, number of items before these, items.
 local owner, id, number, first = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 if not hasLease(owner) then return 'lease ended' end
 local record = call('HGET', RUNNING, id)
 record = record and decoded(record)
 if not record or record[7] ~= owner or record[1] ~= number then return -1 end
-if hasFlag(record, CANCELLED) or hasFlag(record, LEFT) then return -1 end
+if hasFlag(record, CANCELLED) or hasFlag(record, UNWANTED) then return -1 end
 local items = P .. 'items:' .. id
 for i = 5, #ARGV do
   local added = redis.pcall('XADD', items, (first + i - 4) .. '-0', 'f', ARGV[i])
-  -- The engine refuses an item that is stored already, or was taken. That is no failure.
+  -- The engine refuses an item that was stored before. That is no failure.
   if added.err and not string.find(added.err, 'equal or smaller', 1, true) then return added end
 end
 call('EXPIRE', items, 86400)

@@ -4,8 +4,8 @@ local MAX_SET_BACK_JOBS = 10000 -- maximum number of delayed jobs whose times ar
 local owner, lease, isNew, about = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
 local maxDead, deadRetention = tonumber(ARGV[5]), tonumber(ARGV[6])
 
--- If no agent has renewed its lease for the length of a lease, the engine was not available. Expired leases are then
--- extended once, so that running agents can release their leases after they have ended their jobs.
+-- If no agent has renewed its lease for the length of a lease, the engine was probably not available. Then leases that
+-- have ended since the last renewal are extended once. So running agents can end their jobs and release their leases.
 local heard = tonumber(call('HGET', META, 'heard') or now)
 if heard > now then
   -- The engine's clock was set back. If leases and delays were not changed, jobs would wait until the clock shows the

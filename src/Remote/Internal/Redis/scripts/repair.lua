@@ -1,17 +1,17 @@
 -- Finds jobs that no agent could claim, because they have no entry in a stream, and makes them claimable again.
--- Causes: an operator has trimmed a stream, or deleted a consumer or a key, or the engine has lost data.
+-- Such jobs exist if an operator has trimmed a stream, or deleted a consumer or a key, or if the engine has lost data.
 --
 -- ARGV: step, cursor, id of the audit. An audit consists of many calls, each for a limited number of entries or jobs.
--- Returns the number of repaired jobs, and then the next step and cursor, or 'ok' at the end.
+-- Returns the number of jobs that this call has repaired, and then the next step and cursor, or 'ok' at the end.
 --
--- The key "auditor" is the id of the audit that is in progress. The set "audit" has the ids of the jobs with an unread
--- entry: the step "entries" adds them, and enqueue() adds those of new entries.
+-- The key "auditor" has the id of the audit that is in progress. The set "audit" has the ids of the jobs with an unread
+-- entry: the step "entries" adds them, and enqueue() adds those of new entries. Both expire 30 s after the last call.
 local step, cursor, auditId = ARGV[1], ARGV[2], ARGV[3]
 local BATCH, HOUR_MS = 500, 3600000
 local AUDIT = P .. 'audit'
 
--- Returns the number of entries that were read and whose jobs are not settled, and the number of consumers of the
--- stream that has more of them.
+-- Returns the number of entries that were read and whose jobs are not settled, and the number of consumers (of the
+-- stream that has more consumers).
 local function pendingEntries()
   local pending, consumers = 0, 0
   for _, stream in pairs(STREAMS) do
@@ -26,8 +26,8 @@ local function pendingEntries()
   return pending, consumers
 end
 
--- Makes the jobs of owners claimable again that are consumers of a stream, but have no lease. No agent would ever
--- settle these jobs. Returns the number of jobs that can be claimed now.
+-- Makes the jobs of those consumers of a stream that have no lease claimable again. No agent would ever settle these
+-- jobs. Returns the number of jobs that can be claimed now.
 local function reclaimWithoutLease()
   local ready = 0
   for _, stream in pairs(STREAMS) do
@@ -43,17 +43,17 @@ if step == 'check' then
   local entryCount = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
   local pending, consumers = pendingEntries()
   local unlisted = call('HLEN', RUNNING) - pending
-  -- The last audit has left running jobs without an entry alone if their owners have leases.
+  -- The last audit found this number of running jobs without an entry. It left them to their owners, which had leases.
   local known = tonumber(call('HGET', META, 'unlisted') or 0)
   if unlisted >= 0 and unlisted < known then
     known = unlisted
     call('HSET', META, 'unlisted', known)
   end
-  -- Each job has an entry, or is delayed or blocked. A full audit once an hour finds damage that these counts do not
-  -- show, such as a deleted zset of blocked jobs.
+  -- Each job has an entry, or is delayed or blocked. An audit follows if the counts contradict this. It also follows
+  -- once an hour, to find damage that the counts do not show, such as a deleted zset of blocked jobs.
   local withoutEntry = call('ZCARD', P .. 'delayed') + math.max(0, call('HGET', META, 'blocked') or 0)
-  local isNew = call('HSETNX', META, 'audited', now) == 1 and call('HLEN', JOBS) > 0 -- or the counters were deleted
-  if not isNew
+  local isFirst = call('HSETNX', META, 'audited', now) == 1 and call('HLEN', JOBS) > 0 -- or "meta" was deleted
+  if not isFirst
     and call('HLEN', TRIED) >= withoutEntry
     and entryCount >= tonumber(call('HGET', META, 'entries') or 0)
     and unlisted == known
@@ -69,7 +69,7 @@ if step == 'check' then
   return '0 entries u -'
 end
 
-if call('GET', P .. 'auditor') ~= auditId then return '0 ok' end -- this audit took too long, and "audit" has expired
+if call('GET', P .. 'auditor') ~= auditId then return '0 ok' end -- this audit paused too long, and "audit" has expired
 call('EXPIRE', P .. 'auditor', 30)
 call('EXPIRE', AUDIT, 30)
 if step == 'entries' then
@@ -101,7 +101,7 @@ if step == 'entries' then
   return stream == 'u' and '0 entries r -' or '0 jobs 0 16 0 ' .. (call('HGET', META, 'blocked') or 0)
 end
 
--- Returns the key that a job without a record waits for.
+-- Returns the key that a job without a record waits for; nil if it waits for none.
 local keys = nil
 local function keyOf(id)
   if not keys then
@@ -113,8 +113,8 @@ local function keyOf(id)
   return keys[id]
 end
 
--- Checks the jobs. HSCAN also returns their frames, so the batch size depends on the size of the frames. The number of
--- blocked jobs is corrected only if it has not changed during the audit.
+-- Checks the jobs. HSCAN also returns their frames, so the batch size depends on the size of the frames. At the end,
+-- the counter of blocked jobs is corrected, unless it has changed during the audit.
 local from, batchSize, blocked, blockedBefore = string.match(cursor, '^(%d+) (%d+) (%d+) (-?%d+)$')
 local part = call('HSCAN', JOBS, from, 'COUNT', batchSize)
 local ready, bytes = 0, 0

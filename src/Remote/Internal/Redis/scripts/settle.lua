@@ -1,12 +1,12 @@
 -- Settles jobs and claims others. ARGV: owner, settlements, how many these are, number of jobs to claim, seconds for
--- which outcomes are kept, sequence number of the first claimed job, sequence number of the last job that may have
--- started or '' if unchanged, size of the largest frame that the owner can read.
+-- which outcomes are kept, sequence number of the first claimed job, sequence number of the last job that the owner can
+-- start before its next call or '' if unchanged, size of the largest frame that the owner can read.
 local owner, packed, settlementCount, want, retention = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
-local first, lastStarted = tonumber(ARGV[6] or 0), ARGV[7] or ''
+local first, lastStartable = tonumber(ARGV[6] or 0), ARGV[7] or ''
 local maxFrame = tonumber(ARGV[8])
 local DONE, DEAD, RETRY, RELEASE, REFUSED, ELSEWHERE = 1, 2, 3, 4, 6, 7 -- 5: cancelled
 if not hasLease(owner) then return 'lease ended' end
-if lastStarted ~= '' then call('HSET', P .. 'begun', owner, lastStarted) end
+if lastStartable ~= '' then call('HSET', P .. 'begun', owner, lastStartable) end
 
 local ids, settlements, at = {}, {}, 1
 for i = 1, settlementCount do
@@ -17,6 +17,7 @@ for i = 1, settlementCount do
 end
 
 -- Matches ids that dispatch() has created. Such ids, and ids that begin with the caller's mailbox, are used only once.
+-- So no later job is compared with the digests of their jobs.
 local RANDOM_ID = '^' .. string.rep('%x', 24) .. '%-$'
 local ready, stale, soonest = 0, {}, math.huge
 if settlementCount > 0 then

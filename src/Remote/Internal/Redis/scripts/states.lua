@@ -1,5 +1,6 @@
 -- Looks up jobs and their outcomes, and adds the mailbox to jobs without an outcome. ARGV: ids, how many these are,
--- mailbox. The answer has a byte for each job: 0 unknown, 1 no outcome, 2 outcome, 3 outcome that is not in the answer.
+-- mailbox. For each job, the answer has a byte, and the outcome with its size before it. The byte is 0 for an unknown
+-- job, 1 without an outcome, 2 with an outcome, and 3 if the outcome does not fit into the answer.
 local MAX_WATCHERS_BYTES = 1000 -- maximum size of the mailbox names of one job, about 50 names
 local packed, idCount, mailbox = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local out, bytes, at = {}, 0, 1

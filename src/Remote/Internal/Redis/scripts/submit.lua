@@ -2,15 +2,15 @@
 -- maximum number of jobs in the queue, mailbox, whether the ids may exist, number of the caller's connection.
 local packed, jobCount, maxJobs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local mailbox, mayExist = ARGV[4], ARGV[5] == '1'
--- A caller without an answer submits again on another connection. The first submission may arrive later, such as when
--- the network works again. If the outcome was read and dropped by then, the job would run twice.
+-- A caller without an answer submits again on another connection. The first submission can arrive later, such as when
+-- the network works again. If the outcome was read and dropped by then, the job would run twice. So it is refused.
 local connection = tonumber(ARGV[6])
 local newest = tonumber(call('GET', P .. 'late:' .. mailbox) or 1)
 if connection < newest then return 'late' end
 if connection > newest then call('SET', P .. 'late:' .. mailbox, connection, 'EX', 3600) end
 
 local room = maxJobs - call('HLEN', JOBS)
--- Returns whether the id is known, and whether it belongs to another job than the frame.
+-- Returns whether the id is known, and whether it belongs to a job with another frame.
 local function known(id, frame)
   local other = call('HGET', JOBS, id) or call('HGET', P .. 'dead', id)
   if other then return true, string.sub(other, SIGNATURE_BYTES + 1) ~= string.sub(frame, SIGNATURE_BYTES + 1) end
@@ -27,7 +27,7 @@ for i = 1, jobCount do
   local isKnown, isOther = false, false
   if mayExist then isKnown, isOther = known(id, frame) end
   if isKnown then
-    -- The job was added before. states.lua returns its outcome.
+    -- A job with this id was added before. states.lua returns its outcome.
     if isOther then conflicts[#conflicts + 1] = ' ' .. (i - 1) end
   elseif room <= 0 then
     break

@@ -28,7 +28,7 @@ for i = 1, idCount do
       if hasFlag(record, BLOCKED) then
         count('blocked', -call('ZREM', P .. 'blocked:' .. record[5], id))
       elseif record[5] ~= '' and call('HEXISTS', P .. 'keys', record[5]) == 0 then
-        ready = ready + nextOf(record[5]) -- this job was the next that would get the key
+        ready = ready + unblockNext(record[5]) -- this job was to get the key next
       end
     end
     removed[#removed + 1] = struct.pack('<Bc0', #id, id)

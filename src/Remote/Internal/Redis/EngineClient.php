@@ -26,16 +26,16 @@ use function Amp\async;
 use function Amp\Future\awaitFirst;
 
 /**
- * A client of the engine: the Redis or Valkey server. It runs the scripts in the folder scripts/ over one connection,
- * and opens a new connection when that one is broken.
+ * A client of the engine, which is a Redis or Valkey server. The client runs the scripts in the folder scripts/ over
+ * one connection, and opens a new connection when that one is broken.
  */
-final class Engine
+final class EngineClient
 {
     private const SCRIPT_DIRECTORY = __DIR__ . '/scripts';
 
     /**
-     * Scripts that the engine refuses when its memory is full. The other scripts run even then, because they end jobs
-     * and so free memory. Each script runs completely or not at all.
+     * Scripts that the engine refuses to start while its memory is full. The other scripts run even then: many of them
+     * free memory, and the rest need little.
      */
     private const SCRIPTS_NEEDING_MEMORY = ['submit', 'put-items'];
     private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
@@ -47,10 +47,10 @@ final class Engine
         'drop-outcomes',
         'withdraw',
         'claimed-jobs',
-        'leave',
+        'release-lease',
         'put-items',
         'take-items',
-        'leave-items',
+        'stop-taking-items',
         'report',
         'statistics',
         'list',
@@ -63,7 +63,7 @@ final class Engine
     /** @var array<string, array{string, string}> source and SHA-1 hash, by name; empty until they are read */
     private static array $scripts = [];
 
-    /** Id of the process that opened the connection. */
+    /** Id of the process that the connection belongs to. */
     private int $pid;
 
     private ?RedisConnection $connection = null;
@@ -72,23 +72,23 @@ final class Engine
 
     private ?Durability $durability = null;
 
-    /** Whether a new connection loads all scripts first. Agents load them; callers that submit a few jobs do not. */
+    /** Whether each new connection first loads the scripts. Agents load them; callers that submit a few jobs do not. */
     private bool $loadsScripts = false;
 
     /** @var Future<RedisConnection>|null while a connection is being opened */
     private ?Future $opening = null;
 
-    /** @var array<int, Mailbox> mailboxes whose first attempt is pending or that the engine refuses, by object id */
-    private array $unverified = [];
+    /** @var array<int, Mailbox> by object id: the first attempt to open it is pending, or the engine has refused it */
+    private array $unopenedMailboxes = [];
 
-    /** @param float $timeout seconds to connect, and seconds without progress in which an answer must arrive */
+    /** @param float $timeout seconds to connect, and seconds that the engine may be silent while an answer is due */
     public function __construct(
         public readonly Address $address,
         private readonly ?ClientTlsContext $tls,
         private readonly float $timeout,
     ) {
         $this->pid = (int) getmypid();
-        Preload::classes( // loading a class needs a file descriptor, and later none may be free
+        Preload::classes( // loading a class needs a file descriptor, and perhaps none is free later
             Backoff::class,
             BrokerUnavailableException::class,
             CancelledException::class,
@@ -101,23 +101,33 @@ final class Engine
     }
 
     /**
-     * Returns the durability of confirmed jobs. Makes this and later connections load unknown scripts.
+     * Loads the scripts that the engine does not know. Each later connection does so too.
      *
      * @throws BrokerException
      */
-    public function durability(): Durability
+    public function loadScripts(): void
     {
         $connection = $this->connection();
         if (!$this->loadsScripts) {
             $this->loadsScripts = true;
             self::load($connection);
         }
+    }
+
+    /**
+     * Returns the durability of confirmed jobs.
+     *
+     * @throws BrokerException
+     */
+    public function durability(): Durability
+    {
+        $this->connection();
 
         return $this->durability ?? throw new \LogicException('An open connection has no known durability');
     }
 
     /**
-     * Returns the number of the current connection for scripts. The first connection has the number 1.
+     * Returns the number of the current connection, which is opened if necessary. The first one has the number 1.
      *
      * @throws BrokerException
      */
@@ -128,15 +138,18 @@ final class Engine
         return $this->connectionCount;
     }
 
-    /** Makes {@see run()} wait for the first attempt to open this mailbox, and fail while the engine refuses it. */
-    public function addUnverified(Mailbox $mailbox): void
+    /**
+     * Makes {@see run()} wait until the first attempt to open this mailbox has ended, and fail while the engine refuses
+     * the mailbox.
+     */
+    public function addUnopenedMailbox(Mailbox $mailbox): void
     {
-        $this->unverified[spl_object_id($mailbox)] = $mailbox;
+        $this->unopenedMailboxes[spl_object_id($mailbox)] = $mailbox;
     }
 
-    public function removeUnverified(Mailbox $mailbox): void
+    public function removeUnopenedMailbox(Mailbox $mailbox): void
     {
-        unset($this->unverified[spl_object_id($mailbox)]);
+        unset($this->unopenedMailboxes[spl_object_id($mailbox)]);
     }
 
     /**
@@ -159,7 +172,7 @@ final class Engine
         [$source, $hash] = self::scripts()[$script];
         $rest = ['1', "spindle:{{$queue}}:", ...array_values($arguments)];
         $connection = $this->connection();
-        foreach ($this->unverified as $mailbox) {
+        foreach ($this->unopenedMailboxes as $mailbox) {
             $mailbox->check();
         }
         try {
@@ -184,9 +197,10 @@ final class Engine
     }
 
     /**
-     * Runs a script that may run twice, as {@see run()} does. When no answer arrives within $hedgeDelay seconds, the
-     * script is also sent on a new connection, because a network may drop a connection silently. Returns the first
-     * answer. Closes the old connection if it has been silent since the request.
+     * Runs a script as {@see run()} does, but perhaps twice, so running it twice must be safe. If no answer arrives
+     * within $hedgeDelay seconds, the script is also sent on a new connection, because a network may drop a connection
+     * silently. Returns the first answer, or throws the first failure. If the new connection answers first, the old one
+     * is closed unless it has received or sent bytes since the request.
      *
      * @throws BrokerException
      */
@@ -257,8 +271,10 @@ final class Engine
     }
 
     /**
-     * Loads the scripts that the engine does not know, so that requests run in the order in which they are sent. If the
-     * user may not call SCRIPT, a request with an unknown script is sent again, and so runs after later requests.
+     * Loads the scripts that the engine does not know. Then requests run in the order in which they are sent. A request
+     * with an unknown script would be sent again with the source, and so could run after later requests.
+     *
+     * @throws BrokerException such as when the user may not call SCRIPT
      */
     private static function load(RedisConnection $connection): void
     {
@@ -271,7 +287,7 @@ final class Engine
                 }
             }
         } catch (EngineError) {
-            // run() sends the source of each script that the engine does not know.
+            // The command SCRIPT may be disabled. Then run() sends the source of each script that the engine lacks.
         }
     }
 
@@ -281,10 +297,14 @@ final class Engine
         $this->connection?->keepUntilExit(); // closing it would end the other process's TLS session
         $this->pid = (int) getmypid();
         $this->connection = $this->opening = null;
-        $this->unverified = [];
+        $this->unopenedMailboxes = [];
     }
 
-    /** Returns the durability of confirmed jobs, and refuses an engine that would lose jobs. */
+    /**
+     * Returns the durability of confirmed jobs.
+     *
+     * @throws BrokerRefusedException when the engine is too old, or would lose jobs with its settings
+     */
     private function checkSettings(RedisConnection $connection): Durability
     {
         $where = (string) $this->address;
@@ -332,7 +352,7 @@ final class Engine
                 'its appendfsync is no, so the system decides when jobs are written to disk',
                 'set "appendfsync everysec", or "appendfsync always" to lose no job',
             ),
-            default => Durability::Fast, // everysec, or a value that the user may not read
+            default => Durability::Fast, // everysec, or the user has no permission to read the value
         };
     }
 
@@ -345,7 +365,7 @@ final class Engine
         return array_combine($lines[1], $lines[2]);
     }
 
-    /** @return array<string, string> values by name; empty when the user may not read them */
+    /** @return array<string, string> values by name; empty if the user has no permission to read them */
     private static function settings(RedisConnection $connection): array
     {
         try {

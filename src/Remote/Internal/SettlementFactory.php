@@ -25,7 +25,7 @@ use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
 /** Creates the settlement of a claimed job, which is done, is retried, is given back, or becomes a dead letter. */
-final class JobSettlement
+final class SettlementFactory
 {
     private const LOST_REASON = 'each agent that ran the job was lost';
 
@@ -132,7 +132,7 @@ final class JobSettlement
             return $this->settlement(
                 $job->delivery,
                 SettlementKind::Done,
-                outcome: OutcomeBody::ofTask($job->attempt(), $job->items, $outcome),
+                outcome: OutcomeBody::ofTask($job->attempt(), $job->itemCount, $outcome),
             );
         }
         $thrown = PortableOutcome::thrown($outcome);
@@ -312,7 +312,7 @@ final class JobSettlement
         return $this->settlement(
             $job->delivery,
             SettlementKind::Dead,
-            outcome: OutcomeBody::ofTask($attempts, $job->items, $outcome),
+            outcome: OutcomeBody::ofTask($attempts, $job->itemCount, $outcome),
             reason: $this->reasonJson($reason, $attempts),
         );
     }

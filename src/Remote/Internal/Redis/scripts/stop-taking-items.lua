@@ -1,9 +1,9 @@
--- Declares that no process takes items of a job any more. put-items.lua then returns -1. ARGV: id.
+-- Declares that no process will take further items of a job. put-items.lua then returns -1. ARGV: id.
 local id = ARGV[1]
 local record = call('HGET', RUNNING, id)
 record = record and decoded(record)
-if record and not hasFlag(record, LEFT) then
-  record[6] = record[6] + LEFT
+if record and not hasFlag(record, UNWANTED) then
+  record[6] = record[6] + UNWANTED
   call('HSET', RUNNING, id, cmsgpack.pack(record))
   call('PUBLISH', 'spindle:to:' .. record[7], 't' .. struct.pack('<Bc0', #id, id))
 end

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 /** The answer of {@see Broker::settleAndClaim()}: the claimed jobs, and the settlements that did not count. */
-final class Claim
+final class ClaimResult
 {
     /**
      * @param list<Delivery> $deliveries

@@ -1,8 +1,0 @@
--- Ends the lease of an owner that runs no job any more. ARGV: owner.
-local owner = ARGV[1]
-if not call('ZSCORE', P .. 'agents', owner) then return 0 end
-call('ZADD', P .. 'agents', 0, owner) -- the next heartbeat of another agent releases further jobs
-local ready = reclaim(owner, true)
-saveCounts()
-wakeAgents(ready)
-return 1
