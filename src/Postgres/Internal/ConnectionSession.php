@@ -9,15 +9,15 @@ use Revolt\EventLoop;
 use Spindle\Postgres\Result;
 
 /**
- * Coordinates the fibers that use the session of one connection.
+ * Coordinates the fibers that use the session of one connection, or of one transaction.
  *
- * Several fibers may send shared statements at the same time. A transaction, a stream or a COPY borrows the session
- * exclusively. A shared statement may need several round trips. So the session is lent only when no shared statement is
- * in progress. Otherwise, the rest of a statement would become part of the borrower's transaction.
+ * Several fibers may send shared statements at the same time. A transaction, a COPY, and a stream outside of a
+ * transaction borrow the session exclusively. The session is lent only when no shared statement is in progress. A
+ * statement can need several round trips, and the last of these would become part of the borrower's transaction.
  */
 final class ConnectionSession implements SessionLender
 {
-    /** Seconds for which a statement waits for another fiber before a warning is logged. */
+    /** Seconds after which a warning is logged about a statement that waits for another fiber. */
     private const WARN_AFTER_SECONDS = 10;
 
     private readonly FairMutex $mutex;
@@ -28,19 +28,19 @@ final class ConnectionSession implements SessionLender
     private int $sharedStatements = 0;
 
     /** Whether the use of the session has ended, so that further calls fail. */
-    private bool $isFinished = false;
+    private bool $isUseEnded = false;
 
     /** Whether the server has begun the transaction. Only set if {@see $isTransaction}. */
     private bool $isBegun = false;
 
-    /** Whether a statement ended the transaction, even if another transaction has begun since. */
-    public bool $isEnded = false;
+    /** Whether a statement has ended the transaction, or was refused because it would have ended it. */
+    public bool $isTransactionEnded = false;
 
     /** The borrower that holds the mutex and waits until no shared statement is in progress. */
     private readonly WaitingCallers $waitingBorrower;
 
     /**
-     * @param bool $isTransaction whether the session is lent for a transaction, which no statement may end
+     * @param bool $isTransaction whether this object serves one transaction, which no statement may end
      * @param (\Closure(string): void)|null $warn logs warnings; null for PHP's error log
      */
     public function __construct(
@@ -84,9 +84,10 @@ final class ConnectionSession implements SessionLender
         } finally {
             $this->endShared();
             $this->trackTransaction();
-            $this->isEnded = $this->isEnded || $endDetector !== null && $endDetector->hasEnded($sql);
+            $this->isTransactionEnded = $this->isTransactionEnded
+                || $endDetector !== null && $endDetector->hasEnded($sql);
         }
-        $this->ensureNotEnded();
+        $this->ensureTransactionNotEnded();
     }
 
     /** @param iterable<string|array<array-key, mixed>> $data */
@@ -160,48 +161,49 @@ final class ConnectionSession implements SessionLender
     /**
      * Suspends until all earlier calls are done, and then ends the use of the session.
      *
-     * @throws \LogicException when the current fiber has an open COPY, which this method stops
+     * @throws \LogicException when the current fiber has an open COPY, which this method stops, or in a fork
      */
-    public function finish(): void
+    public function awaitCallsAndEndUse(): void
     {
-        if ($this->isFinished) {
+        if ($this->isUseEnded) {
             return;
         }
         try {
             $this->lock(null, static fn() => null);
         } catch (\LogicException) {
             $this->session->stop();
+            $this->ensureSameProcess();
             throw new \LogicException(
                 'The function of the transaction has returned while a copyTo() was open. '
                     . 'Read its rows to the end, or unset its generator',
             );
         } finally {
-            $this->end();
+            $this->endUse();
             // Fibers that are waiting for the mutex get an exception.
             $this->mutex->release();
         }
     }
 
-    /** @throws \LogicException when a statement ended the transaction */
-    public function ensureNotEnded(): void
+    /** @throws \LogicException when {@see $isTransactionEnded} */
+    public function ensureTransactionNotEnded(): void
     {
-        if ($this->isEnded) {
-            throw self::ended();
+        if ($this->isTransactionEnded) {
+            throw self::transactionEnded();
         }
     }
 
-    public static function ended(): \LogicException
+    public static function transactionEnded(): \LogicException
     {
         return new \LogicException(
-            'A statement within the transaction has ended the transaction. Return from the function to commit, '
-                . 'or throw an exception to roll back',
+            'A statement within the transaction has ended the transaction, or was refused because it would have. '
+                . 'Return from the function to commit, or throw an exception to roll back',
         );
     }
 
     /** Ends the use of the session. Further calls fail, including calls that are waiting for the session. */
-    public function end(): void
+    public function endUse(): void
     {
-        $this->isFinished = true;
+        $this->isUseEnded = true;
     }
 
     /** @param \Closure(): void $ensure throws when the session can not be used */
@@ -227,7 +229,7 @@ final class ConnectionSession implements SessionLender
         if ($this->mutex->isLocked) {
             $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warnOfLongWait(...)));
             try {
-                // The mutex is released at once. The next borrower waits until this statement is done.
+                // The mutex is released immediately. The next borrower waits until this statement is done.
                 $this->mutex->acquire($cancellation);
                 $this->mutex->release();
             } finally {
@@ -256,12 +258,12 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    /** Refuses a statement that ends the transaction and begins another, which the transaction status does not show. */
+    /** Refuses COMMIT AND CHAIN and ROLLBACK AND CHAIN: the transaction status does not show what they do. */
     private function ensureKeepsTransaction(string $sql): void
     {
         if ($this->isTransaction && SessionChanges::chainsTransactions($sql)) {
-            $this->isEnded = true;
-            throw self::ended();
+            $this->isTransactionEnded = true;
+            throw self::transactionEnded();
         }
     }
 
@@ -274,14 +276,14 @@ final class ConnectionSession implements SessionLender
         if ($this->session->transactionStatus() !== 'I') {
             $this->isBegun = true;
         } elseif ($this->isBegun && $this->session->isOpen()) {
-            $this->isEnded = true;
+            $this->isTransactionEnded = true;
         }
     }
 
     private function ensureUsable(): void
     {
-        $this->ensureNotEnded();
-        if ($this->isFinished) {
+        $this->ensureTransactionNotEnded();
+        if ($this->isUseEnded) {
             throw new \LogicException(
                 'The transaction has ended. A Transaction and its streams can only be used within the function that '
                     . 'transaction() called',

@@ -109,34 +109,34 @@ final class TransactionRun
         $transactionSession = new ConnectionSession($session, isTransaction: true, warn: $lender->warn(...));
         $hasSavepoint = $isOver = false;
         try {
-            // SAVEPOINT is not cancelled: without a savepoint, the whole transaction would have to be rolled back.
+            // SAVEPOINT is sent without the cancellation: stopping it would fail the whole transaction.
             $session->query("SAVEPOINT {$name}");
             $hasSavepoint = true;
             $cancellation?->throwIfRequested();
             $result = $work(new Transaction($transactionSession, $depth));
-            $transactionSession->finish();
-            $transactionSession->ensureNotEnded();
+            $transactionSession->awaitCallsAndEndUse();
+            $transactionSession->ensureTransactionNotEnded();
             $session->settle();
             if ($session->isOpen() && $session->transactionStatus() === 'E') {
                 throw TransactionAbortedException::atCommit();
             }
             $cancellation?->throwIfRequested();
-            // RELEASE is not cancelled: it would be unknown whether the savepoint still exists.
+            // RELEASE is sent without the cancellation: if it were stopped, the savepoint might exist or not.
             $session->query("RELEASE SAVEPOINT {$name}");
             $isOver = true;
 
             return $result;
         } catch (\Throwable $failure) {
-            self::finishFailed($transactionSession);
+            self::endUseAfterFailure($transactionSession);
             if ($hasSavepoint) {
                 self::rollBackTo($session, $name);
             }
             $isOver = true;
             throw $failure;
         } finally {
-            $transactionSession->end();
-            if ($transactionSession->isEnded && $lender instanceof ConnectionSession) {
-                $lender->isEnded = true;
+            $transactionSession->endUse();
+            if ($transactionSession->isTransactionEnded && $lender instanceof ConnectionSession) {
+                $lender->isTransactionEnded = true;
             }
             if ($isOver || !$hasSavepoint) {
                 $lender->release($session);
@@ -172,19 +172,19 @@ final class TransactionRun
                 $cancellation,
             );
             $result = $work(new Transaction($transactionSession, 0));
-            $transactionSession->finish();
-            $transactionSession->ensureNotEnded();
+            $transactionSession->awaitCallsAndEndUse();
+            $transactionSession->ensureTransactionNotEnded();
             $cancellation?->throwIfRequested();
             $session->settle();
             self::commit($session, $lender, $cancellation);
 
             return $result;
         } catch (\Throwable $failure) {
-            self::finishFailed($transactionSession);
+            self::endUseAfterFailure($transactionSession);
             self::rollBack($session);
             throw $failure;
         } finally {
-            $transactionSession->end();
+            $transactionSession->endUse();
         }
     }
 
@@ -202,10 +202,10 @@ final class TransactionRun
         return $session;
     }
 
-    private static function finishFailed(ConnectionSession $transactionSession): void
+    private static function endUseAfterFailure(ConnectionSession $transactionSession): void
     {
         try {
-            $transactionSession->finish();
+            $transactionSession->awaitCallsAndEndUse();
         } catch (\LogicException) {
             // The function has failed already, so a COPY that is still open is not reported.
             return;
@@ -279,7 +279,7 @@ final class TransactionRun
             throw TransactionAbortedException::atCommit();
         }
         if ($session->isOpen() && $session->transactionStatus() === 'I') {
-            throw ConnectionSession::ended();
+            throw ConnectionSession::transactionEnded();
         }
         $wasOpen = $session->isOpen();
         try {
