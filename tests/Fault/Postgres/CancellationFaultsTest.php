@@ -419,7 +419,7 @@ final class CancellationFaultsTest extends TestCase
         $lost = $behind->await();
         self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::describe($lost));
         self::assertStringContainsString(
-            'a cancelled statement could not be stopped otherwise',
+            'the request to stop a cancelled statement failed, so the client closed the connection',
             $lost->getMessage(),
         );
         self::assertInstanceOf(ConnectionFailedException::class, $lost->getPrevious());

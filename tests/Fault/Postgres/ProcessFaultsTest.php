@@ -128,7 +128,7 @@ final class ProcessFaultsTest extends TestCase
         self::assertStringStartsWith('Amp\CancelledException', $outcomes['cancelled']);
         self::assertIsString($outcomes['after the cancellation']);
         self::assertStringContainsString(
-            'a cancelled statement could not be stopped otherwise',
+            'the request to stop a cancelled statement failed, so the client closed the connection',
             $outcomes['after the cancellation'],
         );
         self::assertSame('6', $outcomes['pool then']);

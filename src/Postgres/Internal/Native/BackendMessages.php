@@ -23,8 +23,8 @@ final class BackendMessages
     private const MAX_COLUMNS = 1664;
 
     /**
-     * @return array<string, string> fields of an ErrorResponse or NoticeResponse by their letters. A field above
-     *     {@see ServerError::MAX_FIELD_BYTES} is cut off one byte after that limit, so that ServerError can detect it.
+     * @return array<string, string> fields of an ErrorResponse or NoticeResponse by their letters. From a field with
+     *     more than {@see ServerError::MAX_FIELD_BYTES}, one byte more is kept, so that ServerError detects the excess.
      */
     public static function fields(#[\SensitiveParameter] string $payload): array
     {

@@ -7,17 +7,17 @@ namespace Spindle\Postgres\Internal\Native;
 /** Measures the time in which this process used a processor or waited for one. */
 final class BusyTime
 {
-    /** Nanoseconds for which a measurement is reused, because it takes some microseconds. */
+    /** Nanoseconds for which a measurement is reused, because measuring takes some microseconds. */
     private const PRECISION_NANOSECONDS = 2_500_000;
 
     /**
-     * File with the nanoseconds that this process used a processor, and that it waited for one.
+     * File that begins with two numbers of nanoseconds: how long this process used a processor, and waited for one.
      *
      * @see https://www.kernel.org/doc/html/latest/scheduler/sched-stats.html
      */
     private const SCHEDSTAT_FILE = '/proc/self/schedstat';
 
-    /** Whether the file exists, as far as that is known. */
+    /** False once the file could not be read. */
     private static bool $hasFile = true;
 
     /** Time of the last measurement, by hrtime(). */
@@ -25,7 +25,7 @@ final class BusyTime
 
     private static int $busyNanoseconds = 0;
 
-    /** Returns the busy nanoseconds since the start of the process. `$now` is the current time by hrtime(). */
+    /** Returns the process's busy nanoseconds up to now or a little earlier. `$now` is the current time by hrtime(). */
     public static function until(int $now): int
     {
         if ($now - self::$readAt >= self::PRECISION_NANOSECONDS) {

@@ -21,13 +21,13 @@ use function Amp\async;
  */
 final class Cancelling
 {
-    /** Longest pause in seconds between two requests. If the next pause would be longer, the connection is closed. */
+    /** Longest pause in seconds after which the request is repeated. After a longer one, the connection is closed. */
     private const MAX_PAUSE_SECONDS = 10.0;
 
     /** Seconds after a request during which the error of a stopped statement may still arrive. */
     private const REQUEST_EFFECT_SECONDS = 0.1;
 
-    /** Seconds from the first request to the second. Each later pause is twice as long. */
+    /** Seconds from the end of the first request to the second one. Each further pause is twice as long as the last. */
     private const FIRST_PAUSE_SECONDS = 0.005;
 
     /** Whether a request was started and has not ended. Only this class writes the property. */
@@ -44,8 +44,8 @@ final class Cancelling
 
     /**
      * @param \Closure(): void $sendRequest sends a request, and returns when the server has closed its connection
-     * @param \Closure(ConnectionLostException|null): void $onDone called after each request, with an exception if the
-     *     connection must be closed
+     * @param \Closure(ConnectionLostException|null): void $onDone called with null after each request; or with an
+     *     exception when the session's connection must be closed
      */
     public function __construct(
         private readonly Conversation $conversation,
@@ -53,7 +53,7 @@ final class Cancelling
         private readonly \Closure $onDone,
     ) {}
 
-    /** Stops an exchange in flight. If it is not the current one, {@see requestLater()} has to follow once it is. */
+    /** Stops an exchange in flight. If it is not the current one, call {@see requestLater()} as soon as it is. */
     public function stop(#[\SensitiveParameter] Exchange $exchange): void
     {
         $this->blocksSending = true;
@@ -82,19 +82,19 @@ final class Cancelling
      * Asks the server to stop the current exchange. Does nothing while another request is in progress.
      *
      * @param float $pause seconds until the request is repeated
-     * @param bool $isNeeded whether the connection is closed if the request fails
+     * @param bool $closesOnFailure whether a failed request closes the connection even if no exchange is cancelled
      */
-    public function request(float $pause = self::FIRST_PAUSE_SECONDS, bool $isNeeded = true): void
+    public function request(float $pause = self::FIRST_PAUSE_SECONDS, bool $closesOnFailure = true): void
     {
         if ($this->isRequesting) {
             return;
         }
         $this->isRequesting = $this->blocksSending = true;
         $this->conversation->markSuspects();
-        async($this->send(...), $pause, $isNeeded)->ignore();
+        async($this->send(...), $pause, $closesOnFailure)->ignore();
     }
 
-    /** Sends a request after `$seconds`, unless the exchange is done by then. */
+    /** Sends a request after `$seconds`, or closes the connection after a long pause. Ignores a done exchange. */
     public function requestLater(
         #[\SensitiveParameter]
         Exchange $exchange,
@@ -124,20 +124,20 @@ final class Cancelling
         $this->timer = $this->recentTimer = null;
     }
 
-    private function send(float $pause, bool $isNeeded): void
+    private function send(float $pause, bool $closesOnFailure): void
     {
         $failure = null;
         try {
             ($this->sendRequest)();
         } catch (\Throwable $reason) {
             $failure = ConnectionLostException::while(
-                'a cancelled statement could not be stopped otherwise',
+                'the request to stop a cancelled statement failed, so the client closed the connection',
                 $reason,
             );
         }
         $this->isRequesting = false;
         if (
-            !$isNeeded
+            !$closesOnFailure
             && array_filter(
                 $this->conversation->exchanges,
                 static fn(Exchange $exchange): bool => $exchange->cancelled,

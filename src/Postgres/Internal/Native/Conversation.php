@@ -12,7 +12,7 @@ use Spindle\Postgres\ResultTooLargeException;
 
 /**
  * Assigns the messages of the server to the exchanges that they answer. Uses no stream, event loop or clock. After each
- * {@see receive()}, {@see Pipeline} reads and resets the properties, which say what it has to do.
+ * {@see receive()}, {@see Pipeline} reads the properties, does what they request, and resets them.
  */
 final class Conversation
 {
@@ -40,15 +40,16 @@ final class Conversation
     /** @var list<Notification> notifications that arrived */
     public array $notifications = [];
 
+    /** Messages to be sent to the server. */
     public string $reply = '';
 
     /** Error with which the server ends the connection; null while it does not. */
     public ?ServerError $fatalError = null;
 
-    /** Number of cancel requests that were sent while the suspect exchanges were in flight and have stopped none. */
+    /** Number of cancel requests that have stopped no exchange, of those sent while the suspects were in flight. */
     public int $unusedRequestCount = 0;
 
-    /** Whether the last cancel request is recent. The server signals twice, so one request may stop two exchanges. */
+    /** Whether the last cancel request is recent. For each, the server signals twice, which may stop two exchanges. */
     public bool $isRequestRecent = false;
 
     /** Whether rows were received that are so large that copying them takes time. */
@@ -104,7 +105,7 @@ final class Conversation
         }
     }
 
-    /** Adds the rows that were read, and drops rows above the limit. */
+    /** Adds the rows that were read. Drops rows if the exchange holds more bytes than the limit for results. */
     private function addRows(#[\SensitiveParameter] Exchange $exchange): void
     {
         $rows = $this->reader->rowMessages();
@@ -138,8 +139,8 @@ final class Conversation
     }
 
     /**
-     * Marks no exchange as suspect any more, once each cancel request has stopped one and none is recent. If the server
-     * reports a cancelled statement after that, other code has sent the request.
+     * Ends the suspicion of all exchanges, if each cancel request has stopped an exchange and the last request is not
+     * recent. If the server reports a cancelled statement after that, other code has sent a request.
      */
     public function clearSuspects(): void
     {
@@ -239,12 +240,12 @@ final class Conversation
         }
     }
 
-    /** Handles the begin of a COPY, and aborts a COPY … FROM STDIN for which no caller has data. */
+    /** Handles the beginning of a COPY, and aborts a COPY … FROM STDIN for which no caller has data. */
     private function onCopyResponse(Exchange $exchange, string $type): void
     {
         $exchange->copyResponse = $type;
         if ($type === BackendMessages::COPY_IN_RESPONSE && ($exchange->cancelled || $exchange->extended)) {
-            // No caller is going to send data. During the COPY, the server ignores the Sync that was sent before.
+            // No caller is going to send data. The server ignores a Sync during a COPY, so it needs one afterwards.
             $this->reply .= FrontendMessages::copyFail('no data') . ($exchange->extended ? FrontendMessages::SYNC : '');
         }
         if (!$exchange->extended) {

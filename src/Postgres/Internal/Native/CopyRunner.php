@@ -16,10 +16,10 @@ final class CopyRunner
     /** While more bytes than this wait to be written, no further rows are read from the caller. */
     private const MAX_UNWRITTEN_BYTES = 0x4_0000;
 
-    /** While the caller has not read more received bytes than this, reading from the server is paused. */
+    /** While more received bytes than this wait for the caller, reading from the server is paused. */
     private const MAX_UNREAD_BYTES = 0x10_0000;
 
-    /** Exchange of the COPY, once it was sent. */
+    /** Exchange of the COPY; null before it is sent. */
     private ?Exchange $exchange = null;
 
     public function __construct(private readonly Pipeline $pipeline) {}
@@ -27,8 +27,8 @@ final class CopyRunner
     /**
      * Runs a COPY … FROM STDIN, and returns the number of rows stored.
      *
-     * @param \Closure(): \Generator<int, string> $rows returns the data, and reads the first row; called with the
-     *     connection locked, before the COPY is sent
+     * @param \Closure(): \Generator<int, string> $rows reads the first row, and returns a generator of all rows. Called
+     *     with the connection locked, before the COPY is sent
      */
     public function copyFrom(string $sql, #[\SensitiveParameter] \Closure $rows, ?Cancellation $cancellation): int
     {
@@ -41,7 +41,7 @@ final class CopyRunner
                 $this->send($data, $exchange, $cancellation);
                 $isSent = true;
             } finally {
-                // Also runs when the fiber is destroyed. In this case there is no exception.
+                // The block also runs when the fiber is destroyed, without an exception.
                 if (!$isSent && !$exchange->done && $this->pipeline->isOpen()) {
                     $exchange->isCopyDataEnded = true;
                     $this->pipeline->write(FrontendMessages::copyFail('the client aborted the COPY'));
@@ -123,7 +123,7 @@ final class CopyRunner
         ?\Closure $onCopyData,
         ?Cancellation $cancellation,
     ): Exchange {
-        // The data can't be sent again. A cancel request for an earlier exchange could stop the COPY, so it waits.
+        // A cancel request for an earlier exchange could stop the COPY, whose data can't be sent again. So it waits.
         $this->pipeline->settle(true, $cancellation);
         $exchange = $this->exchange = $this->pipeline->copying = new Exchange(extended: false);
         $exchange->onCopyData = $onCopyData;
@@ -144,7 +144,7 @@ final class CopyRunner
         return $exchange;
     }
 
-    /** @param iterable<string> $rows sent with the end of the data, unless the server reports an error before */
+    /** @param iterable<string> $rows sent, and followed by the end of the data, unless the server reports an error */
     private function send(
         #[\SensitiveParameter]
         iterable $rows,

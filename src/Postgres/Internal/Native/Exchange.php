@@ -24,13 +24,13 @@ final class Exchange implements Rows
     /** @var int<0, max> number of rows received */
     public int $rowCount = 0;
 
-    /** Bytes of all rows received. */
+    /** Bytes of the messages of all rows received, with padding. */
     public int $size = 0;
 
-    /** Bytes of the rows that {@see take()} has returned. */
+    /** Value of {@see $size} at the last call of {@see take()}. */
     private int $takenBytes = 0;
 
-    /** Whether the caller takes rows while others still arrive. */
+    /** Whether the caller takes rows while further rows arrive. */
     public bool $isStreamed = false;
 
     /** Why rows were dropped; null if none were. */
@@ -57,7 +57,7 @@ final class Exchange implements Rows
     /** Exception for the caller that waits: the connection has ended, or the caller has cancelled the exchange. */
     public ?\Throwable $waitFailure = null;
 
-    /** Whether the portal has more rows than were requested. */
+    /** Whether the server has sent as many rows as were requested, so that the portal may have more. */
     public bool $isPortalSuspended = false;
 
     /** Type of the message that began a COPY: a constant of {@see BackendMessages}; '' if there is no COPY. */
@@ -99,7 +99,7 @@ final class Exchange implements Rows
     /** Whether the caller has abandoned the exchange, so that the server should stop it. */
     public bool $cancelled = false;
 
-    /** Whether Bind succeeded. A later error was raised during execution. */
+    /** Whether Bind succeeded, so that a later error comes from the execution. */
     public bool $isBound = false;
 
     /**
@@ -111,7 +111,7 @@ final class Exchange implements Rows
     /** Whether the exchange was in flight when a cancel request was sent, which may stop it by mistake. */
     public bool $isSuspect = false;
 
-    /** Whether a cancel request for another exchange stopped this one. */
+    /** Whether a cancel request stopped this exchange, although its caller has not cancelled it. */
     public bool $isStoppedByMistake = false;
 
     /** Records the tags of a script's commands. */
@@ -120,7 +120,7 @@ final class Exchange implements Rows
     /** Generation of {@see PreparedStatements} in which the exchange was sent; null if that does not matter. */
     public ?int $generation = null;
 
-    /** @var (\Closure(self): void)|null called as soon as the messages are sent */
+    /** @var (\Closure(self): void)|null called as soon as the messages are sent; may write further messages */
     public ?\Closure $onSent = null;
 
     /** @var (\Closure(string): void)|null called with each row of a COPY … TO STDOUT */
@@ -129,7 +129,7 @@ final class Exchange implements Rows
     /** @param bool $extended false for a simple query, after which the server sends ReadyForQuery without a Sync */
     public function __construct(public readonly bool $extended = true) {}
 
-    /** @param int<1, max> $rows number of rows in the messages, which have padding behind them */
+    /** @param int<1, max> $rows number of rows in the messages. Padding follows the messages */
     public function add(#[\SensitiveParameter] string $messages, int $rows): void
     {
         $this->chunks[] = $messages;

@@ -22,10 +22,10 @@ final class FrontendMessages
 
     public const COPY_DONE = "c\0\0\0\4";
 
-    /** Maximum number of parameters: in Bind, it is a 16-bit integer. */
+    /** Maximum number of parameters, because their number in Bind is a 16-bit integer. */
     public const MAX_PARAMETERS = 0xFFFF;
 
-    /** Maximum length of a message: it is a signed 32-bit integer. */
+    /** Maximum length of a message, because the length is a signed 32-bit integer. */
     private const MAX_MESSAGE_BYTES = 0x7FFF_FFFF;
 
     /** Values of at least this many bytes are not copied into the message, but sent as separate parts. */

@@ -15,7 +15,7 @@ use Spindle\Postgres\ProtocolException;
  */
 final class MessageReader
 {
-    /** Maximum length of a row, with a margin: PostgreSQL builds each message in a buffer of at most 1 GB. */
+    /** Maximum length of a long message: 1 GB, which is the maximum of PostgreSQL's own buffer, and a margin. */
     private const MAX_LONG_MESSAGE_BYTES = 0x4800_0000;
 
     /** Maximum length of a message whose type is not in {@see LONG_MESSAGE_TYPES}. */
@@ -27,7 +27,7 @@ final class MessageReader
     /** Returned by {@see next()} instead of a type for a row that is too large. Real types have one byte. */
     public const TOO_LARGE = 'too large';
 
-    /** Types of messages that may be long: rows, COPY data, errors, notices, notifications, descriptions. */
+    /** Types of messages that may be long: rows, COPY data, errors, notices, notifications, results, descriptions. */
     private const LONG_MESSAGE_TYPES = 'DdENATVt';
 
     /** Length of the last row that was too large. */
@@ -36,7 +36,7 @@ final class MessageReader
     /** Bytes of the skipped message that have not arrived. */
     private int $skipBytes = 0;
 
-    /** Received bytes, from a position at or before {@see $next}. */
+    /** Received bytes. Those before the offset {@see $next} have been read. */
     private string $buffer = '';
 
     /** Offset of the next message in the buffer. */
@@ -156,8 +156,8 @@ final class MessageReader
 
     /**
      * Returns the messages of the last rows, followed by {@see PADDING} bytes without a meaning. With the padding, a
-     * value of fixed size can be read at any offset without a check. Usually the padding is the next message, which
-     * avoids a copy. Large rows are removed from the buffer, so that memory holds them once.
+     * value of fixed size can be read at any offset without a check. Usually the padding is part of the next message,
+     * which avoids a copy. Large rows are removed from the buffer, so that memory holds them once.
      */
     public function rowMessages(): string
     {

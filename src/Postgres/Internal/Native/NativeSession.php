@@ -32,7 +32,7 @@ final class NativeSession implements Session
     /** How many times a statement is sent again because the prepared statement was out of date. */
     private const MAX_RETRIES = 3;
 
-    /** Whether {@see query()} measures the time for {@see lastQueryNanoseconds()}, which makes it slightly slower. */
+    /** Whether {@see query()} times all statements for {@see lastQueryNanoseconds()}. That makes it slightly slower. */
     public bool $isTimed = false;
 
     /** Number of the last portal; part of its name. */
@@ -43,7 +43,7 @@ final class NativeSession implements Session
 
     private string $tag = '';
 
-    /** The last exchange that changed the meaning of SQL texts; null once no rollback can undo that change. */
+    /** The last exchange that may have changed the meaning of SQL texts; null once no rollback can undo the change. */
     private ?Exchange $meaningChange = null;
 
     private readonly Preparation $preparation;
@@ -84,12 +84,12 @@ final class NativeSession implements Session
     }
 
     /**
-     * Sends a query at once, if its statement is prepared and nothing must be sent or awaited before it. The answer
+     * Sends a query immediately, if its statement is prepared and nothing has to be awaited or closed first. The answer
      * wakes the fiber that waits on the exchange. Then {@see self::result()} returns the result.
      *
      * @param list<mixed> $parameters
      *
-     * @return bool false when nothing was sent; then call {@see query()}
+     * @return bool false when nothing was sent. In this case call {@see query()}
      *
      * @throws InvalidParameterException
      */
@@ -128,8 +128,8 @@ final class NativeSession implements Session
     }
 
     /**
-     * Returns the result of a query that {@see send()} sent. Sends the query again if the server did not execute it,
-     * because the prepared statement was out of date, or undid it because of a cancel request for another query.
+     * Returns the result of a query that {@see send()} sent. Sends the query again in two cases: the server did not
+     * execute it, because the prepared statement was out of date, or a cancel request has stopped it by mistake.
      *
      * @param list<mixed> $parameters
      */
@@ -155,20 +155,20 @@ final class NativeSession implements Session
         $this->pipeline->abandon($exchange, null);
     }
 
-    /** @param \Closure(list<Exchange>): void $listener called with answered exchanges before their callers resume */
+    /** @param \Closure(list<Exchange>): void $listener as {@see Pipeline::$onAnswered} */
     public function onAnswered(\Closure $listener): void
     {
         $this->pipeline->onAnswered = $listener;
     }
 
     /**
-     * Asks the server to stop the current statement, so that the statements behind it are executed first. If the error
-     * has undone the statement, the session sends it again, behind all others. If the request can't be sent, nothing
-     * happens.
+     * Asks the server to stop the current statement, so that the statements after it are executed earlier. If the
+     * server's error has undone the statement, the session sends it again after them. If the request can't be sent, the
+     * statement continues.
      */
     public function postpone(): void
     {
-        $this->pipeline->cancelling->request(isNeeded: false);
+        $this->pipeline->cancelling->request(closesOnFailure: false);
     }
 
     /** Returns the shortest round trip so far, in nanoseconds. */
@@ -293,7 +293,7 @@ final class NativeSession implements Session
             // The script contains a COPY … FROM STDIN, for which there are no data.
             if ($exchange->copyResponse === 'G') {
                 $this->pipeline->write(FrontendMessages::copyFail('a script has no data'));
-                // Once the message is written, the pipeline would wake this loop, which would send it again.
+                // Otherwise the pipeline would wake this loop after the write, and the loop would write again.
                 $exchange->copyResponse = '';
             }
             $this->pipeline->await($exchange, $cancellation);
@@ -467,8 +467,8 @@ final class NativeSession implements Session
     }
 
     /**
-     * Executes a query, and prepares its statement first if that is necessary. Repeats the execution as often as the
-     * server did not execute the statement, up to a limit.
+     * Executes a query, and prepares its statement first if that is necessary. Repeats the execution as often as
+     * {@see throwUnlessRetryable()} permits.
      *
      * @param list<mixed> $parameters
      */
@@ -560,8 +560,8 @@ final class NativeSession implements Session
 
     /**
      * Submits a prepared statement for execution. While the exchange waits to be sent, other fibers may close the
-     * statement or change the meaning of its text. Executing it could then raise an error, which would fail the
-     * transaction. In this case only a Sync is sent.
+     * statement or change the meaning of its text. Executing it could then use other tables, or raise an error that
+     * fails the transaction. So in this case the session sends only a Sync.
      *
      * @param non-empty-list<string> $parts
      *
@@ -608,7 +608,7 @@ final class NativeSession implements Session
         return $exchange->executes;
     }
 
-    /** Waits for an exchange that executes nothing except a BEGIN, if one is pending. */
+    /** Waits for an exchange that consists of a Sync, and of a BEGIN if one was pending. */
     private function awaitBegin(#[\SensitiveParameter] Exchange $exchange, ?Cancellation $cancellation): void
     {
         $this->pipeline->await($exchange, $cancellation);
@@ -618,7 +618,7 @@ final class NativeSession implements Session
     }
 
     /**
-     * Returns what to call once the statement is sent: to start a generation, or to handle the end of a transaction.
+     * Returns what to call once the statement is sent: to start a generation, or to handle a transaction command.
      *
      * @param bool $mayChange false if the statement is known not to change the meaning of SQL texts
      *
@@ -643,7 +643,7 @@ final class NativeSession implements Session
         }
     }
 
-    /** Starts a generation. The exchange that causes it belongs to the previous one, because it was parsed before. */
+    /** Starts a generation. The exchange that causes it was parsed before, so it belongs to the previous generation. */
     private function onMeaningChange(#[\SensitiveParameter] Exchange $exchange): void
     {
         $exchange->generation = $this->statements->generation;
@@ -686,7 +686,7 @@ final class NativeSession implements Session
     {
         SqlText::check($sql);
         if (SqlText::isCopy($sql)) {
-            // The server would take the messages that follow for the data of the COPY.
+            // The server would read the messages that follow as the data of the COPY.
             throw new \LogicException('A COPY needs copyFrom() or copyTo()');
         }
         if (!array_is_list($parameters)) {
@@ -758,8 +758,8 @@ final class NativeSession implements Session
         $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->nanoseconds);
         $types = $exchange->parameterTypes ?? $types;
         $isStale = $this->forgetStale($sql, $exchange, $attempt) && $attempt <= self::MAX_RETRIES;
-        // A cancel request for another statement, or one from postpone(), may have stopped this statement. Such
-        // attempts are repeated without limit.
+        // A cancel request for another statement, or one from postpone(), has stopped this statement. Attempts that end
+        // in this way are repeated without limit.
         $isUndone = $exchange->isStoppedByMistake && (!$exchange->executes || SqlText::isRepeatable($sql));
         if (!($isStale || $isUndone) || $exchange->status !== 'I') {
             throw $this->exception($sql, $error, $types, $parameters);
@@ -768,14 +768,14 @@ final class NativeSession implements Session
 
     /**
      * Removes a prepared statement from the cache if the server reports that it is out of date. Removes all statements
-     * if its name is unknown or in use: then other code or a pooler has interfered. If that happens again, disables the
-     * cache.
+     * if the server reports that the name is unknown or in use, because other code or a pooler has interfered then. If
+     * that happens again in the same call, disables the cache.
      *
      * @return bool true when the statement was not executed because the prepared statement is out of date
      */
     private function forgetStale(string $sql, #[\SensitiveParameter] Exchange $exchange, int $attempt): bool
     {
-        // After Bind succeeded, the error comes from a function or trigger that the statement executes.
+        // If Bind has succeeded, the error comes from a function or trigger that the statement executes.
         if ($exchange->serverError === null || $exchange->isBound || !$exchange->serverError->isStale()) {
             return false;
         }

@@ -19,22 +19,22 @@ use Spindle\Postgres\ProtocolException;
 /**
  * A connection on which exchanges are sent in order, without waiting for answers to earlier ones.
  *
- * Each exchange ends with its own Sync, so an error affects no other exchange. Exchanges that fibers send in one
- * iteration of the event loop are written together. When an exchange is cancelled, its caller resumes at once. The
- * pipeline asks the server to stop the exchange as soon as all exchanges before it are answered.
+ * Each exchange ends with its own Sync or is a simple query, so an error affects no other exchange. Exchanges that
+ * fibers send in one iteration of the event loop are usually written together. When an exchange is cancelled, its
+ * caller resumes immediately. Once all earlier exchanges are answered, the pipeline asks the server to stop it.
  */
 final class Pipeline
 {
     /** Maximum bytes of one read. */
     private const READ_BYTES = 0x1_0000;
 
-    /** While a streamed exchange holds more than this many bytes of rows, reading is paused. */
+    /** While the only exchange in flight is streamed and holds more than this many bytes of rows, reading is paused. */
     private const MAX_HELD_BYTES = 0x10_0000;
 
     /** Maximum number of reads in one iteration of the event loop, for a stream with its own buffer. */
     private const MAX_READS_PER_ITERATION = 8;
 
-    /** @var array<int, self> connections with waiting callers, kept alive here if nothing else references them */
+    /** @var array<int, self> connections that await answers or a cancel request, kept alive by this reference */
     private static array $keptAlive = [];
 
     /** Time of the last activity, by hrtime(). A read, the start or end of a pause, and most writes are activity. */
@@ -42,7 +42,7 @@ final class Pipeline
 
     public readonly ServerTime $serverTime;
 
-    /** @var (\Closure(list<Exchange>): void)|null called with exchanges that made progress, before callers resume */
+    /** @var (\Closure(list<Exchange>): void)|null called with exchanges that progressed, before their callers resume */
     public ?\Closure $onAnswered = null;
 
     /** Exchange of the COPY that is in progress. */
@@ -54,7 +54,7 @@ final class Pipeline
     /** Messages that begin a transaction, to be sent ahead of the next submitted exchange. */
     public string $pendingBegin = '';
 
-    /** Lock that a COPY holds, because it uses the connection exclusively. */
+    /** Lock of a fiber that sends nothing but its COPY, or that waits in {@see submit()} for all earlier exchanges. */
     public readonly FairMutex $copyMutex;
 
     public readonly Conversation $conversation;
@@ -77,7 +77,7 @@ final class Pipeline
     /** Whether the outbox has bytes that the stream did not accept at the last write. */
     private bool $isAwaitingWritable = false;
 
-    /** Whether only one exchange was in flight at the last write. If so, another single exchange is written at once. */
+    /** Whether only one exchange was in flight at the last write. If so, another single one is written immediately. */
     private bool $hadOneExchange = false;
 
     private bool $isPaused = false;
@@ -102,7 +102,7 @@ final class Pipeline
     /** @var list<\Closure(\Throwable|null): void> */
     private array $onClose = [];
 
-    /** Id of the process that opened the connection. A fork must not use it. */
+    /** Id of the process that opened the connection. A fork must not use the connection. */
     private readonly int $ownerPid;
 
     /** Why the connection has ended; null while it is open. */
@@ -112,7 +112,7 @@ final class Pipeline
      * @param resource $stream non-blocking
      * @param bool $hasStreamBuffer whether the stream has a buffer that the event loop does not see, as with TLS
      * @param \Closure(): void $sendCancelRequest returns when the server has closed the request's own connection
-     * @param float|null $readTimeout seconds without a byte, while an answer is due, after which the connection is lost
+     * @param float|null $readTimeout maximum seconds without a byte while an answer is due; then the connection ends
      * @param int $roundTrip upper bound of a round trip in nanoseconds, measured while connecting
      */
     public function __construct(
@@ -251,7 +251,7 @@ final class Pipeline
         return $this->outbox->size;
     }
 
-    /** Suspends until the exchange is done, or a COPY makes progress. */
+    /** Suspends until the exchange is done, or its stream or COPY has progressed. */
     public function await(#[\SensitiveParameter] Exchange $exchange, ?Cancellation $cancellation): void
     {
         $id = $cancellation?->subscribe(fn(CancelledException $reason) => $this->abandon($exchange, $reason));
@@ -288,7 +288,7 @@ final class Pipeline
         if ($exchange->isStreamed) {
             $this->pause(false);
         }
-        // The cancel request starts before the caller resumes, so that the caller's next exchange waits for it.
+        // Sending is blocked before the caller resumes, so that its next exchange waits for the cancel request.
         $this->cancelling->stop($exchange);
         if ($reason !== null) {
             $exchange->waitFailure = $reason;
@@ -310,7 +310,7 @@ final class Pipeline
         }
     }
 
-    /** @param bool $all whether to wait for the answers to all exchanges, not only for those that have to be stopped */
+    /** @param bool $all whether to wait for all answers, not only for cancel requests and cancelled exchanges */
     public function settle(bool $all, ?Cancellation $cancellation): void
     {
         if ($all && $this->copying === null && $this->conversation->exchanges !== []) {
@@ -487,7 +487,7 @@ final class Pipeline
             $this->lastActivity = hrtime(true);
         }
         if (!$isWritable) {
-            // The connection does not end here: bytes that the server sent before must still be read.
+            // The connection does not end here, because bytes that the server has sent must still be read.
             EventLoop::disable($this->writable);
 
             return;
@@ -589,7 +589,7 @@ final class Pipeline
         if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->fatalError !== null) {
             $this->handleEvents();
         }
-        // Callers are resumed last. Each of them runs at once, and may send, close or throw.
+        // Callers are resumed last. Each of them runs immediately, and may send, close or throw.
         $awake = $conversation->toWake;
         $conversation->toWake = [];
         if ($conversation->head > $head && $awake[0]->isTimed) {
@@ -601,7 +601,7 @@ final class Pipeline
             $this->isKnownOwner = false;
         }
         foreach ($awake as $exchange) {
-            // The caller is going to copy a large value, which blocks. Other callbacks of the event loop run before.
+            // The caller is going to copy large rows, which blocks. So other callbacks of the event loop run first.
             if ($conversation->isLarge) {
                 EventLoop::delay(0, $exchange->wake(...));
             } else {

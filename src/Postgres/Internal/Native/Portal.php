@@ -15,7 +15,7 @@ final readonly class Portal
     /** Number of rows of the first fetch. */
     private const FIRST_ROWS = 50;
 
-    /** Bytes of rows that each later fetch should return, estimated by the average row of the fetch before. */
+    /** Bytes of rows that each later fetch should return, estimated by the average row of the previous fetch. */
     private const FETCH_BYTES = 0x4_0000;
 
     /** Maximum number of rows of one fetch. */
@@ -83,7 +83,7 @@ final readonly class Portal
             }
         } finally {
             if ($this->pipeline->isOpen()) {
-                // The rows of the last fetch are dropped. Cancelling the fetch would fail the transaction.
+                // The rows of the last fetch are dropped, because cancelling the fetch would fail the transaction.
                 $lastFetch = $next ?? $exchange;
                 if ($lastFetch !== null) {
                     $lastFetch->discarded = true;

@@ -70,8 +70,8 @@ final readonly class Preparation
 
     /**
      * Adds a described statement to the cache and returns it, even if its execution failed. The statement is returned
-     * but not added in two cases. If its types could not be queried, values of unknown types are strings this time. If
-     * another generation has started since it was sent, its text may have another meaning.
+     * but not added in two cases: either its types could not be queried, and values of unknown types are strings this
+     * time; or another generation has started since it was sent, and its text may have another meaning.
      *
      * @param Exchange $exchange exchange with the server's description of the statement
      */
@@ -115,7 +115,7 @@ final readonly class Preparation
      *
      * @return bool whether all types are known now
      *
-     * @throws QueryException when the query failed and the caller can't do without the types
+     * @throws QueryException when the query failed, and the types are needed or the failure has aborted a transaction
      */
     private function loadTypes(array $oids, #[\SensitiveParameter] Exchange $of, ?Cancellation $cancellation): bool
     {
@@ -175,7 +175,7 @@ final readonly class Preparation
         ], $cancellation);
     }
 
-    /** @param non-empty-list<string> $parts messages that prepare the statement, which is deallocated if they fail */
+    /** @param non-empty-list<string> $parts prepare a statement; if waiting for the answer fails, it is deallocated */
     private function send(
         #[\SensitiveParameter]
         Exchange $exchange,
@@ -191,7 +191,7 @@ final readonly class Preparation
             $this->pipeline->await($exchange, $cancellation);
             $isDone = true;
         } finally {
-            // Also runs when the fiber is destroyed. The server may have prepared the statement before.
+            // The block also runs when the fiber is destroyed. The server may have prepared the statement already.
             if (!$isDone) {
                 $this->close($name);
             }

@@ -24,7 +24,7 @@ final class PreparedStatement
     /** End of Bind's payload, after the values, followed by Execute and Sync. */
     private readonly string $ending;
 
-    /** Bytes that Bind's length counts besides the payload up to the values: the length field and the formats. */
+    /** Bytes that Bind's length counts besides the payload up to the last value: the length and the result formats. */
     private readonly int $constantBytes;
 
     /** Number of values that {@see request()} accepts; -1 if it accepts no list, because the statement has no name. */
@@ -89,8 +89,8 @@ final class PreparedStatement
      *
      * @param array<mixed> $values
      *
-     * @return string|null null for large values, a wrong number of values, or a statement without a name; then use
-     *     {@see encode()}, which reports a wrong number, and {@see bind()}
+     * @return string|null null for a large value, a wrong number of values, or a statement without a name. In this case
+     *     use {@see encode()}, which reports a wrong number, and {@see bind()}
      */
     public function request(#[\SensitiveParameter] array $values): ?string
     {

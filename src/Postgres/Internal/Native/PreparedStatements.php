@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal\Native;
 use Spindle\Postgres\Internal\SqlText;
 
 /**
- * LRU cache of the statements that one connection has prepared. All belong to the current generation: a time in which
+ * LRU cache of the statements that one connection has prepared. All belong to the current generation: a period in which
  * no SQL text changes its meaning. A new search_path, for example, starts another generation.
  */
 final class PreparedStatements
@@ -60,7 +60,7 @@ final class PreparedStatements
     }
 
     /**
-     * Adds a statement that has a name. If the cache is full, drops the least recently used one.
+     * Adds a statement, unless it has no name. If the cache is full, drops the least recently used statement.
      *
      * @param bool $tentative whether the statement was prepared in a transaction that is still open
      *
@@ -99,7 +99,7 @@ final class PreparedStatements
         $this->prepared = $this->tentative = [];
     }
 
-    /** @return list<string> names of the statements of the last generation, which must be deallocated */
+    /** @return list<string> names of the statements of the previous generation, which must be deallocated */
     public function startGeneration(): array
     {
         ++$this->generation;

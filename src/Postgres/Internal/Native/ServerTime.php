@@ -23,7 +23,7 @@ final class ServerTime
     /** Value of {@see BusyTime::until()} at the last answer. */
     private int $busyAtAnswer = 0;
 
-    /** Number after the last exchange of the first write that is not answered completely. */
+    /** For the first write that is not answered completely: the number after its last exchange. */
     private int $writeTail = 0;
 
     /** Time of that write. */
@@ -35,7 +35,7 @@ final class ServerTime
     /** @var list<array{int, int, int}> the values of {@see $writeTail} and the two after it, for later writes */
     private array $laterWrites = [];
 
-    /** @param int $roundTrip nanoseconds of the shortest round trip so far, with the server's time for it */
+    /** @param int $roundTrip nanoseconds of the shortest round trip so far, including the server's time for it */
     public function __construct(public int $roundTrip) {}
 
     /**

@@ -30,22 +30,22 @@ use function Amp\async;
  * Only one call may be in progress, and callers must ensure that. A cancelled call stays in progress until the server
  * has answered. {@see settle()} waits for it.
  *
- * When a fork of the process exits normally, libpq sends Terminate in it and so ends the parent's connection.
+ * When a fork of the process exits normally, libpq sends Terminate from the fork and so ends the parent's connection.
  *
  * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c
  */
 final class PgsqlHandle
 {
-    /** Longest pause in seconds between two cancel requests. If the next would be longer, the connection is closed. */
+    /** Longest pause in seconds after which a cancel request is repeated. After a longer one, the connection ends. */
     private const MAX_CANCEL_PAUSE_SECONDS = 10.0;
 
-    /** Seconds from the first cancel request to the second. Each later pause is twice as long. */
+    /** Seconds from the end of the first cancel request to the second one. Each further pause is twice as long. */
     private const FIRST_CANCEL_PAUSE_SECONDS = 0.05;
 
-    /** If a read takes more nanoseconds, other callbacks run before the caller, which copies the large result again. */
+    /** After a longer read, other callbacks run before the caller resumes, because it copies the large result again. */
     private const LONG_READ_NANOSECONDS = 2_000_000;
 
-    /** @var array<int, self> connections with a waiting caller, kept alive here if nothing else references them */
+    /** @var array<int, self> connections with a call or a cancel request in progress, kept alive by this reference */
     private static array $keptAlive = [];
 
     /** @var list<Connection> connections of the parent process, referenced because their destruction would end them */
@@ -60,7 +60,7 @@ final class PgsqlHandle
     /** Whether the server refused to write because it is read-only. */
     public bool $isReadOnly = false;
 
-    /** When the last bytes were received or sent, by hrtime(). */
+    /** When bytes were last received or sent, or reading was paused or resumed, by hrtime(). */
     public int $lastActivity;
 
     /** @var (\Closure(Notification): void)|null listener for notifications */
@@ -98,7 +98,7 @@ final class PgsqlHandle
     /** @var list<\Closure(\Throwable|null): void> */
     private array $onClose = [];
 
-    /** Id of the process that opened the connection. A fork must not use it. */
+    /** Id of the process that opened the connection. A fork must not use the connection. */
     private readonly int $ownerPid;
 
     private ?string $readTimer = null;
@@ -107,7 +107,7 @@ final class PgsqlHandle
 
     /**
      * @param Connection $connection owned by this object from now on
-     * @param float|null $readTimeout seconds without a byte, while an answer is due, after which the connection is lost
+     * @param float|null $readTimeout maximum seconds without a byte while an answer is due; then the connection ends
      * @param bool $isPersistent whether PHP keeps the connection open after this object closes it
      */
     public function __construct(
@@ -145,7 +145,7 @@ final class PgsqlHandle
         return $this->endReason === null;
     }
 
-    /** Whether a call is in progress, including a cancelled one. */
+    /** Whether a call, also a cancelled one, or a cancel request is in progress. */
     public function isBusy(): bool
     {
         return $this->call !== null || $this->isCancelling;
@@ -224,7 +224,6 @@ final class PgsqlHandle
         try {
             $call->wait();
         } catch (\Throwable $interruption) {
-            // An exception has left the event loop, for example.
             $this->abandon($call, null);
             throw $interruption;
         } finally {
@@ -255,7 +254,7 @@ final class PgsqlHandle
         $this->await($call, $cancellation);
     }
 
-    /** Ends the data of a COPY. Suspends until the server has stored them. */
+    /** Ends the data of a COPY. Suspends until the server has answered. */
     public function endCopy(Call $call, ?Cancellation $cancellation): void
     {
         if ($call->waitFailure !== null) {
@@ -308,7 +307,7 @@ final class PgsqlHandle
         }
     }
 
-    /** Suspends until no call is in progress. */
+    /** Suspends until neither a call nor a cancel request is in progress. */
     public function settle(?Cancellation $cancellation): void
     {
         while ($this->endReason === null && $this->isBusy()) {
@@ -370,8 +369,8 @@ final class PgsqlHandle
     }
 
     /**
-     * Registers a shutdown function that ends connections with a waiting caller. After a fatal error PHP calls no
-     * destructors, and closing these connections would wait until their statements have ended.
+     * Registers a shutdown function that ends connections with a call in progress. After a fatal error PHP calls no
+     * destructors, and PHP's own closing of these connections would wait until their statements have ended.
      */
     private static function endAtShutdown(): void
     {
@@ -626,7 +625,7 @@ final class PgsqlHandle
             ($this->sendCancelRequest)();
         } catch (\Throwable $failure) {
             $this->end(ConnectionLostException::while(
-                'a cancelled statement could not be stopped otherwise',
+                'the request to stop a cancelled statement failed, so the client closed the connection',
                 $failure,
             ));
         }
@@ -663,9 +662,9 @@ final class PgsqlHandle
     }
 
     /**
-     * Makes the server notice a cancel request during a COPY … FROM STDIN. The server checks for one after each row,
-     * and a line end completes a row in any format. Then the end of the data is sent. Without the request, the server
-     * would store the rows.
+     * Makes the server notice a cancel request during a COPY … FROM STDIN: the server checks for requests after each
+     * row, and a line end completes a row in any format. Also sends the end of the data. Only the request prevents that
+     * the server stores the rows.
      */
     private function sendInvalidCopyRow(Call $call): void
     {
@@ -682,7 +681,7 @@ final class PgsqlHandle
             Libpq::endData($this->connection, null);
             $call->acceptsData = false;
         } else {
-            // When the socket becomes writable, pending data may fill it. The end is sent when it is writable again.
+            // When the socket becomes writable, pending data may fill it. So the end is sent only the second time.
             $call->isEndPending = true;
             $this->endCopyCountdown = 2;
         }
