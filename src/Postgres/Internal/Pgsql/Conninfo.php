@@ -13,8 +13,8 @@ use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UnsupportedException;
 
 /**
- * Encodes options as libpq's connection string. Every keyword that libpq would read from the environment or from a file
- * has a value.
+ * Encodes options as libpq's connection string. The keywords that libpq would otherwise read from the environment or
+ * from a file have values here, except for rarely used ones such as PGSERVICE.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
  */
@@ -142,7 +142,8 @@ final class Conninfo
      *
      * @return array<string, string>
      *
-     * @throws UnsupportedException when nothing protects the password and not all methods are allowed
+     * @throws UnsupportedException when nothing protects the password and not all methods that need one are allowed, or
+     *     when a login without a password is not allowed
      */
     private static function authentication(
         PostgresOptions $options,

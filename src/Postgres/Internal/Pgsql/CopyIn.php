@@ -44,7 +44,7 @@ final readonly class CopyIn
             $this->sendRows($call, $rows, $cancellation);
             $isSent = true;
         } finally {
-            // Also runs when the fiber is destroyed. In this case there is no exception.
+            // The block also runs when the fiber is destroyed, without an exception.
             if (!$isSent) {
                 $this->handle->abandon($call, null);
             }
@@ -58,7 +58,7 @@ final readonly class CopyIn
             : throw QueryException::of($call->serverError->hidingData(), $sql);
     }
 
-    /** @param \Generator<int, string> $rows sent with the end of the data, unless the COPY fails before */
+    /** @param \Generator<int, string> $rows sent, and followed by the end of the data, unless the COPY fails */
     private function sendRows(
         #[\SensitiveParameter]
         Call $call,

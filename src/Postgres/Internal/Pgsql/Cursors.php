@@ -16,10 +16,10 @@ final class Cursors
     /** Number of rows of the first fetch. */
     public const FIRST_ROWS = 10;
 
-    /** Maximum bytes that a later fetch should return, estimated by the average row of the fetch before. */
+    /** Maximum bytes that a later fetch should return, estimated by the average row of the previous fetch. */
     private const FETCH_BYTES = 0x4_0000;
 
-    /** Maximum time that a later fetch should take, because libpq returns no row before it has received all. */
+    /** Maximum time that a later fetch should take, because libpq returns no row before it has received all rows. */
     private const FETCH_NANOSECONDS = 50_000_000;
 
     /** Maximum number of rows of one fetch. */
@@ -55,7 +55,7 @@ final class Cursors
         private readonly SizeLimits $limits,
     ) {}
 
-    /** Whether a statement only reads, so that a cursor can be declared for it. In doubt returns false. */
+    /** Whether a statement only reads, so that a cursor can be declared for it. Returns false in doubt. */
     public static function canDeclare(string $sql): bool
     {
         $text = preg_replace(self::SKIPPED_TEXT_PATTERN, ' ', $sql);
@@ -93,7 +93,7 @@ final class Cursors
     }
 
     /**
-     * Fetches the next rows. If the cursor has fewer than `$count` rows left, closes it.
+     * Fetches the next rows. Closes the cursor if it had fewer than `$count` further rows.
      *
      * @param int<1, max> $count
      * @param array<mixed> $parameters parameters of the statement

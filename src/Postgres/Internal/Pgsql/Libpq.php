@@ -79,13 +79,13 @@ final class Libpq
 
     /**
      * Ends the data of a COPY, if {@see hasCopyFunctions()} returns false. Afterwards libpq reads answers again. The
-     * connection must be non-blocking, and the socket must be writable. pg_end_copy() returns false if the answer has
-     * not arrived. If libpq has read the answer before, only its text is available. That happens when the server
-     * refused the data while the socket was full.
+     * connection must be non-blocking, and the socket must be writable. pg_end_copy() also returns false if the answer
+     * has not arrived. If the server refused the data while the socket was full, libpq has read the error before, and
+     * only the error's text is available.
      *
      * @see https://github.com/postgres/postgres/blob/REL_15_STABLE/src/interfaces/libpq/fe-protocol3.c pqEndcopy3
      *
-     * @return ServerError|null the error in the answer, if libpq had read the answer before
+     * @return ServerError|null the error that libpq had read before, if any
      */
     public static function endCopy(Connection $connection): ?ServerError
     {

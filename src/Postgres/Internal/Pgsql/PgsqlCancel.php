@@ -46,8 +46,8 @@ final readonly class PgsqlCancel
     }
 
     /**
-     * Sends the request. When this method returns, the server has signalled the session's process, so that no statement
-     * that is sent later can be cancelled.
+     * Sends the request. When this method returns, the server has signalled the session's process. So the request does
+     * not cancel a statement that is sent later.
      *
      * @throws ConnectionFailedException when the request could not be sent, or the server refused it
      */

@@ -13,8 +13,8 @@ use Spindle\Postgres\QueryException;
 /** Parses the errors that libpq reports. */
 final class PgsqlErrors
 {
-    /** Letters of the fields of an error. pg_result_error_field() expects their codes. */
-    private const FIELD_CODES = 'SVCMDHPpqWstcdnFLR';
+    /** Letters of the fields of an error. pg_result_error_field() expects their character codes. */
+    private const FIELD_LETTERS = 'SVCMDHPpqWstcdnFLR';
 
     /** Labels of the fields in an error text of the highest verbosity, and the letters of the fields. */
     private const LABELS = [
@@ -34,7 +34,7 @@ final class PgsqlErrors
     public static function of(Result $result): ?ServerError
     {
         $fields = [];
-        foreach (str_split(self::FIELD_CODES) as $letter) {
+        foreach (str_split(self::FIELD_LETTERS) as $letter) {
             $field = pg_result_error_field($result, \ord($letter));
             if (\is_string($field)) {
                 $fields[$letter] = $field;

@@ -24,13 +24,13 @@ final class PgsqlPreparation
     /** How many times to resend a statement that the server did not execute. */
     private const MAX_RETRIES = 3;
 
-    /** Maximum number of parameters: in the protocol, it is a 16-bit integer. */
+    /** Maximum number of parameters, because their number in the protocol is a 16-bit integer. */
     private const MAX_PARAMETERS = 0xFFFF;
 
     /** Name of a statement that is prepared only to query the types of its parameters. */
     private const TYPES_STATEMENT = 'spindle_types';
 
-    /** Query for the types of a statement's parameters. A statement without parameters has one row, which is NULL. */
+    /** Query for the types of a statement's parameters. For a statement without parameters, it returns one NULL. */
     private const PARAMETER_TYPES_QUERY = <<<'SQL'
         SELECT t.oid FROM pg_catalog.pg_prepared_statements s
         LEFT JOIN LATERAL
@@ -56,7 +56,7 @@ final class PgsqlPreparation
 
     /**
      * Returns a statement to be executed with these values. A statement without parameters is prepared only when it is
-     * used a second time. Its first use, which may be the only one, then needs one round trip instead of two.
+     * used a second time. So its first use, which is often the only one, needs one round trip instead of two.
      *
      * @param array<mixed> $parameters
      *
@@ -193,7 +193,7 @@ final class PgsqlPreparation
         return !$this->mayHaveOpenTransaction && !$this->statements->needDeallocation();
     }
 
-    /** Rolls back a transaction that was left open, and deallocates dropped statements, unless in a transaction. */
+    /** Rolls back a transaction that an interruption left open. If none is open, deallocates dropped statements. */
     public function cleanUp(): void
     {
         if ($this->mayHaveOpenTransaction && $this->handle->status !== 'I') {
@@ -250,7 +250,7 @@ final class PgsqlPreparation
         return $this->statements->add($sql, $statement, $isTentative);
     }
 
-    /** Prepares a statement. Returns one without a name if statements are not cached. */
+    /** Prepares a statement. If it must not be cached, only returns one without a name. */
     private function prepare(string $sql, ?Cancellation $cancellation): PgsqlStatement
     {
         $changesSession = self::mayChangeSessionOrMeaning($sql);
@@ -277,7 +277,7 @@ final class PgsqlPreparation
 
     private function deallocate(): void
     {
-        // In a transaction, an error of DEALLOCATE would abort it.
+        // An error of DEALLOCATE would abort an open transaction.
         if ($this->handle->status === 'I' && $this->statements->needDeallocation()) {
             $this->handle->command($this->statements->takeDeallocationScript(), null);
         }
@@ -290,7 +290,7 @@ final class PgsqlPreparation
         return $this->handle->call(
             $cancellation,
             static fn(Connection $connection): bool|int => pg_send_prepare($connection, $name, $sql),
-            // If the call was cancelled too late, the statement was prepared and has to be deallocated.
+            // If the call was cancelled too late, the server has prepared the statement and has to deallocate it.
             fn(Call $call) => $call->serverError === null ? $this->statements->deallocateLater($name) : null,
         );
     }

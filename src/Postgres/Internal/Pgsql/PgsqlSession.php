@@ -169,7 +169,7 @@ final class PgsqlSession implements Session
         return !$this->mutex->isLocked && !$this->handle->isBusy();
     }
 
-    /** Begins at once. Without pipelining, waiting for the next statement would save nothing. */
+    /** Begins immediately. Without pipelining, waiting for the next statement would save nothing. */
     public function begin(string $sql, ?Cancellation $cancellation): void
     {
         $this->withLock($cancellation, fn() => $this->scriptWithLock($sql, $cancellation));
@@ -317,7 +317,7 @@ final class PgsqlSession implements Session
     }
 
     /**
-     * Executes a query. Repeats it as often as the server did not execute the statement, up to a limit.
+     * Executes a query. Repeats it while the prepared statement is out of date, up to a limit.
      *
      * @param list<mixed> $parameters
      */

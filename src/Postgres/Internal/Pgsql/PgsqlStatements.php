@@ -12,7 +12,7 @@ final class PgsqlStatements
     /** Maximum number of cached statements, by default. */
     public const MAX_STATEMENTS = 256;
 
-    /** A full cache drops one sixteenth of its statements at once, because deallocation needs a round trip. */
+    /** A full cache drops one sixteenth of its statements together, because deallocation needs a round trip. */
     private const DROP_DIVISOR = 16;
 
     /** @var array<string, PgsqlStatement> statements by SQL, the last used at the end; some are not prepared yet */
@@ -93,7 +93,7 @@ final class PgsqlStatements
         unset($this->prepared[$sql]);
     }
 
-    /** Marks a prepared statement for deallocation that is not in the cache. */
+    /** Marks a prepared statement that is not in the cache for deallocation. */
     public function deallocateLater(string $name): void
     {
         $this->droppedNames[] = $name;

@@ -12,13 +12,13 @@ use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
 
-/** Rows of a result of ext-pgsql. Until they are read, they stay in libpq's memory, which memory_limit ignores. */
+/** Rows of a result of ext-pgsql, which are in libpq's memory until the result is freed. memory_limit ignores them. */
 final readonly class ResultRows implements Rows
 {
     /** Maximum number of rows in a batch. */
     private const BATCH_ROWS = 256;
 
-    /** A batch ends once its rows have this many bytes. */
+    /** A batch ends once the measured values of its rows have this many bytes: {@see limitedBatches()}. */
     private const BATCH_BYTES = 0x4_0000;
 
     /** Number of rows that are measured to estimate the average size. */
@@ -30,10 +30,10 @@ final readonly class ResultRows implements Rows
     /** Maximum bytes of a message from the server. */
     private const MAX_MESSAGE_BYTES = 0x7FFF_FFFF;
 
-    /** Upper bound for the speed at which a result arrives: it is copied several times. */
+    /** No result arrives faster, because its bytes are copied several times. So the time for it limits its size. */
     private const MAX_BYTES_PER_NANOSECOND = 20;
 
-    /** @var list<int> columns whose values may be too large; none if the result is small, because measuring is slow */
+    /** @var list<int> columns to measure; none if no row can be too large after so short a time: measuring is slow */
     private array $measuredColumns;
 
     /**
