@@ -6,13 +6,13 @@ namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
 
-/** A mutex for fibers, first come first served. A fiber that already holds it gets an exception instead of waiting. */
+/** A mutex for fibers, first come first served. A fiber that is known to hold it gets an exception, and never waits. */
 final class FairMutex
 {
-    /** Only this class writes it. */
+    /** Only this class writes the property. */
     public bool $isLocked = false;
 
-    /** Whether {@see $fiber} is the holder. If not, a fiber that holds the mutex may wait for its release. */
+    /** Whether {@see $fiber} is known to be the holder. If not, every fiber waits for the release of the mutex. */
     private bool $hasKnownHolder = false;
 
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the holder's fiber; null also for {main} */
@@ -32,7 +32,7 @@ final class FairMutex
     /**
      * Suspends until the mutex is released, and locks it. A cancelled call does not lock it.
      *
-     * @throws \LogicException when the calling fiber already holds the mutex
+     * @throws \LogicException when the calling fiber is known to hold the mutex
      */
     public function acquire(?Cancellation $cancellation = null): void
     {

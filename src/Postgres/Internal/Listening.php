@@ -20,13 +20,13 @@ use Spindle\Postgres\PostgresException;
 use function Amp\async;
 use function Amp\delay;
 
-/** Receives notifications of some channels. When its connection is lost, it opens another one and continues. */
+/** Receives notifications of some channels. When its connection is lost, opens another connection and continues. */
 final class Listening
 {
     /** Number of pending notifications at which receiving pauses until the caller reads them. */
     private const MAX_PENDING_NOTIFICATIONS = 1_000;
 
-    /** Maximum bytes of a name, unless the server was built with another NAMEDATALEN. */
+    /** Maximum bytes of a channel's name, unless the server was built with another NAMEDATALEN. */
     private const MAX_CHANNEL_BYTES = 63;
 
     /** @var array<int, self> instances whose caller is suspended; see {@see take()} */
@@ -104,7 +104,7 @@ final class Listening
         }
     }
 
-    /** Pings the server regularly. Without a ping, no answer is due, and the read timeout does not detect a loss. */
+    /** Pings the server regularly, because the read timeout detects a loss only while an answer is due. */
     private function pingEvery(float $seconds, Session $session): void
     {
         WeakTimer::after($seconds, $this, static function (self $self) use ($seconds, $session): void {
@@ -141,7 +141,7 @@ final class Listening
     private function take(): array
     {
         if ($this->pending === [] && $this->gap === null) {
-            // Without this reference, the suspended fiber could be destroyed, because nothing else may reference it.
+            // Possibly nothing else references the suspended fiber. PHP would destroy it without this reference.
             self::$keptAlive[spl_object_id($this)] = $this;
             $suspension = $this->waiting = EventLoop::getSuspension();
             $subscription = $this->cancellation?->subscribe(function (CancelledException $reason): void {
@@ -179,7 +179,7 @@ final class Listening
     private function onConnectionClosed(Session $session, ?\Throwable $reason): void
     {
         if ($session === $this->session) {
-            // The gap begins with the last byte received, because a loss may be detected long after it happened.
+            // The gap begins at the last activity, because a loss may be detected long after it happened.
             $ago = (hrtime(true) - $session->lastActivity()) / 1e9;
             $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
             $this->gap = new NotificationGap($since, $reason ?? ConnectionLostException::while('it was closed'));

@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal;
 use Spindle\Postgres\UnexpectedResultException;
 
 /**
- * Creates objects from rows. Each parameter of the constructor gets the column with the same name.
+ * Creates objects from rows. Each parameter of the constructor gets the column with the same name, also in snake_case.
  *
  * @template T of object
  */

@@ -14,7 +14,7 @@ final readonly class ServerError
     /** Maximum bytes that are kept of a field, because the server may quote values of any size. */
     public const MAX_FIELD_BYTES = 0x1_0000;
 
-    /** Minimum bytes of a value that is hidden anywhere in a message. Shorter values are hidden only inside quotes. */
+    /** Values of at least this many bytes are hidden anywhere in a message, shorter ones only if they are quoted. */
     private const MIN_DISTINCTIVE_BYTES = 4;
 
     /** Fields by their letters. They may quote values, so they are hidden from dumps. */
@@ -31,7 +31,7 @@ final readonly class ServerError
     {
         foreach ($fields as $letter => $field) {
             if (\strlen($field) > self::MAX_FIELD_BYTES) {
-                // A quoted value without its closing quote would not be found later, so the text from it on is dropped.
+                // A quoted value without its closing quote would not be found later, so the text is cut before it.
                 $kept = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22')
                     ? strstr($field, '"', true)
                     : false;
@@ -52,7 +52,7 @@ final readonly class ServerError
         return new self($this->fields(), $values);
     }
 
-    /** Returns the error of a COPY with a message that contains neither quoted values nor the data in the context. */
+    /** Returns this error of a COPY with a message that does not repeat the data. */
     public function hidingData(): self
     {
         $fields = $this->fields();
@@ -101,7 +101,7 @@ final readonly class ServerError
             return $this->field('c');
         }
 
-        // The pattern matches details in any language. Other errors have details with values in parentheses.
+        // The pattern matches details in any language. Only details of these errors have columns in the parentheses.
         if (
             !\in_array($this->sqlState(), ['23505', '23503', '23P01'], true)
             || preg_match('/^[^()=]{1,20}\((.*?)\)=\(/s', $this->field('D') ?? '', $match) !== 1
@@ -134,7 +134,7 @@ final readonly class ServerError
         }
         $message = strtr($message, $hidden);
 
-        // The server may quote a part of a value, or write a value in its own notation. So all quoted text is hidden.
+        // In errors of class 22, the server may quote a part of a value or another notation. All quoted text is hidden.
         return $values !== [] && str_starts_with($this->sqlState(), '22')
             ? (string) preg_replace('/".*"/s', '"…"', $message)
             : $message;

@@ -51,10 +51,10 @@ interface Session
     /** Whether several queries may be in flight at once. */
     public function supportsPipelining(): bool;
 
-    /** Returns the number of statements without an outcome, including abandoned statements. */
+    /** Returns the number of statements in flight, also abandoned ones. With ext-pgsql, waiting ones count as well. */
     public function inFlight(): int;
 
-    /** Whether the session would send a query immediately. */
+    /** Whether the session would send a read immediately: neither a COPY nor a cancel request delays it. */
     public function canSend(): bool;
 
     /** Opens a transaction. `$sql` is BEGIN with its options, which may be sent later, with the next statement. */
@@ -87,7 +87,7 @@ interface Session
     /** Asks the server to cancel all statements in flight. Their results are discarded. */
     public function stop(): void;
 
-    /** Returns when the last bytes from the server arrived, by hrtime(). */
+    /** Returns when bytes were last received or sent, or reading was paused or resumed, by hrtime(). */
     public function lastActivity(): int;
 
     /** Whether the session is usable: neither closed nor lost. */
@@ -108,9 +108,9 @@ interface Session
     /** Pauses reading from the socket, or resumes it. */
     public function pause(bool $on): void;
 
-    /** Sets a callback for the end of the session. It gets the reason, or null after {@see close()}. */
+    /** Adds a callback for the end of the session. The callback gets the reason, or null after {@see close()}. */
     public function onClose(\Closure $callback): void;
 
-    /** Closes the session at once. All statements in flight fail. */
+    /** Closes the session immediately. All statements in flight fail. */
     public function close(): void;
 }

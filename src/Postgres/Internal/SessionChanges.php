@@ -14,7 +14,7 @@ final class SessionChanges
     /** Start of a statement. */
     private const STATEMENT_START = SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|;)*+';
 
-    /** Text after SET in a change for the transaction only. In "SET local.tenant = 1", local is part of a name. */
+    /** Text after SET in a change for only the transaction. In "SET local.tenant = 1", local is part of a name. */
     private const TRANSACTION_LOCAL = '\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w"]';
 
     private const SUSPECT_PATTERN = '~'
@@ -97,7 +97,7 @@ final class SessionChanges
         return preg_match(self::ROLLBACK_PATTERN, $sql) !== 0;
     }
 
-    /** Whether the statement ends a transaction and begins another at once. */
+    /** Whether the statement ends a transaction and begins another one. */
     public static function chainsTransactions(string $sql): bool
     {
         return stripos($sql, 'chain') !== false && preg_match(self::CHAIN_PATTERN, $sql) !== 0;
@@ -109,7 +109,7 @@ final class SessionChanges
         return preg_match(self::PREPARED_PATTERN, $sql) === 1;
     }
 
-    /** Records that a statement may have changed the session. Without its text, no specific change is known. */
+    /** Records that a statement may have changed the session. Its text may show specific changes; '' shows none. */
     public function record(string $sql = ''): void
     {
         $this->hasAny = true;
@@ -128,13 +128,13 @@ final class SessionChanges
         return $this->preparedMayDiffer;
     }
 
-    /** Whether the meaning of statements may have changed. If so, undoing it makes prepared statements out of date. */
+    /** Whether the meaning of statements may have changed. Undoing that makes prepared statements out of date. */
     public function mayHaveChangedMeaning(): bool
     {
         return $this->meaningMayDiffer;
     }
 
-    /** Returns a script that undoes the changes in one round trip. It gives random() a new random seed. */
+    /** Returns a script that undoes the changes in one round trip, and gives random() a new random seed. */
     public function undo(): string
     {
         $seed = \sprintf('SELECT pg_catalog.setseed(%.9F)', random_int(-999_999_999, 999_999_999) / 1e9);

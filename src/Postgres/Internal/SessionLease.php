@@ -18,7 +18,7 @@ final class SessionLease implements Session
     /** Number of {@see copyTo()} generators that are neither read to their end nor destroyed. */
     private int $openCopyCount = 0;
 
-    /** Number of queries without an outcome. Encoding a value may suspend, so some may not have been sent. */
+    /** Number of queries without an outcome, including those not sent yet, because encoding a value can suspend. */
     private int $pendingQueryCount = 0;
 
     /** @var (\Closure(): void)|null called as soon as no query is pending after {@see end()} */

@@ -18,6 +18,6 @@ interface SessionLender
     /** Ends the exclusive use of a session. */
     public function release(Session $session): void;
 
-    /** Logs a warning, for example of a COMMIT that the server has not answered for long. */
+    /** Logs a warning, for example about a COMMIT that the server has not answered for long. */
     public function warn(string $warning): void;
 }

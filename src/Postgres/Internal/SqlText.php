@@ -13,7 +13,7 @@ use Spindle\Postgres\MultipleStatementsException;
  */
 final class SqlText
 {
-    /** Maximum bytes of a cached statement. A longer one probably contains its values, so its text is not repeated. */
+    /** Maximum bytes of a cached statement. A longer one probably contains its values, so its text hardly recurs. */
     public const MAX_CACHED_BYTES = 0x4000;
 
     /** Maximum bytes of a statement in a message. */
@@ -34,8 +34,8 @@ final class SqlText
         REGEX;
 
     /**
-     * Matches one or more spaces or comments. The pattern must begin with {@see COMMENT}, which defines nested
-     * comments. Most comments have no others inside, so the first alternative matches them faster.
+     * Matches one or more spaces or comments. A pattern that uses BLANK must begin with {@see COMMENT}, which defines
+     * nested comments. The first alternative is faster, and matches most comments: those without others inside.
      */
     public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
@@ -43,7 +43,7 @@ final class SqlText
     /** First keywords of statements that can not end a transaction. An error undoes all that such a statement did. */
     private const REPEATABLE_KEYWORDS = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
 
-    /** @throws \LogicException when the text can't be a statement */
+    /** @throws \LogicException when the text contains a NUL byte */
     public static function check(string $sql): void
     {
         if (str_contains($sql, "\0")) {

@@ -10,9 +10,9 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Suspends one caller at a time: a fiber, or {main}. A trait saves the time for another object per statement. A fiber
- * is suspended directly, because creating a Suspension of the event loop would take as long as the rest of a short
- * statement.
+ * Suspends one caller at a time: a fiber, or {main}. This is a trait, because another object for each statement would
+ * take time. A fiber is suspended directly, because creating a Suspension of the event loop would take as long as the
+ * rest of a short statement.
  */
 trait SuspendsOneCaller
 {
@@ -34,7 +34,7 @@ trait SuspendsOneCaller
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
         } finally {
-            // Without wake(), the block runs when an exception leaves the event loop or the fiber is destroyed.
+            // wake() has done this, unless an exception has left the event loop or the fiber is being destroyed.
             $this->fiber = $this->main = null;
         }
     }

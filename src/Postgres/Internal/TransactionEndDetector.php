@@ -12,10 +12,10 @@ final class TransactionEndDetector
 {
     private bool $isCommitted = false;
 
-    /** Whether the last tag was ROLLBACK. "ROLLBACK TO" a savepoint has the same tag. */
+    /** Whether a command had the tag ROLLBACK. "ROLLBACK TO" a savepoint has the same tag. */
     private bool $isRolledBack = false;
 
-    /** Whether a transaction was begun directly after a ROLLBACK. */
+    /** Whether the last BEGIN followed a command with the tag ROLLBACK. */
     private bool $hasBegunAfterRollback = false;
 
     /** @param string $tag command tag of the next completed command of the script */
