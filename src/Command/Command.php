@@ -59,7 +59,8 @@ final class Command
      * Returns a command that runs a line with `/bin/sh -c`. Nothing is quoted, so the line must not contain untrusted
      * input.
      *
-     * If the line is only a program with plain or quoted arguments, no shell is started. That has two visible effects:
+     * If the line is only a program (no built-in) with plain or quoted arguments, no shell is started. This has two
+     * visible effects:
      * - When signal n kills the program, the result has that signal. With a shell, it may have exit code 128 + n.
      * - The program also gets environment variables whose names are not identifiers. A shell may drop them.
      *

@@ -6,14 +6,14 @@ namespace Spindle\Internal;
 
 /**
  * Opens temporary files without a name. Only their owner has access, and they are unlinked before the first write.
- * PHP can't create a file without a name (O_TMPFILE), so this process may be killed before it unlinks a file. All names
- * of a process have the same prefix, so that a launcher can remove such a file.
+ * PHP can't create a file without a name (O_TMPFILE). So a file remains if this process is killed before it unlinks the
+ * file. All names of a process have the same prefix, by which a launcher finds and removes such files.
  */
 final class UnlinkedFile
 {
     private static ?string $token = null;
 
-    /** Returns the prefix of the paths of this process's files in a directory. It is absolute if the directory is. */
+    /** Returns the prefix of the paths of this process's files in a directory. A relative directory is not resolved. */
     public static function prefix(string $directory): string
     {
         return "{$directory}/spindle-" . (self::$token ??= bin2hex(random_bytes(8)));

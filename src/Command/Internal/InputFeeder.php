@@ -78,7 +78,6 @@ final class InputFeeder
         $this->changed->notify();
     }
 
-    /** Sends the whole source. Waits while the window is full. */
     private function feed(): void
     {
         try {

@@ -128,7 +128,6 @@ final class Launcher
         return $this->process->unsentBytes();
     }
 
-    /** Reads frames that have arrived. Notices whether the launcher has died. */
     public function read(): void
     {
         $this->process->read();

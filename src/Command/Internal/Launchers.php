@@ -19,11 +19,11 @@ use Spindle\LauncherException;
  */
 final class Launchers implements CommandBackend
 {
-    /** A pool has one launcher for COMMANDS_PER_LAUNCHER slots, but no more than MAX_LAUNCHERS or usable CPUs. */
+    /** A pool has one launcher per COMMANDS_PER_LAUNCHER slots: at least 1, at most MAX_LAUNCHERS or one per CPU. */
     private const COMMANDS_PER_LAUNCHER = 4;
     private const MAX_LAUNCHERS = 4;
 
-    /** Maximum deaths per launcher since a command ended last. After more, the commands of a dead launcher fail. */
+    /** Maximum deaths per launcher since the last end of a command. After more, commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
     /** The same for failed starts within the window. A start has failed if the launcher died before it was ready. */
@@ -42,7 +42,7 @@ final class Launchers implements CommandBackend
     /** Number of launchers that the pool should have; 0 before the first start. It grows with the concurrency. */
     private int $targetCount = 0;
 
-    /** Number of launchers that have died since a command ended last. */
+    /** Number of launchers that have died since the last end of a command. */
     private int $deaths = 0;
 
     /** @var list<int|float> times of the latest failed starts, in nanoseconds of the monotonic clock */
@@ -245,7 +245,7 @@ final class Launchers implements CommandBackend
         return true;
     }
 
-    /** Removes a launcher. Fibers in {@see capacity()} get the exception, or wait for another launcher without one. */
+    /** Removes a launcher. If `$why` is null, fibers in {@see capacity()} wait for another launcher. */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $isOther = static fn(Launcher $other): bool => $other !== $launcher;

@@ -23,7 +23,7 @@ final class Run implements PendingCommandOwner
     /** How long commands are pulled, or results returned, before the event loop runs again, in nanoseconds. */
     private const SLICE_NANOSECONDS = 1_000_000;
 
-    /** Bytes of commands and their inputs in the window at which the lookahead becomes 0. */
+    /** The lookahead is 0 when the commands in the window and their inputs have this number of bytes, or more. */
     private const MAX_LOOKAHEAD_BYTES = 16 << 20;
 
     /** @var array<int, PendingCommand> pending commands, by id */

@@ -16,7 +16,7 @@ final class Heartbeat
     /** Seconds between two checks. */
     private const CHECK_INTERVAL = 1.0;
 
-    /** Number of unanswered checks after which a stopped launcher (SIGSTOP), or any other launcher, counts as dead. */
+    /** Numbers of unanswered checks after which a launcher counts as dead: a stopped one (SIGSTOP), and any other. */
     private const STOPPED_CHECKS = 3;
     private const SILENT_CHECKS = 30;
 

@@ -194,7 +194,6 @@ final class LauncherProcess
         }
     }
 
-    /** Keeps frames for the next {@see send()}. */
     public function queue(string $frames): void
     {
         $this->queued .= $frames;

@@ -47,6 +47,7 @@ interface Backend
     /** Writes the job's input without blocking. Closes its pipe after the end of the input. */
     public function feed(LauncherJob $job): void;
 
+    /** Starts or stops reading the job's output. */
     public function listen(LauncherJob $job, bool $listen): void;
 
     /** Gives up a job whose process can't be killed. The exit of the process will not be reported. */

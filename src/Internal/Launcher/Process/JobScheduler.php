@@ -68,7 +68,6 @@ final class JobScheduler
         $this->frames = new FrameReader($this->receive(...));
     }
 
-    /** Runs jobs until the pool has ended, then ends all processes. */
     public function run(): void
     {
         $this->queueFrame(

@@ -12,7 +12,7 @@ final class JobTrees
     private const SIGTERM = 15;
     private const SIGCONT = 18;
 
-    /** @var array<string, int> result of the last search, for processes whose parents have exited since then */
+    /** @var array<string, int> job ids by "pid.start" from the last search, see {@see ProcessTree::find()} */
     private array $known = [];
 
     /** @var array<int, int> processes that were asked to end: job ids by pid */

@@ -19,7 +19,7 @@ final class LauncherJob
     public int $startedAt = 0;
     public int $lastOutputAt = 0;
 
-    /** Why the job is being ended: TIMED_OUT, IDLE or CANCELLED, and SURVIVED, of LauncherProtocol; 0 if it is not. */
+    /** Why the job is ended: TIMED_OUT, IDLE or CANCELLED of LauncherProtocol, later plus SURVIVED; 0 for no reason. */
     public int $ending = 0;
 
     /** When the processes of an ending job get SIGKILL, or later count as unkillable; on the monotonic clock, in ns. */

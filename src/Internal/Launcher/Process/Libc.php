@@ -91,7 +91,6 @@ final class Libc
         return $address[0];
     }
 
-    /** Returns the error number of the last call that failed. */
     public function errno(): int
     {
         return $this->functions->__errno_location()[0];

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Launcher\Process;
 /**
  * Starts processes with proc_open and waits in stream_select, for a PHP without FFI. Each child has an additional pipe,
  * the exit pipe. Its end of file announces the exit of the child. If a descendant keeps the exit pipe open, SIGCHLD
- * announces the exit (with ext-pcntl), or a regular check finds it (docs/decisions/0003-without-ffi.md).
+ * announces the exit (with ext-pcntl), or a periodic check finds it (docs/decisions/0003-without-ffi.md).
  */
 final class ProcOpenBackend implements Backend
 {
@@ -266,7 +266,7 @@ final class ProcOpenBackend implements Backend
         return max(0, $limit - self::SPARE_DESCRIPTORS - \count($used));
     }
 
-    /** Handles signals and unblocks all. In a child, exec resets handled signals, but not ignored or blocked ones. */
+    /** Sets handlers and unblocks all signals. In a child, exec resets handlers, but not ignored or blocked signals. */
     private function handleSignals(): void
     {
         pcntl_sigprocmask(\SIG_SETMASK, []);

@@ -13,7 +13,6 @@ final class WaitingJobs
     /** @var array<int, int> lane by job id */
     private array $laneOf = [];
 
-    /** Adds a job at the end of its lane. */
     public function add(LauncherJob $job): void
     {
         $this->laneOf[$job->id] = $job->lane;
