@@ -11,7 +11,8 @@ use Spindle\Worker\WorkerStartException;
 interface Context
 {
     /**
-     * Starts a worker, which connects to the {@see WorkerListener}. A start that fails later is reported as an event.
+     * Starts a worker, which then connects to the {@see WorkerListener}. A later failure of the start is reported by
+     * {@see ContextEvents::onNotStarted()}.
      *
      * @param array<string, mixed> $settings settings for {@see Process\WorkerBoot}
      *
@@ -19,19 +20,21 @@ interface Context
      */
     public function start(int $id, #[\SensitiveParameter] array $settings): void;
 
-    /** Ends a worker and all processes that its tasks started. Whatever has not ended after the grace is killed. */
+    /** Ends a worker and, except for a thread, all processes that its tasks started. After the grace, kills them. */
     public function end(int $id): void;
 
-    /** Called when the socket of a worker is closed, so that the end of the worker is reported soon. */
+    /** Called when the socket of a worker was closed. Makes the context check soon how the worker ended. */
     public function onDisconnected(int $id): void;
 
     /**
-     * Accepts a connection of a process that knows the secret and is not a worker, with the remainder of its greeting.
-     * Returns whether the connection was expected.
+     * Accepts a connection of a process that knows the secret and is no expected worker. Returns whether the context
+     * has expected the connection.
+     *
+     * @param string $data rest of the greeting, after nonce and proof
      */
     public function onConnected(WorkerLink $link, int $type, string $data): bool;
 
-    /** Ends all processes, and passes on what they have written, before {@see close()}. Takes a limited time. */
+    /** Called before {@see close()}. Ends all processes, and passes on their last output. Takes at most about 2 s. */
     public function drain(): void;
 
     /** Ends all processes, and returns when they have ended. */

@@ -25,10 +25,10 @@ use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/** Decides which worker gets which tasks. Every task that leaves a source gets exactly one outcome. */
+/** Decides which worker gets which tasks. Each of these tasks gets exactly one outcome, except in an abandoned map. */
 final class TaskDispatcher
 {
-    /** Seconds that a task of an abandoned loop or a released generator may continue, before its worker is ended. */
+    /** Seconds after which the worker of an abandoned loop's task, or of a released generator, is ended. */
     public const ABANDONED_TASK_TIMEOUT = 0.02;
 
     /** Largest number of batches that are sent to a worker and not done. */
@@ -164,7 +164,7 @@ final class TaskDispatcher
         }
     }
 
-    /** Cancels a task. The task fails with this reason once it can have no more effect. */
+    /** Cancels a task. The task fails with `$reason` once its code can have no more effect. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
         if ($submission->isOver() || $this->isFork()) {
@@ -178,7 +178,7 @@ final class TaskDispatcher
             foreach ($worker->batches as $batch) {
                 $index = $batch->source === $this->submissions ? array_search($submission, $batch->keys, true) : false;
                 if ($index === false || $index < $batch->receivedCount || $index >= $batch->limit) {
-                    continue; // the worker no longer has the task: its attempt failed, or the pool took the task back
+                    continue; // another task, or its outcome has arrived, or the pool has taken it back
                 }
                 $this->endTask($worker, $batch, $index, $reason);
 
@@ -194,7 +194,7 @@ final class TaskDispatcher
         $this->activity->keepLoop();
     }
 
-    /** Drops the waiting tasks of a map. Running tasks may continue for `$timeout` seconds. */
+    /** Drops the tasks of a map that have not started. After `$timeout` seconds, ends workers that still run others. */
     public function abandon(MapRun $run, float $timeout): void
     {
         if ($this->isFork()) {
@@ -223,7 +223,7 @@ final class TaskDispatcher
         $this->fill();
     }
 
-    /** Removes a map that has ended. Its workers drop the code of its tasks. */
+    /** Removes a map that has ended. The workers then drop the code of its tasks. */
     public function forget(MapRun $run): void
     {
         if ($this->isFork()) {
@@ -306,7 +306,7 @@ final class TaskDispatcher
         $this->activity->end();
     }
 
-    /** Closes an unreferenced pool. Its workers end now, or after submitted tasks and items that are being read. */
+    /** Closes an unreferenced pool: now, or once all submitted tasks have outcomes and no generator is being read. */
     public function release(): void
     {
         if ($this->activity->isClosed()) {
@@ -356,9 +356,9 @@ final class TaskDispatcher
     }
 
     /**
-     * Replaces the workers by new ones with the present credentials of this process. Running tasks finish. Tasks that
-     * were not started move to the new workers if they were submitted by root. Tasks of any other user fail, because
-     * the new workers may have more privileges.
+     * Replaces the workers by new ones with the present credentials of this process. Running tasks finish. Tasks of
+     * root that have not started move to the new workers. Such tasks of any other user fail, because the new workers
+     * possibly have more privileges.
      */
     private function replaceWorkers(): void
     {
@@ -369,7 +369,7 @@ final class TaskDispatcher
         }
     }
 
-    /** @param bool $mayMove whether other workers may run the tasks that were not started; otherwise these fail */
+    /** @param bool $mayMove whether other workers may run the tasks that have not started; otherwise they fail */
     private function replace(string $what, bool $mayMove): void
     {
         if ($this->isFork()) {
@@ -451,7 +451,7 @@ final class TaskDispatcher
         array_shift($worker->batches);
         $batch->source->sizing()->learn($batch->receivedCount, $batch->elapsed, $batch->longest);
         if ($batch->receivedCount < $batch->limit) {
-            // The worker has read a limit that excludes these tasks, or its memory has grown too much.
+            // The worker has read a limit that excludes the rest, or its memory has grown too much.
             $this->requeue($batch, $batch->slice($batch->receivedCount, $batch->limit));
         }
         if ($batch->source instanceof MapRun) {
@@ -467,7 +467,7 @@ final class TaskDispatcher
         $this->activity->stopIfSettled();
     }
 
-    /** Moves tasks that the worker has not started to others. Started tasks without a result fail or are retried. */
+    /** Requeues tasks that the worker has not started. Started tasks without a result fail or are retried. */
     private function workerEnded(WorkerHandle $worker): void
     {
         $batches = $worker->batches;
@@ -498,7 +498,7 @@ final class TaskDispatcher
         $this->activity->stopIfSettled();
     }
 
-    /** Makes a batch of each task, so that the batch identifies the task if a worker dies while it reads the batch. */
+    /** Makes a batch of each task, so that the task is known if another worker dies while it reads one of them. */
     private function requeueEach(Batch $batch): void
     {
         for ($index = 0; $index < $batch->limit; ++$index) {
@@ -527,7 +527,7 @@ final class TaskDispatcher
         $this->failWaitingTasks($reason);
     }
 
-    /** Fails all tasks in a fork, where no outcome arrives. The workers belong to the parent process and go on. */
+    /** Fails all tasks in a fork, where no outcome arrives. In the parent process, the workers and tasks go on. */
     private function failInFork(): void
     {
         $reason = PoolClosedException::forked();
@@ -553,7 +553,7 @@ final class TaskDispatcher
         return false;
     }
 
-    /** Returns whether this is a fork of the pool's process. A fork must not use the shared sockets and marks. */
+    /** Returns whether this is a fork of the pool's process. A fork shares sockets and marks, and must not use them. */
     public function isFork(): bool
     {
         return $this->ownerPid !== getmypid();
@@ -567,7 +567,7 @@ final class TaskDispatcher
         }
     }
 
-    /** Ends a generator task whose items were released, unless it ends within {@see ABANDONED_TASK_TIMEOUT}. */
+    /** Ends a generator task whose items were released, unless the task ends in {@see ABANDONED_TASK_TIMEOUT}. */
     private function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void
     {
         if ($this->isFork() || $worker->firstBatch() !== $batch) {
@@ -586,7 +586,7 @@ final class TaskDispatcher
         );
     }
 
-    /** Ends a worker if it still runs this task. The tasks that it has not started are taken back first. */
+    /** Takes back the tasks that a worker has not started, and ends the worker if it still runs this task. */
     private function endTask(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
     {
         $this->timeouts->takeBack($worker);

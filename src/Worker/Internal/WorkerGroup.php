@@ -8,8 +8,8 @@ use Spindle\Internal\Launcher\ProcessCredentials;
 use Spindle\Worker\WorkerStartException;
 
 /**
- * The workers of one {@see Context}. They have the user, groups and root directory that this process had when the group
- * was created. When these change, the pool creates a new group.
+ * The workers of one {@see Context}. They have the user, groups, root directory and Composer autoloaders that this
+ * process had when the group was created. When any of these changes, the pool creates a new group.
  */
 final class WorkerGroup implements ContextEvents
 {
@@ -26,7 +26,7 @@ final class WorkerGroup implements ContextEvents
     private readonly int $effective;
     private readonly Autoloaders $autoloaders;
 
-    /** When {@see hasUserChanged()} compares all credentials again, in nanoseconds of hrtime(). */
+    /** Earliest time at which {@see hasUserChanged()} compares all credentials again, in nanoseconds of hrtime(). */
     private int $nextComparison = 0;
 
     /**
@@ -55,8 +55,8 @@ final class WorkerGroup implements ContextEvents
 
     /**
      * Returns whether the effective user or group of this process has changed; for root, whether any credentials have.
-     * For root with the same effective group, other changes are only noticed after {@see COMPARE_INTERVAL_NANOSECONDS}.
-     * Comparing all credentials takes seven system calls, a tenth of the time of a tiny task.
+     * Comparing all of root's credentials takes seven system calls, a tenth of the time of a tiny task. So they are
+     * compared at most once in {@see COMPARE_INTERVAL_NANOSECONDS}.
      */
     public function hasUserChanged(): bool
     {

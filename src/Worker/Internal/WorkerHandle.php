@@ -13,21 +13,21 @@ final class WorkerHandle
 
     public ?WorkerLink $link = null;
 
-    /** Process id, from the greeting; 0 before. */
+    /** Process id from the greeting; 0 before the greeting. */
     public int $pid = 0;
     public ?SharedFlags $sharedFlags = null;
 
-    /** Whether the worker may be given tasks. */
+    /** Whether the worker has finished its bootstrap, and so can run tasks. */
     public bool $ready = false;
 
-    /** Whether the worker stops when it has nothing to do; and whether the order to stop was sent. */
+    /** Whether the worker stops when it has nothing to do; and whether STOP was sent to it. */
     public bool $retiring = false;
     public bool $stopping = false;
 
-    /** @var (\Closure(Batch, int): \Throwable)|null creates the task's failure once the worker is being ended */
+    /** @var (\Closure(Batch, int): \Throwable)|null creates the running task's failure, if the worker is ended */
     public ?\Closure $ending = null;
 
-    /** @var array{Batch, int}|null task for which the worker is being ended */
+    /** @var array{Batch, int}|null the task because of which the worker is being ended: its batch and index */
     public ?array $endingTask = null;
 
     /** @var list<Batch> batches that were sent and are not done, in the order in which they run */
@@ -37,12 +37,13 @@ final class WorkerHandle
     /** @var array<int, true> sources whose code the worker has */
     public array $codes = [];
 
-    /**
-     * Number of tasks with results; when the worker became ready, in nanoseconds of {@see hrtime()}; and its memory in
-     * bytes: at that time, after the last results, and at most.
-     */
+    /** Number of tasks whose outcome has arrived. */
     public int $taskCount = 0;
+
+    /** Time at which the worker became ready, in nanoseconds of {@see hrtime()}. */
     public int $readyAt = 0;
+
+    /** Memory in bytes when the worker became ready, at its last results, and at its peak. */
     public int $initialMemory = 0;
     public int $memory = 0;
     public int $memoryPeak = 0;
@@ -51,13 +52,13 @@ final class WorkerHandle
 
     public ?WorkerStartException $startFailure = null;
 
-    /** Last message of the worker: the text of a fatal error, or '' after exit(). */
+    /** Text of the fatal error that ended the worker; '' after exit(); null if the worker has reported neither. */
     public ?string $exitReport = null;
 
-    /** @var array{?int, ?int, int}|null exit code, signal and memory peak */
+    /** @var array{?int, ?int, int}|null exit code, signal and memory peak, once the worker has ended */
     public ?array $exit = null;
 
-    /** @var \WeakReference<ItemStream>|null items of a generator task; then the task's index, or -1, and its batch */
+    /** @var \WeakReference<ItemStream>|null items of the running generator task; its index, or -1, and batch follow */
     public ?\WeakReference $stream = null;
     public int $streamIndex = -1;
     public ?Batch $streamBatch = null;
@@ -126,7 +127,7 @@ final class WorkerHandle
             return max($batch->receivedCount, $this->sharedFlags->startedCount($batch->id, $count));
         }
 
-        // The worker sends each result before it starts the next task.
+        // Without shared memory, the worker sends each result before it starts the next task.
         return $batch === ($this->batches[0] ?? null) ? min($count, $batch->receivedCount + 1) : 0;
     }
 
@@ -143,7 +144,7 @@ final class WorkerHandle
         return null;
     }
 
-    /** Takes back the tasks of a batch that have not started. Returns the number of tasks that remain. */
+    /** Makes the worker start no more tasks of a batch, if it has shared memory. Returns how many tasks it keeps. */
     public function takeBack(Batch $batch): int
     {
         $started = $this->sharedFlags === null
@@ -153,13 +154,13 @@ final class WorkerHandle
         return min($batch->limit, $started);
     }
 
-    /** Returns whether the worker has begun any task, as far as known. */
+    /** Returns whether the worker has begun any task, or died while it read one, as far as known. */
     public function hasBegun(): bool
     {
         return $this->taskCount > 0 || $this->runningTask() !== null || $this->diedWhileReading();
     }
 
-    /** Returns whether the worker ran out of memory while it read the arguments of its first batch. */
+    /** Returns whether the worker ran out of memory before the first task of its batch: while it read the arguments. */
     public function diedWhileReading(): bool
     {
         $first = $this->firstBatch();

@@ -14,12 +14,13 @@ final class WorkerLifetime
 {
     public function __construct(private readonly WorkerPoolOptions $options) {}
 
-    /** Returns whether the worker must be replaced. Only valid between tasks, when no task holds memory. */
+    /** Returns whether an idle worker must be replaced. */
     public function isOver(WorkerHandle $worker): bool
     {
         return $this->tasksLeft($worker) === 0;
     }
 
+    /** Returns how many more tasks the worker can be given; 0 if it must be replaced after those that it has. */
     public function tasksLeft(WorkerHandle $worker): int
     {
         if ($this->options->maxAge !== null && (hrtime(true) - $worker->readyAt) / 1e9 >= $this->options->maxAge) {

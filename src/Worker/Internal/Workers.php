@@ -36,12 +36,12 @@ final class Workers
     private ?\Closure $onEmpty = null;
 
     /**
-     * @param int $size maximum number of workers for later starts; may be changed
+     * @param int $size maximum number of workers. After a change, {@see shrink()} stops idle workers above it
      * @param \Closure(ContextEvents): Context $context
-     * @param \Closure(): void $onReady called when another worker can be given tasks
+     * @param \Closure(): void $onReady called when a worker can be given tasks, or another one can be started
      * @param \Closure(WorkerHandle, int, int, string, int, int): void $onFrame gets type, id, bytes, offset, length
      * @param \Closure(WorkerHandle): void $onEnd called when a worker has ended and all its frames were received
-     * @param \Closure(WorkerStartException): void $onStartFailed called when there is no worker and none can be started
+     * @param \Closure(WorkerStartException): void $onStartFailed called when tasks must fail, because no worker starts
      */
     public function __construct(
         public int $size,
@@ -65,15 +65,15 @@ final class Workers
         return $this->workers;
     }
 
-    /** Returns whether the pool has fewer workers than its size. */
+    /** Returns whether the pool has fewer workers than its size, without those that are ending. */
     public function mayGrow(): bool
     {
         return $this->surplus() < 0;
     }
 
     /**
-     * Returns whether existing workers must get no new tasks, because this process has another user or group. The
-     * comparison runs for every task, so it is fast, and may find some changes only a millisecond later.
+     * Returns whether this process has another user or group than the workers, which then must get no new tasks. The
+     * comparison is fast, because it runs for each submission. It notices some changes up to a millisecond later.
      */
     public function hasUserChanged(): bool
     {
@@ -81,8 +81,8 @@ final class Workers
     }
 
     /**
-     * Returns whether the workers still run as root after this process has given up some of root's credentials. For
-     * any other user, {@see hasUserChanged()} is sufficient.
+     * Returns whether the workers run as root, and the credentials of this process have changed since their start. For
+     * workers of any other user, {@see hasUserChanged()} before each submission is sufficient.
      */
     public function haveFormerPrivileges(): bool
     {
@@ -100,14 +100,15 @@ final class Workers
         return $this->group->isOfRoot();
     }
 
-    /** Returns whether this process has other Composer autoloaders than the workers. Called for every task. */
+    /** Returns whether this process has other Composer autoloaders than the workers. Called for each submission. */
     public function haveFormerAutoloaders(): bool
     {
         return $this->group->haveAutoloadersChanged();
     }
 
     /**
-     * Stops all workers when they have nothing to do. The next ones start with the present credentials and autoloaders.
+     * Stops each worker when it has nothing to do; ends those that are not ready. New workers start with the present
+     * credentials and autoloaders.
      *
      * @param string $what what has changed, for the log
      */
@@ -169,14 +170,14 @@ final class Workers
         $this->shutdown->end($worker, $reason);
     }
 
-    /** Ends a worker that sent impossible results, and ignores further frames. */
+    /** Ends a worker that sent results of tasks that it does not have, and ignores its further frames. */
     public function endForInvalidResults(WorkerHandle $worker): void
     {
         $worker->link?->close();
         $this->shutdown->disconnected($worker, 'The worker sent results of tasks that it does not have');
     }
 
-    /** Called when a worker has nothing to do: stops it if it must be replaced, otherwise starts its idle time. */
+    /** Called when a worker has nothing to do. Stops a worker that must be replaced or is one too many. */
     public function becameIdle(WorkerHandle $worker): void
     {
         $worker->idleSince = hrtime(true);
@@ -194,7 +195,7 @@ final class Workers
         }
     }
 
-    /** Returns how many tasks the worker may be given. Stops an idle worker whose lifetime is over. */
+    /** Returns how many more tasks the worker can be given. Stops an idle worker whose lifetime is over. */
     public function maxTasksFor(WorkerHandle $worker): int
     {
         if (!$worker->ready || $worker->isEnding()) {
@@ -221,7 +222,7 @@ final class Workers
         }
     }
 
-    /** @param \Closure(): void $onEmpty called when all workers have ended, or after a timeout */
+    /** @param \Closure(): void $onEmpty called when all workers have ended, or after STOP_TIMEOUT */
     public function stopAll(\Closure $onEmpty): void
     {
         $this->closed = true;
@@ -257,7 +258,7 @@ final class Workers
         }
         $this->retired = [];
         foreach ($workers as $worker) {
-            $this->release($worker); // last: ended workers can create no more shared memory
+            $this->release($worker); // last, because an ended worker can create no more shared memory
         }
     }
 
@@ -354,9 +355,9 @@ final class Workers
     }
 
     /**
-     * Handles a worker that ended before it began any task. If it was the last worker, and another one would fail in
-     * the same way, the waiting tasks fail. They also fail when more consecutive workers than the pool's size did not
-     * become ready. Otherwise tasks could wait forever for slow starts that fail one after the other.
+     * Handles a worker that ended before it began any task. If no other worker is left, the waiting tasks fail: now if
+     * this worker exited before it was ready, otherwise after several such deaths in a row. They also fail if no worker
+     * is ready, and more in a row than the pool's size did not become ready. Otherwise they could wait for ever.
      */
     private function endedWithoutTask(WorkerHandle $worker): void
     {
@@ -384,7 +385,7 @@ final class Workers
         }
     }
 
-    /** Returns whether any worker may be given tasks, now or soon. */
+    /** Returns whether there is a worker that is ready or starting, and not ending. */
     private function hasOthers(): bool
     {
         return \count($this->workers) > $this->shutdown->endingCount();
@@ -408,7 +409,7 @@ final class Workers
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();
         if ($worker->sharedFlags === null) {
-            SharedFlags::open($worker->sharedMemoryKey); // memory that the worker has not reported
+            SharedFlags::open($worker->sharedMemoryKey); // removes memory that the worker has not reported
         }
     }
 
