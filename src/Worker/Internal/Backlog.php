@@ -35,7 +35,7 @@ final class Backlog
         $this->batches = new \SplQueue();
     }
 
-    /** Returns the number of batches that can be given to a worker now. */
+    /** Returns the number of batches in the queue, without those that wait for the delay of a retry. */
     public function batchCount(): int
     {
         return \count($this->waiting);
@@ -47,7 +47,7 @@ final class Backlog
         return array_sum($this->waiting) + \count($this->delayed);
     }
 
-    /** Removes and returns the next batch, with at most `$maxTasks` tasks. Blocked batches go back to their maps. */
+    /** Removes and returns up to `$maxTasks` tasks of the first batch. Blocked batches go back to their maps. */
     public function shift(int $maxTasks): ?Batch
     {
         $this->returnBlocked();
@@ -71,7 +71,7 @@ final class Backlog
         return $to - $from === $count ? $batch : $batch->slice($from, $to);
     }
 
-    /** Adds tasks that were not started. Cancelled tasks fail at once. Tasks of an abandoned map are dropped. */
+    /** Adds tasks to the queue. Cancelled tasks fail instead, and tasks of an abandoned map are dropped. */
     public function add(Batch $batch): void
     {
         if ($batch->tasks === [] || $batch->source->isAbandoned()) {
@@ -113,7 +113,7 @@ final class Backlog
         }
     }
 
-    /** @return bool whether the task was here; if so, it has failed with the reason */
+    /** @return bool whether the task was in the backlog; if so, it has failed with the reason */
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
         $id = spl_object_id($submission);
@@ -155,6 +155,7 @@ final class Backlog
         }
     }
 
+    /** Removes all tasks, and fails them. */
     public function fail(\Throwable $reason): void
     {
         $tasks = [];

@@ -16,10 +16,10 @@ final class Batch
     /** Index of the first task that was taken back; the number of tasks if none was. */
     public int $limit;
 
-    /** Whether only this worker may run the tasks, because it has former credentials. Such tasks are not retried. */
+    /** Whether only workers with former credentials may run the tasks. Such tasks are not retried. */
     public bool $isPinned = false;
 
-    /** Time at which the batch became the first of its worker, in nanoseconds of {@see hrtime()}; 0 before that. */
+    /** Earliest possible start of the running task, in nanoseconds of {@see hrtime()}; 0 before the batch runs. */
     public int $firstSince = 0;
 
     /** Nanoseconds that the finished tasks took together; and the longest of them. */
@@ -27,13 +27,13 @@ final class Batch
     public int $longest = 0;
 
     /**
-     * @param int $first number of the first task in the source
-     * @param list<bool|int|float|string|null|EncodedValue> $tasks arguments, or encoded tasks that have none
-     * @param list<mixed> $keys keys of the input; or the submissions
+     * @param int $first number of the first task in its map, from 0; always 0 for submissions
+     * @param list<bool|int|float|string|null|EncodedValue> $tasks arguments; or submissions, which have none
+     * @param list<mixed> $keys keys of the input; or the submissions again
      * @param bool $packed whether any of the tasks is an {@see EncodedValue}
      * @param int $attempt number of this attempt, from 1
-     * @param int $crashes attempts at the only task that ended its worker; 0 for several tasks
-     * @param float $bytesEach mean size of an argument
+     * @param int $crashes number of earlier attempts in which the worker of the only task ended; 0 for several
+     * @param float $bytesEach mean size of an argument, in bytes
      * @param bool $integers whether all tasks are integers
      */
     public function __construct(

@@ -6,8 +6,8 @@ namespace Spindle\Worker\Internal;
 
 /**
  * Learns from the duration of tasks how many of them make a good batch. A batch should take about one millisecond: long
- * compared to the cost of sending it, too short to be noticed. The moving average of the logarithms shows the typical
- * task, and rare long tasks have little influence. Tasks that wait for a long one are taken back.
+ * compared to the cost of sending it, too short to be noticed. A moving average of the logarithms of the durations
+ * estimates the typical task, so that rare long tasks have little influence. {@see TaskTimeouts} handles long tasks.
  */
 final class BatchSizing
 {
@@ -16,11 +16,11 @@ final class BatchSizing
     private const MAX_BATCH_TASKS = 4096;
     private const MAX_GROWTH_FACTOR = 8;
 
-    /** Results are sent at once until this many batches are done, and for batches of at most this many tasks. */
+    /** Each result is sent separately until this many batches are done, and in batches of at most this many tasks. */
     private const MIN_LEARNT_BATCHES = 8;
     private const MAX_EAGER_TASKS = 16;
 
-    /** Duration of a task in nanoseconds, above which a worker may wait for its next batch. */
+    /** If a typical task takes this many nanoseconds, a worker gets no other batch before its current one is done. */
     private const QUICK_TASK_NANOSECONDS = 5_000_000;
 
     /** Logarithm of the nanoseconds that a typical task takes. */
@@ -51,7 +51,7 @@ final class BatchSizing
             : max(1, min($this->maxSize, (int) (self::TARGET_BATCH_NANOSECONDS / exp($this->typicalLogarithm))));
     }
 
-    /** Returns whether each result should be sent at once: while durations are unknown, or when tasks are slow. */
+    /** Returns whether each result should be sent separately: while durations are unknown, or when tasks are slow. */
     public function isEager(): bool
     {
         return $this->batchCount < self::MIN_LEARNT_BATCHES || $this->size() <= self::MAX_EAGER_TASKS;

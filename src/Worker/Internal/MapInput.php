@@ -8,15 +8,15 @@ use Revolt\EventLoop;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Makes batches from the input of a {@see MapRun}. One batch is kept ready, so that an idle worker gets it at once. The
- * input is read in callbacks of the loop, because the input may suspend its fiber.
+ * Makes batches from the input of a {@see MapRun}. One batch is kept ready for the next idle worker. The input is read
+ * in callbacks of the event loop, because its code may suspend the fiber.
  */
 final class MapInput
 {
     /** Largest size of the arguments in a batch, in bytes. */
     private const MAX_BATCH_BYTES = 1 << 18;
 
-    /** Nanoseconds that reading a batch may take. After that, an incomplete batch is sent. */
+    /** After this many nanoseconds of reading, a batch is sent even if it has fewer tasks. */
     private const FILL_TIMEOUT_NANOSECONDS = 1_000_000;
 
     /** Number of tasks between two readings of the clock. */
@@ -65,7 +65,7 @@ final class MapInput
         $this->puller = $this->batches();
     }
 
-    /** Reads a batch in the next turn of the loop, unless a batch is ready or no more input may be read. */
+    /** Reads a batch in a callback of the loop, unless values are waiting or no more input can be read. */
     public function pullSoon(): void
     {
         if (
@@ -82,7 +82,7 @@ final class MapInput
         EventLoop::queue($this->pull(...));
     }
 
-    /** Returns the largest number of batches that are available: each value that was not read counts as a batch. */
+    /** Returns an upper bound of the number of available batches: each value that was not read counts as a batch. */
     public function demand(): int
     {
         if ($this->dropped) {
@@ -115,7 +115,7 @@ final class MapInput
 
     /**
      * Stops reading. The failure is thrown after the last result, unless the input was read completely. A running read
-     * is not awaited, because the input may be closing the pool. The value of that read is dropped.
+     * is not awaited, because code of the input may have closed the pool. The value of that read is dropped.
      */
     public function close(\Throwable $failure): void
     {
@@ -226,7 +226,7 @@ final class MapInput
         $nextCheck = min($maxTasks, self::TASKS_PER_CLOCK_CHECK);
         foreach ($this->input as $key => $value) {
             if (\is_int($value)) { // fast path, because the smallest tasks are the most numerous
-                // Adjacent statements: PHP runs signal handlers at jumps and calls, and a handler may throw.
+                // Adjacent, so that no task lacks its key: PHP runs signal handlers at jumps and calls.
                 $tasks[] = $value;
                 $keys[] = $key;
             } else {

@@ -27,9 +27,9 @@ final class MapRun implements Source
     private const BATCHES_AHEAD = 4;
 
     /**
-     * Maximum bytes of the arguments and results of these tasks. When the results alone reach it, the tasks that have
-     * not started are taken back, until the results are down to MIN_BUFFERED_BYTES. The limit is twice as high for the
-     * batch with the next task, so that many results of later tasks do not slow down the caller's loop.
+     * No more input is read while the arguments and results of these tasks have this many bytes. When the results alone
+     * have as many, tasks that have not started are taken back until the results are down to MIN_BUFFERED_BYTES. In
+     * map(), the limit is twice as high for the first task without an outcome, so that later results do not delay it.
      */
     private const MAX_BUFFERED_BYTES = 16 << 20;
     private const MIN_BUFFERED_BYTES = self::MAX_BUFFERED_BYTES >> 1;
@@ -44,7 +44,7 @@ final class MapRun implements Source
 
     /**
      * Results that the caller's loop has not read: count, keys, results, their size, attempt, bytes of the arguments.
-     * The index is the number of the first task, or for mapUnordered() the order of arrival.
+     * The array index is the number of the first task, or for mapUnordered() a number in the order of arrival.
      *
      * @var array<int, array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed,
      *         mixed, mixed>, int, int, float}>
@@ -78,7 +78,7 @@ final class MapRun implements Source
     /** @var Suspension<null>|null fiber of the caller's loop, while it waits */
     private ?Suspension $consumer = null;
 
-    /** When the event loop ran last while the caller waited, in nanoseconds; 0 before. */
+    /** When the event loop last ran while the caller waited, in nanoseconds of hrtime(); 0 if it has not. */
     private int $lastLoopTurn = 0;
 
     /** @param iterable<mixed, mixed> $input */
@@ -135,7 +135,7 @@ final class MapRun implements Source
                 $this->deliveredBytes += $bytes;
                 $this->input->pullSoon();
             }
-            $this->abandoned = $this->finished = true; // streams that still yield items belong to their readers
+            $this->abandoned = $this->finished = true; // generators that still yield items belong to their readers
         } finally {
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
@@ -191,7 +191,7 @@ final class MapRun implements Source
         return $batch;
     }
 
-    /** Returns whether tasks of the batch may start. The task for whose result the caller's loop waits always may. */
+    /** Returns whether tasks of the batch can start now. The task for whose result map() waits can always start. */
     public function mayRun(Batch $batch): bool
     {
         if (!$this->isFull) {
@@ -205,7 +205,7 @@ final class MapRun implements Source
             && ($this->firstOpen === $this->nextIndex || $this->bufferedBytes < 2 * self::MAX_BUFFERED_BYTES);
     }
 
-    /** Keeps tasks that no worker has, until the buffer of results is no longer full. */
+    /** Keeps tasks that no worker has, until {@see mayRun()} returns true for them. */
     public function block(Batch $batch): void
     {
         if (!$this->abandoned) {
@@ -269,7 +269,7 @@ final class MapRun implements Source
         $this->wake();
     }
 
-    /** Returns whether all values that were read have outcomes, and no more will be read. */
+    /** Returns whether all values that were read have outcomes, or are abandoned, and no more will be read. */
     public function isSettled(): bool
     {
         return $this->abandoned
@@ -285,9 +285,9 @@ final class MapRun implements Source
     }
 
     /**
-     * Yields one generator without keeping a reference to it. A generator holds the value that it has yielded until it
-     * continues. This one ends after its only value, and the caller then delegates to an empty generator. So a stream
-     * that was released no longer occupies its worker.
+     * Yields a task's generator without keeping a reference to it. PHP keeps a yielded value until the code that has
+     * yielded it continues. So this method ends after its only value, and its caller then delegates to an empty
+     * generator. When the reader releases the task's generator, PHP can destroy it, and the worker becomes free.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      *
@@ -307,7 +307,7 @@ final class MapRun implements Source
         $this->abandon(0.0);
     }
 
-    /** Checks the cancellation now, without waiting for its callback in the loop. */
+    /** Abandons the map if it was cancelled, even if the loop has not called {@see cancelled()} yet. */
     private function isCancelled(Cancellation $cancellation): bool
     {
         try {

@@ -13,15 +13,15 @@ use Spindle\Worker\WorkerCrashedException;
 /** Handles the outcomes of tasks that a worker has started: a result, items, a failure, or a retry. */
 final class Results
 {
-    /** Bytes of the payload of RESULTS before the results. */
+    /** Size of the header of RESULTS's payload, in bytes; the results follow. */
     private const RESULTS_HEAD_BYTES = 41;
 
-    /** Number of attempts; of those that failed; and of those whose worker ended. */
+    /** Number of ended attempts; of those that failed; and of those that a crash of their worker ended. */
     public int $attemptCount = 0;
     public int $failedCount = 0;
     public int $crashedCount = 0;
 
-    /** Number of generator tasks whose items are being read. */
+    /** Number of generator tasks that have announced items and have no outcome. */
     private int $openStreamCount = 0;
 
     /**
@@ -62,7 +62,7 @@ final class Results
             $batch->receivedCount = $from + $count;
             $worker->taskCount += $count;
             $this->attemptCount += $count;
-            // Large values are split at once, because each copy of a large one takes time.
+            // Packed values are split directly out of the frame, because another copy of large ones would take time.
             $results = ($flags & WorkerProtocol::PACKED) !== 0
                 ? ValuePacking::split($bytes, $at + self::RESULTS_HEAD_BYTES)
                 : substr($bytes, $at + self::RESULTS_HEAD_BYTES, $length - self::RESULTS_HEAD_BYTES);
@@ -134,7 +134,7 @@ final class Results
         }
     }
 
-    /** Fails a running task with a reason of the pool. */
+    /** Fails a task that a worker has, without a retry: the pool was killed, or this is a fork. */
     public function abandon(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
     {
         if ($worker->streamIndex === $index && $worker->streamBatch === $batch) {
@@ -173,8 +173,9 @@ final class Results
     }
 
     /**
-     * Retries a task that threw or whose result was refused, or makes the failure its outcome. The original exception
-     * is unserialized later, when the worker is known to be free: its class may use the pool, or suspend the fiber.
+     * Retries a task that threw, ended too late or had its result refused, or makes the failure its outcome. The
+     * original exception is unserialized in a later callback, when the pool has marked the worker as free: code of the
+     * exception's class may use the pool, or suspend the fiber.
      *
      * @param \Closure(bool): \Throwable $createFailure receives whether to add the original exception
      */

@@ -36,9 +36,9 @@ interface Source
     /** Returns whether the caller no longer waits for outcomes. */
     public function isAbandoned(): bool;
 
-    /** Stops reading the input. */
+    /** Stops reading the input of a map. */
     public function close(): void;
 
-    /** Ends the source: none of its tasks gets another outcome. */
+    /** Fails submissions that no worker has had. Ends a map: none of its tasks gets another outcome. */
     public function abort(\Throwable $reason): void;
 }

@@ -21,7 +21,7 @@ final class Submission extends EncodedValue
     /** Whether its outcome is a generator that is not finished. */
     private bool $isStreaming = false;
 
-    /** @param DeferredFuture<mixed>|null $deferred null after the outcome, which may hold a generator */
+    /** @param DeferredFuture<mixed>|null $deferred null after the outcome, so that a generator can be released */
     public function __construct(string $code, int $kind, private ?DeferredFuture $deferred)
     {
         parent::__construct($code, $kind);
@@ -39,7 +39,7 @@ final class Submission extends EncodedValue
         $this->settle($stream->items());
     }
 
-    /** Called when all items of its generator have arrived. */
+    /** Called when its generator has ended in the worker, or with the worker. */
     public function streamEnded(): void
     {
         $this->isStreaming = false;

@@ -124,7 +124,7 @@ final class Submissions implements Source
             } elseif (!ValueSerializer::mayRunCode((string) $value)) {
                 self::settle($submission, (string) $value, $batch->attempt);
             } else {
-                // Later, when the worker is known to be free: a class may use the pool, or suspend this fiber.
+                // Later, when the pool has marked the worker as free: a class may use the pool, or suspend the fiber.
                 EventLoop::queue(function () use ($submission, $value, $batch): void {
                     self::settle($submission, (string) $value, $batch->attempt);
                     $this->settled(1);

@@ -63,7 +63,7 @@ final class TaskSources
         return $this->submissions->openCount() > 0 || \count($this->sources) > 1;
     }
 
-    /** Returns whether all accepted tasks have outcomes, and no more will be accepted. */
+    /** Returns whether all accepted tasks have outcomes, and no map will read more of its input. */
     public function areSettled(): bool
     {
         foreach ($this->sources as $source) {

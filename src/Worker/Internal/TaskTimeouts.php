@@ -19,7 +19,7 @@ final class TaskTimeouts
     /** Nanoseconds after which a batch is assumed to contain a long task. The tasks after that task are taken back. */
     private const OVERDUE_NANOSECONDS = 3_000_000;
 
-    /** Seconds until the next check of a worker that is between two tasks, or is sending a result. */
+    /** Seconds until the next check of a worker that is between two tasks, or is sending a result or an item. */
     private const BETWEEN_TASKS_INTERVAL = 0.1;
 
     /** Seconds after which a worker that has not begun its batch may have been suspended (SIGSTOP). */
@@ -63,7 +63,7 @@ final class TaskTimeouts
         }
     }
 
-    /** Returns whether the worker is busy with its first batch for so long that other tasks should not wait. */
+    /** Returns whether the worker has had its first batch for so long that other tasks should not wait for it. */
     public function isOverdue(WorkerHandle $worker): bool
     {
         $first = $worker->firstBatch();
@@ -122,7 +122,7 @@ final class TaskTimeouts
         }
     }
 
-    /** Sets a single timer for all workers. A timer for each batch would take longer than a tiny task. */
+    /** Sets a single timer for all workers. To set one for each batch would take longer than a tiny task. */
     private function scheduleSuspensionCheck(float $seconds): void
     {
         $this->suspensionTimer = WeakTimer::after($seconds, $this, static function (self $timeouts): void {
