@@ -8,8 +8,8 @@ use Spindle\Worker\UnserializableException;
 
 /**
  * Converts a closure to objects that PHP can serialize. A closure is replaced by its source and its captured values,
- * also inside captured arrays. Objects are never copied or changed: the destructor of a copy would run, and an object
- * that refers to itself would refer to the original. So a closure in a property of an object is refused.
+ * also inside captured arrays. Objects are never copied or changed: the destructor of a copy would run, and the copy of
+ * an object that refers to itself would refer to the original. So a closure in a property of an object is refused.
  */
 final class ClosurePacker
 {
@@ -109,7 +109,7 @@ final class ClosurePacker
             if ($holdsClosures) {
                 $sent->captured[$name] = &$this->share($reference, $value, $valuePath, $depth + 2);
             } else {
-                $sent->captured[$name] = &$captured[$name]; // keeps the reference, which arrays and objects may share
+                $sent->captured[$name] = &$captured[$name]; // keeps the reference, which other values may share
             }
         }
 

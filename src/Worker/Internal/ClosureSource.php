@@ -129,7 +129,7 @@ final class ClosureSource
         if ($captured !== [] || !$closure->isGenerator()) {
             return $captured;
         }
-        /** @var array<string, mixed> $variables (the other method finds none in a generator, as of PHP 8.2) */
+        /** @var array<string, mixed> $variables (getClosureUsedVariables() finds none in a generator, as of PHP 8.2) */
         $variables = $closure->getStaticVariables();
 
         return $this->uses === null ? $variables : array_intersect_key($variables, array_flip($this->uses));
@@ -150,7 +150,7 @@ final class ClosureSource
             && ($this->uses !== null || $this->mentionsAllCaptured($closure));
     }
 
-    /** Returns whether the source mentions every captured variable: an arrow function captures no others. */
+    /** Returns whether the source mentions every captured variable, as that of an arrow function must. */
     private function mentionsAllCaptured(\ReflectionFunction $closure): bool
     {
         return array_diff(array_keys($this->captured($closure)), $this->names()) === [];
@@ -174,7 +174,7 @@ final class ClosureSource
     /** @param array<string, null> $variables variables that the closure may capture */
     private static function evaluate(string $code, array $variables): \Closure
     {
-        // PHP has reported warnings of the compiler when it loaded the file
+        // Ignores warnings of the compiler: PHP has already reported them when it loaded the file.
         set_error_handler(static fn(): bool => true);
         try {
             $closure = (static function (mixed ...$ignored): mixed {
@@ -190,7 +190,7 @@ final class ClosureSource
         }
     }
 
-    /** Returns the signature without default values: the optimizer of PHP may change how it keeps them. */
+    /** Returns the signature without default values, because PHP's optimizer may change how it stores these. */
     private static function signature(\ReflectionFunction $closure): string
     {
         $signature = [$closure->isStatic(), $closure->returnsReference(), $closure->isGenerator()];
@@ -206,7 +206,7 @@ final class ClosureSource
         return serialize($signature);
     }
 
-    /** Returns the number of bound variables. Only this text contains the undefined ones of an arrow function, too. */
+    /** Reads the number of bound variables from the text form, which alone counts undefined ones of arrow functions. */
     private static function boundCount(\ReflectionFunction $closure): int
     {
         preg_match_all('/^\s*- Bound Variables \[(\d+)\] {$/m', (string) $closure, $counts);

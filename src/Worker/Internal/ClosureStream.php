@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 /**
  * Compiles the source of a received closure under a file name of its own. The name allows stack traces to show the
  * original file and line, and the source of a nested closure to be found. The compiled code is a function that creates
- * the closure, so each source is compiled once. Each compilation would leave some memory allocated in PHP.
+ * the closure. So each source is compiled only once, because each compilation leaves some memory allocated in PHP.
  */
 final class ClosureStream
 {

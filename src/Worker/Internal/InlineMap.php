@@ -21,13 +21,13 @@ final class InlineMap
     /**
      * @param iterable<mixed, mixed>       $input
      * @param string                       $code      from {@see TaskCode::encode()}
-     * @param string                       $signature key that signed the code
+     * @param string                       $signatureKey key that signed the code
      * @param (\Closure(mixed): void)|null $onReport
      */
     public function __construct(
         iterable $input,
         private readonly string $code,
-        private readonly string $signature,
+        private readonly string $signatureKey,
         private readonly ?\Closure $onReport,
     ) {
         $this->values = self::values($input);
@@ -49,7 +49,7 @@ final class InlineMap
 
     private function call(): \Closure
     {
-        return $this->call ??= TaskCode::decode($this->code, $this->signature);
+        return $this->call ??= TaskCode::decode($this->code, $this->signatureKey);
     }
 
     /**

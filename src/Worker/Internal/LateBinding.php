@@ -9,7 +9,7 @@ use Spindle\Internal\Warnings;
 /**
  * Finds out whether code depends on the class that `static` means. `self::run()` and `parent::run()` forward the called
  * class, which may be a subclass, to a static method. PHP cannot create a closure in one class whose `static` is
- * another class. So the source of such a method has to be read.
+ * another class. So this class reads the source of the called method, and of those that this one calls in turn.
  */
 final class LateBinding
 {
@@ -64,10 +64,10 @@ final class LateBinding
     {
         $name = strtolower("{$method->class}::{$method->name}");
         if (isset(self::$answers[$name]) || isset($visited[$name])) {
-            return self::$answers[$name] ?? false; // a recursive call does not add a dependency
+            return self::$answers[$name] ?? false; // a recursive call adds no dependency
         }
         $depends = $method->isInternal() || self::bodyDependsOnCalledClass($method, $visited + [$name => true]);
-        if ($visited === []) { // an answer within another method may have skipped that method
+        if ($visited === []) { // otherwise the answer may be incomplete, because methods in $visited were skipped
             self::$answers = \count(self::$answers) < self::MAX_CACHED_ANSWERS ? self::$answers : [];
             self::$answers[$name] = $depends;
         }

@@ -226,7 +226,7 @@ final class MapInput
         $nextCheck = min($maxTasks, self::TASKS_PER_CLOCK_CHECK);
         foreach ($this->input as $key => $value) {
             if (\is_int($value)) { // fast path, because the smallest tasks are the most numerous
-                // Adjacent, so that no task lacks its key: PHP runs signal handlers at jumps and calls.
+                // Adjacent, so that no signal handler throws in between: PHP runs handlers at jumps and calls.
                 $tasks[] = $value;
                 $keys[] = $key;
             } else {

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * The closures in one version of a source file, with their namespace and imports. They are grouped by line, because
- * PHP knows the line on which a closure begins but not the column.
+ * The closures in one version of a source file, with the namespace and imports of each. They are grouped by line,
+ * because PHP reports the line on which a closure begins but not the column.
  */
 final class SourceFile
 {
@@ -17,7 +17,7 @@ final class SourceFile
     /** Statements that give other code access to the variables of a closure, and so to its $this. */
     private const SHARING_TOKENS = [\T_INCLUDE, \T_INCLUDE_ONCE, \T_REQUIRE, \T_REQUIRE_ONCE, \T_EVAL];
 
-    /** Statements after which PHP may not reach the rest of the file. */
+    /** Statements that can keep PHP from running the rest of the file. */
     private const BRANCHING_TOKENS = [
         \T_RETURN, \T_EXIT, \T_THROW, \T_GOTO, \T_IF, \T_SWITCH, \T_MATCH, \T_FOR, \T_FOREACH, \T_WHILE, \T_DO, \T_TRY,
     ];
@@ -25,7 +25,7 @@ final class SourceFile
     /** @var array<int, list<ClosureSource>> closures by the line of `fn` or `function` */
     private array $closures = [];
 
-    /** @var array<string, true> classes and functions that the file declares; PHP refuses to declare one twice */
+    /** @var array<string, true> top-level classes and functions; PHP refuses to declare one twice */
     private array $declared = [];
 
     /** @var list<\PhpToken> tokens without spaces and comments */
@@ -84,7 +84,7 @@ final class SourceFile
             return $both !== [];
         }
 
-        // PHP declares functions before it runs the file. A class may be missing if the file returns before it.
+        // Only functions count: PHP declares them before it runs the file, which may end before it declares a class.
         return array_filter(
             array_keys($both),
             static fn(string $name): bool => str_starts_with($name, 'function '),
@@ -114,7 +114,7 @@ final class SourceFile
         return $token !== null && $token->id < 256 ? $token->text : '';
     }
 
-    /** Returns the index of the next token with this character or id. Skips everything in brackets. */
+    /** Returns the index of the next token with this character or id, outside of brackets; or the last index. */
     private function indexOf(int $at, string|int $what): int
     {
         for (; isset($this->tokens[$at]); ++$at) {
@@ -196,7 +196,7 @@ final class SourceFile
                 [$prefix, $name] = ["{$name}\\", ''];
             } elseif ($token->is([',', '}', ';']) && $name !== '') {
                 $alias = $alias === '' ? substr((string) strrchr("\\{$name}", '\\'), 1) : $alias;
-                // PHP warns about an import of a global name without an alias.
+                // Always with an alias: without one, PHP warns about the import of a global name.
                 $statement = "use {$itemKind}{$prefix}{$name} as {$alias};";
                 $this->imports[] = [$begin, \count($this->namespaces), strtolower($alias), $itemKind, $statement];
                 $name = $alias = '';
@@ -296,7 +296,7 @@ final class SourceFile
             if ($at > $classEnd && $this->isClass($at)) {
                 [$classBegin, $classEnd] = [$this->indexOf($at, '{'), $this->classEnd($at)];
             }
-            // The arguments of an anonymous class do not belong to the class.
+            // The class begins at its brace: the constructor arguments of an anonymous class are code of the closure.
             $isInNestedClass = $classBegin < $at && $at < $classEnd;
             $isThis = $token->is(\T_VARIABLE) && $token->text === '$this';
             $usesThis = $usesThis || (!$isInNestedClass && ($isThis || $token->is(self::SHARING_TOKENS)));

@@ -136,7 +136,7 @@ final class SourceFiles
         try {
             $now = is_file($file) ? new SourceFile($file, (string) file_get_contents($file)) : null;
         } catch (\ParseError) {
-            $now = null; // PHP cannot have loaded it either
+            $now = null; // PHP cannot have loaded this text
         }
         $isSame = $now !== null && $now->text === $captured->text;
         if ($isSame || $captured->excludes($now ?? $captured) || self::isMainScript($file)) {
@@ -157,21 +157,21 @@ final class SourceFiles
         return $file === (get_included_files()[0] ?? '') && \is_string($script) && realpath($script) === $file;
     }
 
-    /** @param string $since event that the change may precede, with a placeholder for its time */
+    /** @param string $reason why the change matters, with a placeholder for the time `$at` */
     private static function changed(
         string $path,
         string $file,
         float $changed,
-        string $since,
+        string $reason,
         float $at,
     ): UnserializableException {
         $date = static fn(float $time): string => $time > 0 ? date('Y-m-d H:i:s', (int) $time) : 'an unknown time';
-        $what = "a closure of {$file}, which changed at {$date($changed)}, " . \sprintf($since, $date($at));
+        $what = "a closure of {$file}, which changed at {$date($changed)}, " . \sprintf($reason, $date($at));
 
         return UnserializableException::at($path, $what, null, self::ADVICE);
     }
 
-    /** Returns the argument of `php -r`, if the system shows it. */
+    /** Returns the code of `php -r` with an opening tag; null if the system does not show it. */
     private static function commandLine(string $file): ?string
     {
         if ($file !== self::COMMAND_LINE_FILE || \PHP_SAPI !== 'cli') {

@@ -30,12 +30,12 @@ final class TaskCode
     /** @var array<string, string> code of closures without captured values, by source and key */
     private static array $codeOfSource = [];
 
-    /** @var \WeakMap<\Closure, array<string, string>>|null code by closure and key, even if the file has changed */
+    /** @var \WeakMap<\Closure, array<string, string>>|null code by closure and key, kept when the file changes */
     private static ?\WeakMap $codeOfClosure = null;
 
     /**
      * @param string $key    key that signs closures
-     * @param bool   $isPure set to whether the code is the same for each call, without objects and captured values
+     * @param bool   $isPure set to whether the callable has no object and no captured values, so its code never changes
      *
      * @throws UnserializableException
      *

@@ -61,7 +61,7 @@ final class ValuePacking
     }
 
     /**
-     * Encodes a list of plain values, which is faster than separate values. Integers are the fastest.
+     * Encodes plain values together, which is faster than to pack each of them. A list of integers is the fastest.
      *
      * @param list<bool|int|float|string|null> $values
      * @param bool                             $integers whether all values are integers

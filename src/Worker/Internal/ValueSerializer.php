@@ -125,8 +125,8 @@ final class ValueSerializer
     }
 
     /**
-     * Checks that a value has no parts that serialize() would lose or that no other process could restore: resources,
-     * anonymous classes, and levels too deep to be read again.
+     * Checks that a value has no parts that serialize() would lose or that no other process could restore, such as
+     * resources, objects of anonymous classes, and levels too deep to be read again.
      *
      * @param (\Closure(): void)|null $closures called for each closure that is in no object; null refuses closures
      * @param array<int|string, mixed> $seen     objects and references by id
@@ -254,7 +254,7 @@ final class ValueSerializer
         return 'nested deeper than ' . self::MAX_DEPTH . ' levels';
     }
 
-    /** Returns how serialize() reads an object, by its class: the object may be a proxy or refuse method calls. */
+    /** Returns how serialize() reads an object. Only the class decides: the object may be a proxy or refuse calls. */
     private static function serializationKind(object $value): int
     {
         $class = $value::class;
@@ -409,7 +409,7 @@ final class ValueSerializer
     /**
      * Unserializes a value that may contain objects. Classes may suspend the fiber while they restore objects. The
      * setting for missing classes is reset at the first suspension, so that it does not apply to other fibers. By then
-     * PHP has looked up all classes.
+     * PHP has looked up all classes, because it calls `__unserialize()` and `__wakeup()` last.
      *
      * @param callable-string $missing
      */
@@ -468,7 +468,7 @@ final class ValueSerializer
     }
 
     /**
-     * Returns an exception for the first refused part that contains no other one; null if all of them form a cycle.
+     * Returns an exception for the first refused part without refused parts inside; null if each is part of a cycle.
      *
      * @param array<int|string, true>      $seen   objects and references by id
      * @param UnserializableException|null $cycle the first part whose refused parts were all seen before
