@@ -10,8 +10,8 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The process whose forks are workers. It has loaded the autoloaders and the bootstrap file. It has no state of the
- * pool's process, and only forks, sends signals and waits.
+ * The process whose forks are workers. It has loaded the autoloaders and the bootstrap file. Of the pool's process, it
+ * has only working directory, umask and environment. It only forks, sends signals, passes on output and waits.
  */
 final class ForkHost
 {
@@ -19,7 +19,7 @@ final class ForkHost
     private const SIGCONT = 18;
     private const READ_BYTES = 1 << 16;
 
-    /** Milliseconds to wait for the exit of a worker that closed its socket or standard error. It may go on running. */
+    /** Milliseconds to wait for the exit of a worker that closed its socket or standard error, as a task can, too. */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
     /** @var array<int, int> process ids by worker */
@@ -31,12 +31,12 @@ final class ForkHost
     /** @var array<int, resource> reading end of each worker's own standard error, by worker */
     private array $stderrs = [];
 
-    /** Gives each fork its own standard error. Without it, the forks share one. */
+    /** Creates a standard error for each fork; null without ext-ffi, so that the forks share that of the host. */
     private readonly ?Libc $libc;
 
     private readonly InheritedChanges $changes;
 
-    /** Value of SPINDLE_COMMAND for all processes of this pool, without the worker's number at its end. */
+    /** Beginning of SPINDLE_COMMAND in the environment of all processes of this host. The worker's number follows. */
     private readonly string $token;
 
     public function __construct(private readonly PoolLink $link)
@@ -50,7 +50,7 @@ final class ForkHost
     public function run(): ?array
     {
         set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
-        // A SIGCHLD just before the wait does not interrupt it. So the end of standard error also reports an exit.
+        // A SIGCHLD just before the wait does not interrupt it. So the host also waits for the end of standard errors.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->link->send(WorkerProtocol::READY, 0, '');
@@ -199,7 +199,7 @@ final class ForkHost
         });
     }
 
-    /** Passes on standard error of a worker. */
+    /** Passes on standard error of a worker, and waits for the worker's exit after its end. */
     private function relay(int $id): void
     {
         $bytes = @fread($this->stderrs[$id], self::READ_BYTES);

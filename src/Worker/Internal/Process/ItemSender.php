@@ -13,7 +13,7 @@ final class ItemSender
     /** @var list<array{int, int, string}> other frames that arrived while a generator waited */
     private array $otherFrames = [];
 
-    /** Start time of the task in {@see \Spindle\Worker\Internal\SharedFlags}; null without a time limit. */
+    /** Memory with the task's start time: {@see \Spindle\Worker\Internal\SharedFlags}; null without a time limit. */
     public ?\Shmop $clock = null;
 
     public function __construct(
@@ -38,7 +38,7 @@ final class ItemSender
     {
         $elapsed = $this->stopClock();
         $this->lifecycle->flush(0);
-        $this->results->isFull = true; // the result of a generator is sent at once
+        $this->results->isFull = true; // the result of a generator is sent as soon as it has ended
         $this->sendFrame($index, '');
         $unacknowledged = $size = 0;
         $resumeTask = function (int $elapsed): void {

@@ -12,9 +12,9 @@ use Revolt\EventLoop\Internal\AbstractDriver;
 use Spindle\Worker\Internal\PoolActivity;
 
 /**
- * Removes what a task leaves in the event loop, so that it cannot fail the next task that runs the loop. Libraries keep
- * callbacks between tasks, for open connections for example, and unreference them. So only timers and deferred
- * callbacks that would keep the loop running are cancelled. What was queued, as by `Amp\async()`, runs until it waits.
+ * Removes what a task leaves in the event loop, so that no callback of it fails the next task that runs the loop. Only
+ * timers and deferred callbacks that would keep the loop running are cancelled, because libraries keep unreferenced
+ * callbacks between tasks, such as those of open connections. Queued calls, as of `Amp\async()`, run until they wait.
  */
 final class LoopCallbacks
 {
@@ -55,8 +55,8 @@ final class LoopCallbacks
     }
 
     /**
-     * Returns whether the last task may have created a callback or queued one. A worker with the loop calls it after
-     * every task, so it reads two properties of Revolt's driver. Reading all identifiers takes several times as long.
+     * Returns whether the last task may have created a callback or queued one. A worker with the loop calls this method
+     * after each task. So it reads two properties of Revolt's driver: all identifiers would take several times as long.
      */
     public function hasLeft(): bool
     {
@@ -93,7 +93,7 @@ final class LoopCallbacks
         $this->known = [];
         $queue = self::property($this->driver, 'microtaskQueue');
         $this->queue = $queue instanceof \SplQueue ? $queue : null;
-        unset($this->nextId); // a reference to the property of another driver must not be written through
+        unset($this->nextId); // otherwise, an assignment would change the property of the former driver
         $nextId = &self::property($this->driver, 'nextId');
         if (\is_string($nextId)) {
             $this->nextId = &$nextId;
@@ -117,7 +117,7 @@ final class LoopCallbacks
         return $read($driver);
     }
 
-    /** @return bool whether there were any; then the end of a fiber may have left others */
+    /** @return bool whether any were cancelled; if so, the end of a fiber that waited for one may have left others */
     private function cancelTimers(): bool
     {
         $ofPools = class_exists(PoolActivity::class, false) ? PoolActivity::timers() : [];

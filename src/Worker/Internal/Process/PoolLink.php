@@ -117,7 +117,7 @@ final class PoolLink
         return $this->buffer !== '';
     }
 
-    /** Returns whether at least part of a frame is available. */
+    /** Returns whether part of a frame, or the end of the connection, has arrived. */
     public function isReadable(): bool
     {
         return $this->buffer !== '' || Warnings::suppressed(function (): bool {

@@ -41,7 +41,7 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $hasFailures = false;
 
-    /** @param int $maxResultBytes largest accepted result, item, report or exception, in bytes */
+    /** @param int $maxResultBytes limit of a result, item or report; of an exception, SEND_THRESHOLD_BYTES if larger */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();

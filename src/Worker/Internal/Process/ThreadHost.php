@@ -11,9 +11,9 @@ use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
  * The process whose threads are workers. It loads no code of the user, and only starts threads, ends them and waits.
- * The code avoids two bugs of ext-parallel 1.2. The Future of a task that ends by exit() or an exception reads freed
- * memory. So no task has a Future: each thread gets a second task that runs after the first, however that ended, and
- * reports the end through a socket. And a Runtime that has ended is not used again.
+ * With ext-parallel 1.2, the Future of a task that ends by exit() or an exception reads freed memory. So no task has a
+ * Future. Each thread gets a second task, which runs after the first, however the first ended, and reports the end
+ * through a socket. A Runtime that has ended is not used again.
  */
 final class ThreadHost
 {
@@ -32,7 +32,7 @@ final class ThreadHost
 
     public function run(): never
     {
-        set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
+        set_error_handler(null); // a handler of php.ini's auto_prepend_file may throw, in spite of `@`
         $this->link->send(WorkerProtocol::READY, 0, '');
         while (true) {
             $reads = [-1 => $this->link->stream()] + array_map(static fn(array $pair): mixed => $pair[0], $this->ends);
@@ -111,7 +111,7 @@ final class ThreadHost
         $this->link->send(WorkerProtocol::ENDED, $id, pack('llP', -1, 0, 0));
     }
 
-    /** Kills this process. A normal end would wait for each thread, and no thread would remove its mark. */
+    /** Removes the threads' shared memory and kills this process, because a normal end would wait for each thread. */
     private function killSelf(): never
     {
         array_map(SharedFlags::remove(...), $this->sharedMemoryKeys);

@@ -15,13 +15,13 @@ use Spindle\Worker\Thrown;
 /** A worker: receives batches of tasks, runs one task after the other, sends their outcomes. */
 final class Worker
 {
-    /** Nanoseconds that results of tiny tasks may wait for more. A task that ends the process loses only those. */
+    /** Results wait until the last ones were sent this many nanoseconds ago. If the worker is killed, they are lost. */
     private const MAX_RESULT_DELAY_NANOSECONDS = 100_000;
 
-    /** Bytes of the payload of TASKS before the tasks. */
+    /** Size of the header of TASKS's payload, in bytes; the tasks follow. */
     private const TASKS_HEAD_BYTES = 9;
 
-    /** A task of fewer nanoseconds cannot have forked. */
+    /** A task that has taken fewer nanoseconds cannot have forked. */
     private const MIN_FORK_NANOSECONDS = 50_000;
 
     private const MAX_CACHED_CALLABLES = 256;
@@ -29,7 +29,7 @@ final class Worker
     /** @var array<int, string> encoded task indexes for {@see SharedFlags} */
     private static array $indexes = [];
 
-    /** Key of closure signatures. It is static, because a task might print an object that contains it. */
+    /** Key of closure signatures. It is static, so that a task that prints this object does not print the key. */
     private static string $key = '';
 
     private readonly ResultBuffer $results;
@@ -151,11 +151,11 @@ final class Worker
     }
 
     /**
-     * Runs the tasks of a batch. A tiny task takes less time than the work around it, so this loop does only what each
-     * task needs. Everything else is done each time that {@see SharedFlags::LIMIT_CHECK_NANOSECONDS} has passed.
+     * Runs the tasks of a batch. A tiny task takes less time than the work around it, so this loop does for each task
+     * only what that task needs. Everything else is done once in {@see SharedFlags::LIMIT_CHECK_NANOSECONDS}.
      *
      * @param string $payload  emptied as soon as it was read, because it may be large
-     * @param int    $maxDelay nanoseconds that results may wait
+     * @param int    $maxDelay 0 to send each result after its task, or MAX_RESULT_DELAY_NANOSECONDS
      */
     private function runTasks(int $code, bool $isPacked, string &$payload, int $maxDelay): void
     {
@@ -171,7 +171,7 @@ final class Worker
         $values = &$results->values; // a reference, so that the results are sent even if a task ends the process
         $plain = $code !== 0 && $kinds === '';
         $timed = $this->timed && $sharedMemory !== null;
-        // whether there is work to do after each task
+        // whether more has to be done after each task than to store its result
         $checksEach = !$plain || $timed || $maxDelay === 0 || $this->state !== null;
         $loop = $this->loop;
         $lifecycle = $this->lifecycle;
@@ -190,7 +190,7 @@ final class Worker
                 if ($now - $results->flushedAt > $maxDelay && $i > 0) {
                     $now = $this->flushBefore($i);
                 }
-                // A task that loads the event loop takes longer than the interval of these checks.
+                // Loading the event loop takes longer than the interval of these checks, so it is noticed here.
                 if ($loop === null && $i > 0) {
                     $loop = $this->findLoop();
                 }
@@ -281,6 +281,7 @@ final class Worker
         return self::$indexes;
     }
 
+    /** Records the duration of a task, and cleans up after one that took long enough to fork. */
     private function recordDuration(int $nanoseconds): void
     {
         $this->results->recordDuration($nanoseconds);
@@ -289,7 +290,7 @@ final class Worker
         }
     }
 
-    /** @return int time at which the next task starts; until then its mark is removed, because it has not started */
+    /** @return int time at which the task starts; while results are sent, the mark names the task before it */
     private function flushBefore(int $index): int
     {
         if ($this->sharedMemory !== null) {

@@ -8,10 +8,10 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\Thrown;
 
-/** Turns a process into a worker, or into the host of workers: connects to the pool, loads files, runs tasks. */
+/** Turns a process or thread into a worker, or a process into a host: connects to the pool, loads files, runs tasks. */
 final class WorkerBoot
 {
-    /** Instance of this process or thread. Not in a variable, which a task might print with its secrets. */
+    /** Instance of this process or thread. In a global variable, a task might print its secrets. */
     private static ?self $current = null;
 
     /** Number of pools around this process; and the product of their sizes, by which a nested pool divides the CPUs. */
@@ -59,7 +59,11 @@ final class WorkerBoot
         $boot->link->greet(WorkerProtocol::HOST, 0, $token, pack('V', getmypid()));
     }
 
-    /** @param string $settings settings of a worker; emptied, because they appear in the stack trace of each task */
+    /**
+     * Runs a worker in this thread.
+     *
+     * @param string $settings settings of the worker; emptied, because stack traces of its tasks would contain them
+     */
     public static function inThread(#[\SensitiveParameter] string &$settings): void
     {
         self::sendErrorsToStderr();
@@ -112,7 +116,7 @@ final class WorkerBoot
         return (string) array_shift(self::current()->files);
     }
 
-    /** Reports that this worker or host cannot become ready, and ends this process. */
+    /** Reports that this worker or host cannot become ready, and ends this process or thread. */
     public static function fail(\Throwable $failure): never
     {
         $boot = self::current();
@@ -124,7 +128,7 @@ final class WorkerBoot
         exit(255);
     }
 
-    /** Runs tasks until the pool stops this worker or closes the connection. In a host, runs the workers. */
+    /** Runs tasks until the pool stops this worker or closes the connection. In a host, starts workers until then. */
     public static function work(): void
     {
         $boot = self::current();
@@ -168,7 +172,7 @@ final class WorkerBoot
         })();
     }
 
-    /** @return bool whether this process is a worker now: a fork of the process that called */
+    /** @return bool true in each fork, which is a worker; false in the host, when the pool has closed the connection */
     private function host(PoolLink $link): bool
     {
         if ($this->kind === 'thread') {
@@ -188,7 +192,7 @@ final class WorkerBoot
         return true;
     }
 
-    /** @param array<string, mixed> $settings settings whose secrets are not kept */
+    /** @param array<string, mixed> $settings */
     private function attach(#[\SensitiveParameter] array $settings, bool $isThread): void
     {
         /**
@@ -222,6 +226,6 @@ final class WorkerBoot
     private static function connect(#[\SensitiveParameter] array $settings): PoolLink
     {
         /** @var array{socket: string} $settings */
-        return PoolLink::connect($settings['socket']) ?? exit(1); // the pool no longer listens
+        return PoolLink::connect($settings['socket']) ?? exit(1); // the pool has been closed
     }
 }

@@ -12,7 +12,7 @@ use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
  * The lifecycle of a worker, and its messages besides results: output, reports, and how the worker ends. SIGTERM does
- * not end a worker in the middle of a frame; SIGKILL does. A fork by a task is no worker, and sends no frames.
+ * not end a worker in the middle of a frame; SIGKILL does. A process that a task forks sends no frames.
  */
 final class WorkerLifecycle
 {
@@ -26,7 +26,7 @@ final class WorkerLifecycle
 
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
 
-    /** Which code is running. SIGTERM during RUNNING_OWN_CODE is handled at the next {@see setState()}. */
+    /** Which code is running. SIGTERM during RUNNING_OWN_CODE, that of the worker, is handled by {@see setState()}. */
     public int $state = self::WAITING_FOR_FRAME;
 
     /** Cancellation of the running task; null until the task obtains it. */
@@ -63,7 +63,7 @@ final class WorkerLifecycle
         $this->reserve = str_repeat('x', 1 << 16);
     }
 
-    /** Starts to send output to the pool, prepares the exit report, and returns any memory for {@see SharedFlags}. */
+    /** Sets up output, exit report and SIGTERM. Returns new memory for {@see SharedFlags}, if it can be created. */
     public function begin(): ?\Shmop
     {
         $this->captureOutput();
@@ -71,7 +71,7 @@ final class WorkerLifecycle
             register_shutdown_function($this->reportExit(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                // The signal interrupts system calls. Otherwise a waiting worker would handle it at the next frame.
+                // With `false`, the signal interrupts the wait for a frame. Otherwise it would be handled only after it.
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
@@ -102,7 +102,7 @@ final class WorkerLifecycle
         }
     }
 
-    /** Sends results, then handles SIGTERM. Kills a fork by a task, or a process whose pool closed the connection. */
+    /** Sends results, then handles SIGTERM. Kills this process if it is a task's fork or the pool has disconnected. */
     public function flush(int $flags): void
     {
         $this->killSelfInFork();
@@ -112,7 +112,7 @@ final class WorkerLifecycle
         $this->setState($state);
     }
 
-    /** Sends output or a report of the running task. */
+    /** Sends output or a report of the running task, except in a fork. */
     public function send(int $type, string $bytes): void
     {
         if (getmypid() === $this->pid) {
@@ -174,13 +174,13 @@ final class WorkerLifecycle
         exit(255);
     }
 
-    /** Declares that the worker ends normally, without an exit report. */
+    /** Declares that the end of the worker needs no exit report. */
     public function setEnded(): void
     {
         $this->ended = true;
     }
 
-    /** Sends how this process or thread has ended, unless it ended normally. */
+    /** Sends the exit report, unless {@see setEnded()} was called, and removes shared memory. */
     public function reportExit(): void
     {
         if ($this->ended) {
@@ -234,7 +234,7 @@ final class WorkerLifecycle
     {
         ob_start(function (string $output): string {
             if (getmypid() !== $this->pid) {
-                return $output; // a fork by a task shares the standard output, which the pool also receives
+                return $output; // a task's fork writes to its standard output, which the pool also receives
             }
             for ($at = 0; $at < \strlen($output); $at += WorkerProtocol::MAX_OUTPUT_BYTES) {
                 $this->send(WorkerProtocol::OUTPUT, substr($output, $at, WorkerProtocol::MAX_OUTPUT_BYTES));
