@@ -33,8 +33,8 @@ final class Autoloaders
     }
 
     /**
-     * Returns whether a worker would load other files now. The pool calls it for every task. As long as no autoloader
-     * is registered, PHP compares an array with itself, which takes the same time for any number of elements.
+     * Returns whether a worker would load other files now. The pool calls this method for each submission. While no
+     * other autoloader is registered, PHP compares an array with itself, which takes the same time for any size.
      */
     public function haveChanged(): bool
     {

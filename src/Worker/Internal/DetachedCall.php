@@ -32,7 +32,7 @@ final class DetachedCall
     /** @param \Closure(): mixed $work */
     private function __construct(private readonly \Closure $work) {}
 
-    /** @param \Closure(): mixed $work start() calls it, and returns when $work has returned or suspended its fiber */
+    /** @param \Closure(): mixed $work called now; start() returns when $work has returned or suspended its fiber */
     public static function start(\Closure $work): self
     {
         $call = new self($work);

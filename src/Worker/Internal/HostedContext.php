@@ -48,13 +48,13 @@ final class HostedContext implements Context, ContextEvents
     /** @var array<int, string> timers of workers that are being ended, by worker */
     private array $timers = [];
 
-    /** @var array<int, int> position of each requested end among ends and starts, by worker, until it has ended */
+    /** @var array<int, int> by worker that is being ended: position of this request among all ends and starts */
     private array $requestedEnds = [];
 
-    /** @var array<int, array{int, array<string, mixed>}> position and settings of starts after an end, by worker */
+    /** @var array<int, array{int, array<string, mixed>}> by thread started during an end: position, and settings */
     private array $startsAfterEnd = [];
 
-    /** Number of ends and starts that have a position. */
+    /** Last position of an end or start. */
     private int $sequence = 0;
     private ?WorkerStartException $failure = null;
     private string $stderr = '';
@@ -123,7 +123,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** Ends the host with all its workers once it is suspended (SIGSTOP), because it then cannot end this worker. */
+    /** Checks until this worker has ended whether the host is suspended (SIGSTOP). If so, ends all its workers. */
     private function endHostIfSuspended(int $id): void
     {
         $check = static function (self $context) use ($id): void {
@@ -159,7 +159,7 @@ final class HostedContext implements Context, ContextEvents
 
     public function drain(): void
     {
-        // Standard error of a fork arrives through the host, which passes on all of it before it reports the end.
+        // With ext-ffi, standard error of a fork arrives through the host, before the host reports the fork's end.
         $deadline = hrtime(true) + self::LAST_OUTPUT_NANOSECONDS;
         while ($this->kind === 'fork' && $this->link !== null && $this->workers !== [] && hrtime(true) < $deadline) {
             $this->link->readAll();
@@ -184,7 +184,7 @@ final class HostedContext implements Context, ContextEvents
     {
         $this->link?->readAll();
         $how = $signal === null ? "exit code {$exitCode}" : "signal {$signal}";
-        // If the host was killed, waiting workers count as lost and not as failed: the pool may start others.
+        // If a signal ended the host, waiting workers count as lost and not as failed, so that the pool starts others.
         $failure = $this->failure ?? ($signal === null ? WorkerStartException::ended($how, $this->stderr) : null);
         $this->hostEnded($how, $failure, [$exitCode, $signal, $peak]);
     }
@@ -242,7 +242,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** @return array<int, array<string, mixed>> settings of starts that a host with a blocked thread never read */
+    /** @return array<int, array<string, mixed>> settings of starts that the host has not read, as it ended a thread */
     private function unreadStarts(): array
     {
         $first = $this->requestedEnds === [] ? \PHP_INT_MAX : min($this->requestedEnds);

@@ -48,7 +48,7 @@ final class InheritedState
      */
     public function changesSince(self $former): array
     {
-        $marker = [LauncherProtocol::MARKER => '']; // belongs to the process, and is set for each worker
+        $marker = [LauncherProtocol::MARKER => '']; // not inherited: the host sets it for each fork
         $isSame = $this->environment === $former->environment;
 
         return [

@@ -10,13 +10,13 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Worker\UnserializableException;
 
-/** Produces the items of a generator task in this process. It produces the next item when the last one was read. */
+/** Produces the items of a generator task in this process: each item when the reader has taken the one before it. */
 final class InlineStream
 {
     /** @var Suspension<null>|null the task's fiber, while an item waits for its reader */
     private ?Suspension $suspension = null;
 
-    /** @var \WeakReference<ItemStream>|null stream of the reader; empty after the reader released it */
+    /** @var \WeakReference<ItemStream>|null stream of the reader; empty after the reader has released the generator */
     private ?\WeakReference $stream = null;
 
     /**
@@ -41,7 +41,7 @@ final class InlineStream
         return $stream->items();
     }
 
-    /** Returns when the items are finished, or the reader released the generator. */
+    /** Returns when the items are finished, the task is cancelled, or the reader has released the generator. */
     public function run(): void
     {
         $this->taskCancellation->getCancellation()->subscribe(function (CancelledException $cancelled): void {
@@ -66,7 +66,7 @@ final class InlineStream
     }
 
     /**
-     * Waits until the item was read. Returns whether another item is needed.
+     * Sends an item, and waits until the reader has taken it. Returns whether another item is needed.
      *
      * @param array{mixed, mixed} $item
      */

@@ -20,7 +20,7 @@ use Spindle\Worker\UnserializableException;
 /** A task that runs in this process, in a fiber of its own. */
 final class InlineTask
 {
-    /** @var DeferredFuture<mixed>|null null once the task has its outcome */
+    /** @var DeferredFuture<mixed>|null null once the future is completed */
     private ?DeferredFuture $deferred;
 
     private readonly DeferredCancellation $taskCancellation;
@@ -40,7 +40,7 @@ final class InlineTask
     }
 
     /**
-     * Starts the task in the next turn of the loop. After a cancellation, the future fails when the task has ended.
+     * Starts the task in a callback of the event loop. After a cancellation, the future fails when the task has ended.
      *
      * @param \Closure(): mixed $work decodes the task and calls it
      * @param mixed $key key of its input in a map
@@ -51,7 +51,7 @@ final class InlineTask
     public static function start(\Closure $work, mixed $key, ?\Closure $onReport, ?Cancellation $cancellation): Future
     {
         $task = new self($work, $key, $onReport, $cancellation);
-        // The loop would reuse its own fibers for other callbacks, in which the task's context would be wrong.
+        // A new fiber, because the loop runs other callbacks in the same fibers, in which the task's context is wrong.
         $fiber = new \Fiber($task->run(...));
         EventLoop::queue(static fn() => $fiber->start());
 
@@ -82,7 +82,7 @@ final class InlineTask
         }
     }
 
-    /** @return bool whether the task was cancelled; its future has then failed */
+    /** @return bool whether the task was cancelled, so that its future has failed */
     private function isCancelled(): bool
     {
         try {
@@ -128,7 +128,7 @@ final class InlineTask
     {
         if (!$this->isCancelled()) {
             $this->deferred?->complete($result);
-            $this->deferred = null; // releases a generator that has no reader, so that it produces no items
+            $this->deferred = null; // if the caller has dropped the future, this destroys the reader of a generator
         }
     }
 

@@ -18,12 +18,12 @@ use Spindle\Worker\ResultBudget;
 final class ItemStream
 {
     /**
-     * Items of at least this size, in bytes, count in the budget, if there is one. After such an item, the worker then
-     * sends no other item until the reader asks for the next one.
+     * Items of at least this size, in bytes, count in the budget, if the pool has one. After such an item, the worker
+     * then sends no other item until the reader asks for the next one.
      */
     private const MIN_BUDGETED_BYTES = WorkerProtocol::MAX_UNREAD_BYTES;
 
-    /** @var array<int, self> streams with a waiting reader; nothing else may refer to its fiber */
+    /** @var array<int, self> streams with a waiting reader: possibly nothing else refers to the reader's fiber */
     private static array $awaited = [];
 
     /** @var \SplQueue<string> */

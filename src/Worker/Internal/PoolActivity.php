@@ -16,7 +16,7 @@ use Spindle\Worker\PoolClosedException;
  */
 final class PoolActivity
 {
-    /** @var array<int, self> instances with open work; nothing else may refer to the waiting fiber */
+    /** @var array<int, self> instances with open work: possibly nothing else refers to the fiber that waits for it */
     private static array $busy = [];
 
     /** Seconds after which a fork notices that outcomes of this pool will not arrive there. */
@@ -105,6 +105,7 @@ final class PoolActivity
         $this->stopIfSettled();
     }
 
+    /** Keeps the event loop running as long as work is open. */
     public function keepLoop(): void
     {
         if ($this->ended) {
@@ -131,7 +132,7 @@ final class PoolActivity
         }
         $this->stopping = true;
         if ($this->released) {
-            $this->workers->close(true); // at once, because the loop may never run again
+            $this->workers->close(true); // now, because the loop possibly never runs again
             $this->end();
 
             return;
@@ -142,7 +143,7 @@ final class PoolActivity
         });
     }
 
-    /** Called when all workers have ended. Callers of close() get the failure. */
+    /** Called when all workers have ended, or in a fork. Callers of close() get the failure, or continue. */
     public function end(?PoolClosedException $failure = null): void
     {
         $this->closed = true;

@@ -16,7 +16,7 @@ final class ProcessContext implements Context
     /** Process limit of the launcher. The pool itself limits its workers. */
     private const MAX_PROCESSES = 0x7FFF_FFFF;
 
-    /** Bytes of EXITED's payload before the output. */
+    /** Size of the header of EXITED's payload, in bytes; the output follows. */
     private const EXITED_HEAD_BYTES = 37;
 
     private ?LauncherProcess $launcher = null;
@@ -47,7 +47,7 @@ final class ProcessContext implements Context
         }
     }
 
-    /** Passes on the last output when the script ends while tasks run: the pool is not closed then. */
+    /** Passes on the last output when the script ends while tasks run, because the pool is not closed then. */
     public function __destruct()
     {
         $this->drain();

@@ -31,15 +31,15 @@ final class SharedFlags
     public const LIMIT_CHECK_NANOSECONDS = 20_000;
 
     /**
-     * A key has the name of the memory, and above it a number of extra bytes. Memory of other programs with the same
-     * name has another size, which is visible as soon as the name is.
+     * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes, so that memory
+     * of another program with the same name has another size. The size is visible as soon as the name is.
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;
 
     private const OWNER = "Spindle\0";
 
-    /** Microseconds that the pool waits for the worker and the processor. */
+    /** Microseconds that the pool waits after it has written a limit. */
     private const TAKE_BACK_WAIT_MICROSECONDS = 50;
 
     /** Process that opened the memory. A fork shares the memory, and must not take tasks back. */
@@ -58,7 +58,7 @@ final class SharedFlags
             : 0;
     }
 
-    /** Creates memory in a worker. The pool opens it and removes the name; then no kill leaves the memory behind. */
+    /** Creates memory in a worker. When the pool has opened it and removed its name, no kill leaves it behind. */
     public static function create(int $key): ?\Shmop
     {
         if ($key === 0 || !\function_exists('shmop_open')) {
@@ -111,7 +111,7 @@ final class SharedFlags
         }
     }
 
-    /** Opens the memory of a worker and removes its name. Memory of another owner is not touched. */
+    /** Opens the memory of a worker and removes its name. Memory of another size has another owner and stays. */
     public static function open(int $key): ?self
     {
         if ($key === 0) {
@@ -135,7 +135,7 @@ final class SharedFlags
         return [$fields['batch'], $fields['index']];
     }
 
-    /** Returns when that task started, in nanoseconds of {@see hrtime()}; 0 after it ended, and before it starts. */
+    /** Returns when the task of the mark started, in nanoseconds of hrtime(); 0 before its start and after its end. */
     public function startedAt(): int
     {
         /** @var array{1: int} $fields */

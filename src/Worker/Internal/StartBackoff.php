@@ -10,10 +10,10 @@ use Spindle\Internal\WeakTimer;
 /** Counts workers that ended before they began a task, and decides when the pool gives up. */
 final class StartBackoff
 {
-    /** Consecutive failures that leave the pool without a worker, before it gives up. */
+    /** Number of consecutive failures without another worker after which the pool gives up. */
     private const MAX_FAILURES = 5;
 
-    /** Nanoseconds after giving up in which a single failure is enough to give up again. */
+    /** Nanoseconds after the pool has given up in which a single failure is enough to give up again. */
     private const FAILURE_MEMORY_NANOSECONDS = 10_000_000_000;
 
     /** Seconds until another worker is started while others work. */
@@ -32,7 +32,7 @@ final class StartBackoff
     /** @param \Closure(): void $onResume called when a pause is over */
     public function __construct(private readonly \Closure $onResume) {}
 
-    /** Resets the count of failures: a worker has begun a task. */
+    /** Resets the count of failures, because a worker has begun a task. */
     public function resetFailures(): void
     {
         $this->failureCount = 0;

@@ -19,7 +19,7 @@ final class UnfinishedTasks
     {
         if (self::$watched === null) {
             self::$watched = new \WeakMap();
-            // Other shutdown functions may still await futures. This function runs after all that exist by then.
+            // Other shutdown functions may still await futures. So the report is made after all that exist by then.
             register_shutdown_function(static fn() => register_shutdown_function(self::report(...)));
         }
         self::$watched[$submissions] = (int) getmypid();

@@ -116,11 +116,11 @@ final class WorkerLink
         $this->unsent[] = $frames;
     }
 
-    /** Reads everything that has arrived, without waiting for more. */
+    /** Removes the budget, and reads everything that has arrived, without waiting for more. */
     public function readAll(): void
     {
         $this->release();
-        $this->budget = null; // read everything before the end of the connection is reported
+        $this->budget = null;
         while (!$this->closed && $this->read());
     }
 
@@ -167,7 +167,7 @@ final class WorkerLink
             $this->end($malformed->getMessage());
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
-            EventLoop::defer($this->release(...)); // later, when the receiver has declared its bytes
+            EventLoop::defer($this->release(...)); // later, after the receiver has called ResultBudget::occupy()
         }
 
         return true;

@@ -11,9 +11,9 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerStartException;
 
 /**
- * Accepts connections of workers on an abstract Unix socket. A worker must prove that it knows the secret. Any process
- * on the machine can connect. A connection without this proof is a stranger. The number of strangers, their time and
- * the bytes read from them are limited, because each needs a descriptor.
+ * Accepts connections of workers and hosts on an abstract Unix socket. Any process on the machine can connect. A worker
+ * or host proves that it knows the secret. A connection without this proof is a stranger. The number of strangers,
+ * their time and the bytes read from them are limited, because each needs a descriptor and memory.
  */
 final class WorkerListener
 {
@@ -22,10 +22,10 @@ final class WorkerListener
 
     private const MAX_GREETING_BYTES = WorkerProtocol::NONCE_BYTES + WorkerProtocol::PROOF_BYTES + 64;
 
-    /** Largest number of strangers. Another connection replaces the one that has been silent the longest. */
+    /** Largest number of strangers. Another connection then replaces the oldest stranger. */
     private const MAX_STRANGERS = 128;
 
-    /** Nanoseconds during which a stranger is not replaced. A worker greets as soon as it has connected. */
+    /** Nanoseconds after its arrival in which a stranger is not replaced. A worker needs less time for its greeting. */
     private const MIN_STRANGER_NANOSECONDS = 100_000_000;
 
     private const MAX_ACCEPTS_PER_TURN = 64;
@@ -33,7 +33,7 @@ final class WorkerListener
     /** Seconds until the next attempt, when no connection can be accepted. */
     private const ACCEPT_PAUSE_SECONDS = 0.05;
 
-    /** Reason given when no connection could be accepted for one second. */
+    /** Reason that is reported when no connection could be accepted for one second. */
     private const NO_DESCRIPTOR
         = 'this process has no free descriptor for the socket of another worker (see ulimit -n)';
 
@@ -191,7 +191,7 @@ final class WorkerListener
         return true;
     }
 
-    /** Counts a failure to accept for lack of a descriptor. */
+    /** Pauses after a failure to accept for lack of a descriptor. Reports such failures after one second. */
     private function acceptFailed(): void
     {
         if (++$this->failureCount * self::ACCEPT_PAUSE_SECONDS >= 1) {

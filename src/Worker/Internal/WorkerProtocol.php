@@ -58,10 +58,10 @@ final class WorkerProtocol
     public const FAILURES = 4;
     public const EAGER = 8;
 
-    /** A string of at least this size, in bytes, is packed separately and not in a list. */
+    /** A string of at least this size, in bytes, is packed separately, not in a list of plain values. */
     public const MIN_LONG_STRING_BYTES = 1 << 10;
 
-    /** Largest number of unacknowledged items of a stream, and their size in bytes. */
+    /** While this many items, or bytes of items, are unacknowledged, a generator task is not continued. */
     public const MAX_UNREAD_ITEMS = 64;
     public const MAX_UNREAD_BYTES = 1 << 20;
 
@@ -71,7 +71,7 @@ final class WorkerProtocol
     /** Largest result in bytes: the length of a frame has 32 bits. */
     public const MAX_RESULT_BYTES = 0xFFFFFFFF - self::MAX_BESIDE_RESULT_BYTES;
 
-    /** Bytes of a frame in addition to its longest result: other results, output, an exception. */
+    /** Maximum bytes of a frame in addition to the largest accepted result: other results, output, an exception. */
     public const MAX_BESIDE_RESULT_BYTES = 16 << 20;
 
     /** Largest output in one frame, in bytes. */

@@ -13,11 +13,11 @@ use Spindle\Worker\WorkerPoolOptions;
 /** Settings that the workers of a pool receive when they start. */
 final class WorkerSettings
 {
-    /** Default limit for a result in bytes, without a memory_limit; and the divisor of memory_limit otherwise. */
+    /** Default limit of a result: these bytes without a memory_limit; otherwise memory_limit divided by this number. */
     private const DEFAULT_MAX_RESULT_BYTES = 1 << 30;
     private const MEMORY_LIMIT_DIVISOR = 4;
 
-    /** Signs closures. */
+    /** Key that signs closures. */
     public readonly string $key;
 
     public readonly int $maxResult;

@@ -6,13 +6,13 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Internal\WeakTimer;
 
-/** Ends workers: as soon as they have nothing to do, or at once, and by force when they take too long. */
+/** Ends workers: when they have nothing to do, or immediately. Kills those that take too long. */
 final class WorkerShutdown
 {
-    /** Seconds between a worker's order to stop and its end by force. */
+    /** Seconds after the STOP frame in which a worker must end, before it is terminated. */
     public const STOP_TIMEOUT = 2.0;
 
-    /** Seconds to wait for the exit status after the socket closed, before the worker is ended by force. */
+    /** Seconds to wait for the exit status after the socket closed, before the worker is terminated. */
     private const EXIT_STATUS_TIMEOUT = 1.0;
 
     /** Number of workers that get no more tasks and have not ended. */
@@ -23,7 +23,7 @@ final class WorkerShutdown
         return $this->endingCount;
     }
 
-    /** Ends a worker after its current tasks: call this again when those are done. */
+    /** Ends a worker after its current tasks. Must be called again when these are done. */
     public function stop(WorkerHandle $worker): void
     {
         $this->endingCount += $worker->isEnding() ? 0 : 1;
@@ -47,7 +47,7 @@ final class WorkerShutdown
         }
     }
 
-    /** Called when the connection has ended. Waits for the exit status, or ends the worker after a protocol error. */
+    /** Called when the connection has ended. Waits for the exit status; after a protocol error, ends the worker. */
     public function disconnected(WorkerHandle $worker, ?string $protocolError): void
     {
         if ($protocolError !== null) {

@@ -119,9 +119,9 @@ final class WorkerStartup
     }
 
     /**
-     * Ends a worker whose shared memory this process cannot open, as soon as the worker is ready. Without that memory,
-     * the pool would not know which tasks the worker has started. A worker that fails earlier removes the memory
-     * itself, and its own failure is reported.
+     * Returns a receiver that ends a worker whose shared memory this process cannot open, as soon as the worker is
+     * ready. Without that memory, the pool would not know which tasks the worker has started. A worker that fails
+     * earlier removes the memory itself, and its own failure is reported.
      *
      * @param \Closure(int, int, string, int, int): void $receive
      * @param \Closure(WorkerHandle, ?string): void      $onDisconnected

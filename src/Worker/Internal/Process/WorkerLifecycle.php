@@ -63,7 +63,7 @@ final class WorkerLifecycle
         $this->reserve = str_repeat('x', 1 << 16);
     }
 
-    /** Sets up output, exit report and SIGTERM. Returns new memory for {@see SharedFlags}, if it can be created. */
+    /** Sets up output, exit report and SIGTERM. Returns memory for {@see SharedFlags}, if PHP can create it. */
     public function begin(): ?\Shmop
     {
         $this->captureOutput();
