@@ -9,21 +9,22 @@ use Amp\CancelledException;
 use Amp\Future;
 
 /**
- * Runs PHP callables elsewhere: {@see WorkerPool} in other processes, {@see InlineExecutor} in this one.
+ * Runs PHP callables: {@see WorkerPool} in other processes, {@see InlineExecutor} in this one.
  *
  * A task works on copies: the callable, its argument and its result are serialized. A task can be a named function, a
  * static method, a method of a serializable object, or a closure whose captured values are serializable or closures.
  *
  * A task may be a generator. Its result is then a generator in this process, whose items arrive as the caller reads
- * them. The worker runs nothing else until all items were read or the caller released the generator.
+ * them. The worker runs nothing else until the generator has ended or the caller has released it. It sends a limited
+ * number of items ahead of the reader.
  */
 interface Executor
 {
     /**
-     * Runs one task. The future completes with the task's return value, or fails with a {@see TaskException}.
+     * Runs one task. The future completes with the task's return value, or fails, usually with a {@see TaskException}.
      *
      * Cancellation: the future fails with CancelledException once the task can have no more effect. A task that has
-     * not started never starts. A running task is ended together with all processes that it started.
+     * not started never starts. A {@see WorkerPool} ends a running task with all processes that the task started.
      *
      * @template T
      *
@@ -40,8 +41,8 @@ interface Executor
      * Calls the task with each value of the input. Yields the results with the keys and in the order of the input. The
      * input may be endless, block or suspend. A bounded number of values is read ahead.
      *
-     * The first task in that order that fails ends the map: its exception is thrown and the other tasks are cancelled.
-     * Leaving the loop also cancels the other tasks.
+     * The first failed task in that order ends the map: its exception is thrown, and the other tasks are cancelled.
+     * These are also cancelled when the caller leaves its loop.
      *
      * Cancellation: running tasks are ended and waiting tasks never start. Then CancelledException is thrown. The
      * executor stays usable.

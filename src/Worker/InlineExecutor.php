@@ -12,12 +12,12 @@ use Spindle\Worker\Internal\InlineTask;
 use Spindle\Worker\Internal\TaskCode;
 
 /**
- * Runs tasks in this process, each in a fiber of the event loop. For tests of code that needs an {@see Executor}, and
- * where no processes can be started.
+ * Runs tasks in this process, each in a fiber of its own. This class serves tests of code that needs an
+ * {@see Executor}, and systems on which no processes can be started.
  *
  * Tasks, arguments and results are serialized as for a {@see WorkerPool}, so both refuse the same values with the same
  * exception. A map runs one task at a time, so {@see mapUnordered()} also keeps the order of the input. A submitted
- * task runs while others are suspended. A generator produces one item ahead of the reader.
+ * task runs while others are suspended. A generator produces at most one item ahead of its reader.
  *
  * Tasks are not isolated. A task that blocks stops the whole process, and exit() and fatal errors end it. Globals are
  * shared, and output is printed here. There are no retries and no time limit. A running task cannot be ended: a
@@ -27,10 +27,10 @@ use Spindle\Worker\Internal\TaskCode;
  */
 final class InlineExecutor implements Executor
 {
-    /** Signs closures. */
+    /** Key that signs closures. */
     private readonly string $key;
 
-    /** @param (\Closure(mixed): void)|null $onReport receives each value of {@see TaskContext::report()} at once */
+    /** @param (\Closure(mixed): void)|null $onReport called by {@see TaskContext::report()} with each value */
     public function __construct(private readonly ?\Closure $onReport = null)
     {
         $this->key = random_bytes(32);

@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** The pool was closed or killed, or a loop was abandoned. The task has no outcome, or was not accepted. */
+/** The pool was closed or killed, or belongs to another process, or the results of the task are no longer read. */
 final class PoolClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

@@ -63,7 +63,7 @@ final class PortableTask
     }
 
     /**
-     * Runs the task. Never throws: what the task throws becomes an outcome.
+     * Runs the task. What the task throws becomes an outcome.
      *
      * @return string|\Generator<int, string, mixed, string> outcome for {@see PortableOutcome::read()}. A generator
      *     yields items for {@see PortableOutcome::item()} and returns the outcome

@@ -8,19 +8,22 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Limits the bytes of large results that are in this process at once: see {@see WorkerPoolOptions::$budget}.
+ * Limits the bytes of large results that are in this process at the same time: see {@see WorkerPoolOptions::$budget}.
  *
- * A pool reads a result of more than 64 KiB only when the budget has that many bytes left. Results that the application
- * still holds count too, if it declares them by {@see occupy()}. One result is always admitted, whatever its size.
+ * When more than 64 KiB of a result are missing, a pool reads the rest only if the budget has as many bytes left, or is
+ * unused. Results that the application still holds count too, if it declares them by {@see occupy()}.
  */
 final class ResultBudget
 {
-    /** Seconds without a release until one reservation is granted anyway: a suspended worker may hold the bytes. */
+    /**
+     * Seconds without a release after which one waiting reservation is granted anyway. The bytes are possibly reserved
+     * for a result whose worker was stopped (SIGSTOP) while it sent the result.
+     */
     private const RELEASE_TIMEOUT = 5.0;
 
     private int $used = 0;
 
-    /** @var \SplQueue<array{int, \Closure(): bool}> bytes, and a callback that returns false if they are not needed */
+    /** @var \SplQueue<array{int, \Closure(): bool}> waiting reservations: arguments of {@see reserve()} */
     private \SplQueue $waiting;
 
     private ?string $timer = null;

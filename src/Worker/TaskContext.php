@@ -54,11 +54,11 @@ final class TaskContext
     }
 
     /**
-     * Returns a cancellation that is requested when the task was cancelled or exceeded its time limit.
+     * Returns a cancellation that is requested when the task is cancelled or exceeds its time limit.
      *
-     * A task that calls this method may use the grace period of the pool to end by itself. The task can pass the
-     * cancellation to operations that it waits for. Any other task is ended at once. So is every task in a thread, or
-     * without ext-pcntl.
+     * A task that calls this method then has the grace period of the pool to end by itself. The task can pass the
+     * cancellation to operations that it waits for. Any other task is ended immediately. So is every task in a thread,
+     * or without ext-pcntl.
      */
     public function cancellation(): Cancellation
     {

@@ -17,13 +17,13 @@ final class TaskRetryPolicy
 
     /**
      * @param int                                 $retries   further attempts after the first; 0 for none
-     * @param bool                                $onCrash   whether to retry a task whose worker ended; at most once
+     * @param bool                                $onCrash   whether to retry a task whose worker crashed; at most once
      * @param bool                                $onTimeout whether to retry a task that exceeded its time limit
      * @param bool|list<class-string<\Throwable>> $onThrow   whether to retry a task that threw, or which exceptions
      * @param float                               $delay     seconds before the first retry; 0 for none
      * @param float                               $factor    factor by which the delay grows with each retry
      * @param float                               $maxDelay  largest delay in seconds
-     * @param float                               $jitter    random share of a delay: at 1.0, anything from 0 to all
+     * @param float                               $jitter    random share of a delay; 1.0 for 0 up to the whole delay
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -41,7 +41,7 @@ final class TaskRetryPolicy
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 
-    /** @param int $crashes attempts so far in which the worker ended */
+    /** @param int $crashes number of attempts so far in which the worker crashed */
     public function shouldRetry(TaskException $failure, int $attempts, int $crashes): bool
     {
         return $attempts <= $this->retries && match (true) {

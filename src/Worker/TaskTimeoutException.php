@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/** A task ran longer than {@see WorkerPoolOptions::$timeout}. The task was ended with all processes that it started. */
+/** A task ran longer than {@see WorkerPoolOptions::$timeout}, and was ended. */
 final class TaskTimeoutException extends TaskException
 {
     /** @param float $timeout in seconds */

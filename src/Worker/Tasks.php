@@ -72,8 +72,8 @@ final class Tasks
     /**
      * Runs all tasks and their callbacks, and returns when none is left. The method may then be called again.
      *
-     * A failure that no catch() handles does not stop other tasks. When these are done, the first such failure is
-     * thrown, and {@see failures()} returns all of them. The same applies to an exception that a callback throws.
+     * A failure that no catch() handles does not stop other tasks. When all tasks are done, the first such failure is
+     * thrown, and {@see failures()} returns all of them. An exception of a catch() callback is such a failure, too.
      *
      * Cancellation: running tasks are ended and waiting tasks dropped, without callbacks. Then CancelledException is
      * thrown.

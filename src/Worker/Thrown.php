@@ -9,8 +9,8 @@ use Spindle\Worker\Internal\ClosureStream;
 /** An exception or error from another process, as data. Its class need not exist in this process. */
 final class Thrown
 {
-    /** Longest chain of previous exceptions. unserialize() could not read an unlimited nesting. */
-    private const MAX_PREVIOUS = 100;
+    /** Maximum exceptions in a chain, because unserialize() could not read an unlimited nesting. */
+    private const MAX_CHAIN_LENGTH = 100;
 
     /**
      * @param list<string> $types class, parent classes and interfaces
@@ -30,10 +30,10 @@ final class Thrown
 
     public static function of(\Throwable $throwable): self
     {
-        return self::upTo(self::MAX_PREVIOUS, $throwable);
+        return self::upTo(self::MAX_CHAIN_LENGTH, $throwable);
     }
 
-    /** @param int $depth longest chain, in exceptions */
+    /** @param int $depth maximum exceptions in the chain, including this one */
     private static function upTo(int $depth, \Throwable $throwable): self
     {
         [$file, $line] = ClosureStream::originalPosition($throwable->getFile(), $throwable->getLine());

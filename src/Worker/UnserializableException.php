@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** A value cannot be sent to another process. Nothing of it was sent. */
+/** A value cannot be serialized, or is too large, and was not sent to another process. */
 final class UnserializableException extends \RuntimeException implements SpindleException
 {
     private function __construct(

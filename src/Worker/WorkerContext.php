@@ -7,12 +7,12 @@ namespace Spindle\Worker;
 /** How workers run. */
 enum WorkerContext
 {
-    /** A new PHP process. Works everywhere, and inherits no state of the pool's process. */
+    /** A new PHP process. Inherits only working directory, umask and environment. Works everywhere. */
     case Process;
 
     /**
-     * A fork of a process that has only loaded the autoloader and the bootstrap file. It inherits no state of the
-     * pool's process, starts faster than a process, and shares memory for loaded code. Needs ext-pcntl and ext-posix.
+     * A fork of a process that has only loaded the autoloader and the bootstrap file. Inherits the same as a process,
+     * starts faster, and shares memory for loaded code. Needs ext-pcntl and ext-posix.
      */
     case Fork;
 

@@ -4,22 +4,22 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/** The worker ended while it ran a task: by exit(), a fatal error, exhausted memory or a signal. */
+/** The worker of a task ended: by exit(), a fatal error, exhausted memory or a signal. Or a remote agent was lost. */
 final class WorkerCrashedException extends TaskException
 {
     private function __construct(
         string $message,
-        /** Exit code; null after a signal. */
+        /** Exit code; null after a signal, or if unknown. */
         public readonly ?int $exitCode,
-        /** Signal that ended the worker; null after an exit. */
+        /** Signal that ended the worker; null after an exit, or if unknown. */
         public readonly ?int $signal,
         /** Whether the task called exit(). */
         public readonly bool $exited,
-        /** Text of the fatal error; null if there was none. */
+        /** Text of PHP's fatal error, or the reason why a remote job has no result; null without either. */
         public readonly ?string $error,
         /** The end of the worker's standard error, at most 8 KiB. */
         public readonly string $stderr,
-        /** Memory peak in bytes: resident memory if the system reports it, otherwise what PHP had allocated. */
+        /** Memory peak in bytes: resident memory, or what PHP had allocated; 0 if neither is known. */
         public readonly int $memoryPeak,
         int $attempts,
         mixed $key,
@@ -27,7 +27,7 @@ final class WorkerCrashedException extends TaskException
         parent::__construct($message, $attempts, $key);
     }
 
-    /** @param string|null $error text of a fatal error of PHP */
+    /** @param string|null $error text of PHP's fatal error; or without exit code, signal and memory peak, any reason */
     public static function died(
         ?int $exitCode,
         ?int $signal,

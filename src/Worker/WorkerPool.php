@@ -25,7 +25,7 @@ use Spindle\Worker\Internal\WorkerSettings;
 /**
  * Runs PHP callables on every core, in workers that each run many tasks.
  *
- * Workers start when there is work. A worker loads the Composer autoloaders of this process, but not its main script.
+ * Workers start when there are tasks. A worker loads the Composer autoloaders of this process, but not its main script.
  * Workers end with the pool: after {@see close()} or {@see kill()}, or when the pool is unreferenced and all its tasks
  * have outcomes. When this process dies, the workers and all processes that their tasks started end too.
  */
@@ -136,9 +136,9 @@ final class WorkerPool implements Executor, Statistics
     /**
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
-     * A running map() yields the results of the input that it has read. It then throws PoolClosedException unless it
-     * has reached the end of the input. Only another read shows that for an iterator, and a closed pool reads no more.
-     * For a generator task, close() waits until its items were read or the generator was released.
+     * A running map() yields the results of the input that it has read. It then throws PoolClosedException, unless it
+     * has reached the end of the input. For an iterator, that needs another read, and a closed pool reads no more.
+     * For a generator task, close() waits until the generator has ended in the worker or was released here.
      */
     public function close(): void
     {
@@ -157,8 +157,8 @@ final class WorkerPool implements Executor, Statistics
      * Returns counts of workers and tasks.
      *
      * - `workers`: existing workers; `in_use`: workers with a task; `max`: the pool's size
-     * - `waiting`: tasks that no worker has
-     * - `run_total`: attempts; `failed_total`: failed attempts; `crashed_total`: attempts whose worker ended
+     * - `waiting`: submitted tasks that no worker has, and tasks that were taken back or wait for a retry
+     * - `run_total`: ended attempts; `failed_total`: failed attempts; `crashed_total`: attempts whose worker crashed
      */
     public function statistics(): array
     {
