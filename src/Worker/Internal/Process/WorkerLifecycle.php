@@ -71,7 +71,7 @@ final class WorkerLifecycle
             register_shutdown_function($this->reportExit(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                // `false` makes the signal interrupt the wait for a frame. Otherwise it would be handled after that wait.
+                // `false`: the signal interrupts the wait. Otherwise it would be handled only after the next frame.
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
