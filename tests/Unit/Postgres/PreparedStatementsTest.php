@@ -91,13 +91,13 @@ final class PreparedStatementsTest extends TestCase
         $statements->add('before', self::prepared('1'));
         $statements->add('in it', self::prepared('2'), tentative: true);
         self::assertTrue($statements->mayBecomeStale);
-        self::assertSame(['2'], $statements->rollBack());
+        self::assertSame(['2'], $statements->forgetTentative());
         self::assertNull($statements->find('in it'));
         self::assertNotNull($statements->find('before'));
         $statements->add('in another', self::prepared('3'), tentative: true);
         $statements->keepTentative();
         self::assertFalse($statements->mayBecomeStale);
-        self::assertSame([], $statements->rollBack());
+        self::assertSame([], $statements->forgetTentative());
         self::assertNotNull($statements->find('in another'));
     }
 

@@ -16,7 +16,7 @@ use Spindle\Postgres\ResultTooLargeException;
  */
 final class Conversation
 {
-    /** Messages with rows of more bytes than this count as large: {@see $isLarge}. */
+    /** Messages with rows of more bytes than this count as large: {@see $hasLargeRows}. */
     private const LARGE_ROWS_BYTES = 0x10_0000;
 
     /** Transaction status in the last answer: I, T or E. */
@@ -53,7 +53,7 @@ final class Conversation
     public bool $isRequestRecent = false;
 
     /** Whether rows were received that are so large that copying them takes time. */
-    public bool $isLarge = false;
+    public bool $hasLargeRows = false;
 
     private readonly MessageReader $reader;
 
@@ -110,7 +110,7 @@ final class Conversation
     {
         $rows = $this->reader->rowMessages();
         $exchange->add($rows, max(1, $this->reader->rowCount));
-        $this->isLarge = $this->isLarge || \strlen($rows) > self::LARGE_ROWS_BYTES;
+        $this->hasLargeRows = $this->hasLargeRows || \strlen($rows) > self::LARGE_ROWS_BYTES;
         $heldBytes = $exchange->heldBytes();
         if ($heldBytes > SizeLimits::MIN_BYTES && $heldBytes > ($limit = SizeLimits::result())) {
             $exchange->dropRows(

@@ -509,7 +509,7 @@ final class NativeSession implements Session
             $this->tag = $exchange->tag;
             if ($exchange->tag === 'ROLLBACK') {
                 // A COMMIT that the server turned into a rollback has this tag too.
-                $this->closeStatements($this->statements->rollBack());
+                $this->closeStatements($this->statements->forgetTentative());
             }
             $this->keepTentativeStatements();
             if (\in_array($exchange->tag, ['DEALLOCATE', 'DEALLOCATE ALL', 'DISCARD ALL'], true)) {
@@ -639,7 +639,7 @@ final class NativeSession implements Session
         if ($this->statements->mayBecomeStale && $this->meaningChange !== null) {
             $this->startGeneration();
         } elseif ($this->statements->mayBecomeStale && SessionChanges::rollsBack($sql)) {
-            $this->closeStatements($this->statements->rollBack());
+            $this->closeStatements($this->statements->forgetTentative());
         }
     }
 

@@ -602,13 +602,13 @@ final class Pipeline
         }
         foreach ($awake as $exchange) {
             // The caller is going to copy large rows, which blocks. So other callbacks of the event loop run first.
-            if ($conversation->isLarge) {
+            if ($conversation->hasLargeRows) {
                 EventLoop::delay(0, $exchange->wake(...));
             } else {
                 $exchange->wake();
             }
         }
-        $conversation->isLarge = false;
+        $conversation->hasLargeRows = false;
         // The check is last, because most of the resumed callers have sent another exchange.
         if ($conversation->exchanges === [] && $this->endReason === null) {
             $this->onAllAnswered();

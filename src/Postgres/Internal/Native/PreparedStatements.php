@@ -109,8 +109,8 @@ final class PreparedStatements
         return $names;
     }
 
-    /** @return list<string> names of the statements from the open transaction, which must be deallocated */
-    public function rollBack(): array
+    /** @return list<string> names of the statements from a transaction that was rolled back, to be deallocated */
+    public function forgetTentative(): array
     {
         $names = array_map(
             static fn(PreparedStatement $one): string => $one->name,

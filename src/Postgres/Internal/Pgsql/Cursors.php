@@ -123,7 +123,7 @@ final class Cursors
         $columns = $this->preparation->columns($call->result, $cancellation);
         $rows = new ResultRows($call->result, $this->limits, $call->nanoseconds, isWhole: false);
         if ($rows->count < $count) {
-            $this->handle->command("CLOSE {$name}", $cancellation);
+            $this->handle->runIgnoringErrors("CLOSE {$name}", $cancellation);
             unset($this->parameterTypes[$name]);
         }
 
@@ -160,7 +160,7 @@ final class Cursors
             )[0][0]
                 ?? null;
             if ($closing !== null) {
-                $this->handle->command($closing, null);
+                $this->handle->runIgnoringErrors($closing, null);
             }
         }
         if ($this->handle->status !== 'E') {

@@ -189,8 +189,8 @@ final class PgsqlHandle
         return $call;
     }
 
-    /** Executes a script and ignores its errors. Afterwards, {@see $status} shows the state of the transaction. */
-    public function command(string $sql, ?Cancellation $cancellation): void
+    /** Executes a script. Afterwards, {@see $status} shows the state of the transaction. */
+    public function runIgnoringErrors(string $sql, ?Cancellation $cancellation): void
     {
         $this->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql));
     }

@@ -197,7 +197,7 @@ final class PgsqlPreparation
     public function cleanUp(): void
     {
         if ($this->mayHaveOpenTransaction && $this->handle->status !== 'I') {
-            $this->handle->command('ROLLBACK', null);
+            $this->handle->runIgnoringErrors('ROLLBACK', null);
         }
         $this->mayHaveOpenTransaction = false;
         $this->deallocate();
@@ -225,7 +225,7 @@ final class PgsqlPreparation
         $isRolledBack = $tag === 'ROLLBACK';
         $isTransactionOver = $this->handle->status === 'I';
         if ($isRolledBack) {
-            $this->statements->rollBack();
+            $this->statements->forgetTentative();
         }
         if ($this->isMeaningChanged && ($isRolledBack || $isTransactionOver)) {
             $this->statements->startGeneration();
@@ -279,7 +279,7 @@ final class PgsqlPreparation
     {
         // An error of DEALLOCATE would abort an open transaction.
         if ($this->handle->status === 'I' && $this->statements->needDeallocation()) {
-            $this->handle->command($this->statements->takeDeallocationScript(), null);
+            $this->handle->runIgnoringErrors($this->statements->takeDeallocationScript(), null);
         }
     }
 
@@ -315,16 +315,16 @@ final class PgsqlPreparation
     {
         $ownsTransaction = $this->mayHaveOpenTransaction = $this->handle->status === 'I';
         if ($ownsTransaction) {
-            $this->handle->command('BEGIN', $cancellation);
+            $this->handle->runIgnoringErrors('BEGIN', $cancellation);
         }
         $error = $this->sendPrepare(self::TYPES_STATEMENT, $sql, $cancellation)->serverError;
         $types = [];
         if ($error === null) {
             $types = $this->parameterTypes(self::TYPES_STATEMENT, $cancellation) ?? [];
-            $this->handle->command('DEALLOCATE ' . self::TYPES_STATEMENT, $cancellation);
+            $this->handle->runIgnoringErrors('DEALLOCATE ' . self::TYPES_STATEMENT, $cancellation);
         }
         if ($ownsTransaction) {
-            $this->handle->command('ROLLBACK', $cancellation);
+            $this->handle->runIgnoringErrors('ROLLBACK', $cancellation);
             $this->mayHaveOpenTransaction = false;
         }
 

@@ -192,7 +192,7 @@ final class PgsqlSession implements Session
 
     public function ping(?Cancellation $cancellation = null): void
     {
-        $this->withLock($cancellation, fn() => $this->handle->command('', $cancellation));
+        $this->withLock($cancellation, fn() => $this->handle->runIgnoringErrors('', $cancellation));
     }
 
     public function isChanged(): bool

@@ -111,8 +111,8 @@ final class PgsqlStatements
         array_map($this->forget(...), array_map(strval(...), array_keys($this->prepared)));
     }
 
-    /** Drops the statements that were prepared in the transaction, and marks them for deallocation. */
-    public function rollBack(): void
+    /** After a rollback, drops the statements that the transaction prepared, and marks them for deallocation. */
+    public function forgetTentative(): void
     {
         array_map(
             $this->forget(...),
