@@ -25,9 +25,8 @@ final class CommandLineOptions
             $pair = $word === '-c' ? array_shift($words) ?? '' : (string) preg_replace('~^(?:-c|--)~', '', $word);
             if (!str_starts_with($word, '-c') && !str_starts_with($word, '--') || !str_contains($pair, '=')) {
                 throw new \ValueError(
-                    "The key 'options' of a PostgreSQL DSN can only have settings such as '-c name=value', which "
-                        . json_encode($word, \JSON_INVALID_UTF8_SUBSTITUTE)
-                        . ' is not',
+                    "In a PostgreSQL DSN, 'options' accepts only settings such as '-c name=value', not "
+                        . json_encode($word, \JSON_INVALID_UTF8_SUBSTITUTE),
                 );
             }
             [$name, $value] = explode('=', $pair, 2);

@@ -10,7 +10,7 @@ use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\ProtocolException;
 
-/** Collects the failures of all addresses that were tried for one connection. */
+/** Collects and logs the failures of all addresses that were tried for one connection. */
 final class ConnectionAttempts
 {
     /** @var list<string> addresses, each with the reason of its failure */
@@ -29,7 +29,7 @@ final class ConnectionAttempts
     /**
      * @param Endpoint|PostgresHost $where endpoint, or a host whose name could not be resolved
      *
-     * @throws AuthenticationException when the login failed, because no other host must be tried then
+     * @throws AuthenticationException when the login failed; then no other host must be tried
      */
     public function add(Endpoint|PostgresHost $where, AttemptFailedException|ProtocolException $failure): void
     {

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Parses connection strings in libpq's two forms, a URI and key=value pairs. Exceptions never show the string, because
- * it may contain a password.
+ * Parses connection strings in libpq's two forms, a URI and key=value pairs. Exceptions show only keys of the string,
+ * because the rest may contain a password.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
  */
@@ -60,7 +60,7 @@ final class ConnectionString
         return [...$values, ...self::query((string) $part['query'])];
     }
 
-    /** @return array<string, string> values of host and port, each a list with commas */
+    /** @return array<string, string> values of host and port, each a list that is separated by commas */
     private static function hosts(#[\SensitiveParameter] string $text): array
     {
         if ($text === '') {

@@ -14,10 +14,10 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Opens connections of the native driver, to the first server that offers the requested kind: {@see HostSearch}. */
+/** Opens connections of the native driver, to the first server with the requested kind of session. */
 final class Connector
 {
-    /** Limit in seconds for a cancel request, from connecting to the end of its connection. */
+    /** Maximum seconds of a cancel request, from connecting to the end of its connection. */
     private const CANCEL_TIMEOUT = 5.0;
 
     private readonly SaltedPasswords $salted;
@@ -39,11 +39,11 @@ final class Connector
 
     /**
      * Sends a cancel request for the current statement of a session, over a separate connection to the same address.
-     * When this method returns, the server has signalled the session's process, so that no statement that is sent later
-     * can be cancelled.
+     * When this method returns, the server has signalled the session's process. So the request can't stop a statement
+     * that is sent after that.
      *
-     * @throws ConnectionFailedException when the request could not be delivered
-     * @throws CancelledException when the request may or may not have been delivered
+     * @throws ConnectionFailedException when the request could not be sent, or the server did not confirm it in time
+     * @throws CancelledException when `$cancellation` is requested; the server may have got the request
      */
     public function cancel(OpenedConnection $session, ?Cancellation $cancellation = null): void
     {

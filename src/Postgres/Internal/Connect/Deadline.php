@@ -11,10 +11,10 @@ use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Fibers;
 
-/** Deadline and cancellation of connecting. Fibers that connect suspend only in methods of this class. */
+/** Deadline and cancellation of connecting. Apart from DNS look-ups, connecting suspends only in this class. */
 final readonly class Deadline
 {
-    /** Maximum seconds of a timer. The event loop does not support much longer ones. */
+    /** Maximum seconds of a timer. The event loop does not support much longer timers. */
     private const MAX_TIMER_SECONDS = 1e9;
 
     /**
@@ -28,7 +28,7 @@ final readonly class Deadline
         return new self(self::now() + $seconds, $seconds, $cancellation);
     }
 
-    /** Returns an earlier deadline for one attempt: the remaining time is divided by the number of attempts left. */
+    /** Returns the deadline of one attempt: the remaining time is divided by the number of remaining attempts. */
     public function share(int $attempts): self
     {
         return $attempts < 2
@@ -87,7 +87,7 @@ final readonly class Deadline
         $this->cancellation?->throwIfRequested();
     }
 
-    /** @param \Closure(\Closure(): void): string $watch registers a watcher that calls the callback; returns its id */
+    /** @param \Closure(\Closure(): void): string $watch registers the callback with the event loop; returns the id */
     private function wait(\Closure $watch, string $for): void
     {
         $this->cancellation?->throwIfRequested();

@@ -15,11 +15,11 @@ use function Amp\Dns\resolve;
 final class DnsLookup
 {
     /**
-     * Returns all addresses of a host. Suspends only for names other than "localhost".
+     * Returns all addresses of a host. Suspends only to look up a name other than "localhost".
      *
      * @return non-empty-list<Endpoint>
      *
-     * @throws AttemptFailedException when the name can't be resolved
+     * @throws AttemptFailedException when the name can't be resolved before the deadline
      * @throws CancelledException
      */
     public static function endpoints(PostgresHost $host, Deadline $deadline): array

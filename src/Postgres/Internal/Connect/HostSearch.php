@@ -13,8 +13,8 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 
 /**
- * Tries all addresses of all hosts in their order, until one offers a session of the requested kind. Each attempt gets
- * a share of the remaining time, so that a host that does not answer can't use all of it.
+ * Tries the addresses of all hosts in their order, until one offers a session of the requested kind. Each attempt gets
+ * a share of the remaining time, so that a host that does not answer can't use all of that time.
  *
  * @template T
  */
@@ -35,7 +35,7 @@ final readonly class HostSearch
      * @return T the first session of the requested kind
      *
      * @throws ConnectionFailedException when no host offers a session in time
-     * @throws AuthenticationException when a login failed; no other host is tried then
+     * @throws AuthenticationException when a login failed; after that, no other host is tried
      * @throws CancelledException
      */
     public function first(?Cancellation $cancellation): mixed

@@ -18,7 +18,7 @@ use Spindle\Postgres\TlsMode;
  */
 final class Keywords
 {
-    /** Environment variables by the keywords for which they are the default. */
+    /** Environment variables with the defaults of keywords, by keyword. */
     private const ENVIRONMENT_VARIABLES = [
         'host' => 'PGHOST',
         'hostaddr' => 'PGHOSTADDR',
@@ -39,7 +39,7 @@ final class Keywords
         'require_auth' => 'PGREQUIREAUTH',
     ];
 
-    /** Keywords for which only these values are accepted, because they describe how the client always behaves. */
+    /** Keywords that accept only these values, which describe what the client always does. */
     private const FIXED_VALUES = [
         'client_encoding' => ['utf8', 'utf-8', 'auto'],
         'gssencmode' => ['disable', 'prefer'],
@@ -50,7 +50,7 @@ final class Keywords
     ];
 
     /**
-     * Returns options for keywords. Keywords that are missing or empty are taken from environment variables.
+     * Returns options for keywords. Values that are missing or empty come from environment variables.
      *
      * @param array<string, string> $given values by libpq's keywords
      *
@@ -85,7 +85,7 @@ final class Keywords
     /**
      * @param array<string, string> $given
      *
-     * @throws \ValueError when a keyword is unknown, or has a fixed value and another one is given
+     * @throws \ValueError when a keyword is unknown, or its value is not one of {@see FIXED_VALUES}
      */
     private static function check(#[\SensitiveParameter] array $given): void
     {
@@ -116,12 +116,12 @@ final class Keywords
      */
     private static function withEnvironment(#[\SensitiveParameter] array $values): array
     {
-        // The service would define the host. Without an error, the client would connect to another host.
+        // The service would define the host. Without this check, the client would connect to another host.
         if (!isset($values['host']) && !isset($values['hostaddr']) && (string) getenv('PGSERVICE') !== '') {
             throw new \ValueError('PGSERVICE names a service, but service files are not supported. Give the host');
         }
         foreach (self::ENVIRONMENT_VARIABLES as $key => $name) {
-            // host and hostaddr must both come from the connection string, or both from variables.
+            // If the connection string has one of host and hostaddr, the other does not come from a variable.
             $isSet = isset($values[$key])
                 || \in_array($key, ['host', 'hostaddr'], true)
                 && (isset($values['host']) || isset($values['hostaddr']))
@@ -136,7 +136,7 @@ final class Keywords
         return $values;
     }
 
-    /** @return list<PostgresHost> for lists that are separated by commas */
+    /** @return list<PostgresHost> hosts of three lists, whose entries are separated by commas */
     private static function hosts(#[\SensitiveParameter] string $hosts, string $addresses, string $ports): array
     {
         if ($hosts === '' && $addresses === '') {
@@ -234,7 +234,7 @@ final class Keywords
         return (float) $seconds > 0 ? (float) $seconds : \INF;
     }
 
-    /** @return list<AuthenticationMethod> the listed methods, or the default without the methods after "!" */
+    /** @return list<AuthenticationMethod> the listed methods; for a list with "!", the default without these methods */
     private static function authentication(string $list): array
     {
         $default = [AuthenticationMethod::None, AuthenticationMethod::Scram];

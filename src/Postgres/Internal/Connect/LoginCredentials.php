@@ -11,7 +11,7 @@ use Spindle\Postgres\ChannelBinding;
 final readonly class LoginCredentials
 {
     /**
-     * @param string $advice text that a message about a missing password ends with
+     * @param string $advice end of the message about a missing password
      * @param list<AuthenticationMethod> $methods methods that the server may request
      * @param string|null $certificateHash channel binding data: {@see Tls::channelBindingHash()}
      */

@@ -8,7 +8,7 @@ use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Encodes and parses messages of the login.
+ * Encodes and parses the messages of logins, session setup and cancel requests.
  *
  * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
@@ -63,9 +63,9 @@ final class Messages
     }
 
     /**
-     * @return list<string> strings that are each terminated by a NUL
+     * @return list<string> the strings of the payload, each of which ends with a NUL there
      *
-     * @throws ProtocolException when the last string has no NUL
+     * @throws ProtocolException when the last string does not end with a NUL
      */
     public static function texts(string $payload): array
     {

@@ -14,7 +14,7 @@ use Spindle\Postgres\PostgresHost;
  */
 final class PasswordFile
 {
-    /** Host that the file contains for sockets in one of the default folders. */
+    /** Name that stands for the host in the file if the socket is in one of the default folders. */
     private const DEFAULT_SOCKET_NAME = 'localhost';
 
     /** Folders in which PostgreSQL creates its socket by default: on Debian, and elsewhere. */

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Computes a salted password, which is PBKDF2 with HMAC-SHA-256, in slices. The server chooses the number of
- * iterations, which may need seconds.
+ * Computes a salted password (PBKDF2 with HMAC-SHA-256) in slices, because the server chooses the number of iterations,
+ * and many iterations need seconds.
  *
  * @see https://www.rfc-editor.org/rfc/rfc8018#section-5.2
  */
 final class SaltedPassword
 {
-    /** Iterations per slice: some milliseconds of work. PostgreSQL needs this number by default. */
+    /** Iterations per slice: some milliseconds of work. With PostgreSQL's default, one slice is enough. */
     private const ITERATIONS_PER_SLICE = 4096;
 
     /** HMAC of the last iteration. */
@@ -23,7 +23,7 @@ final class SaltedPassword
 
     private int $left;
 
-    /** @var \WeakReference<object>|null the login whose calls compute; other logins wait for the result */
+    /** @var \WeakReference<object>|null the login that computes; other logins wait for the result */
     private ?\WeakReference $worker = null;
 
     public function __construct(#[\SensitiveParameter] private readonly string $password, string $salt, int $iterations)
@@ -33,11 +33,11 @@ final class SaltedPassword
     }
 
     /**
-     * Computes a slice, unless another login computes.
+     * Computes a slice, unless another login is computing.
      *
-     * @param object $login the login that calls. The first one computes. Once it is destroyed, another login continues.
+     * @param object $login the calling login. The first caller computes. After its destruction, another one continues
      *
-     * @return string|null the salted password; null while the computation is not finished: call again
+     * @return string|null the salted password; null if further calls are needed
      */
     public function compute(object $login): ?string
     {

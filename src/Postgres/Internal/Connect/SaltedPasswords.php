@@ -11,7 +11,7 @@ namespace Spindle\Postgres\Internal\Connect;
  */
 final class SaltedPasswords
 {
-    /** Maximum number of entries; a full cache is emptied. A server has one salt for each user. */
+    /** Maximum number of entries. A full cache is emptied before an entry is added. A user has one salt per server. */
     private const MAX_ENTRIES = 8;
 
     /** The entries, hidden from var_export() and similar functions. */
@@ -22,7 +22,7 @@ final class SaltedPasswords
         $this->kept = new \SensitiveParameterValue(new \ArrayObject());
     }
 
-    /** Returns the salted password, whose computation may not be finished. */
+    /** Returns the salted password, which is perhaps still to be computed. */
     public function of(#[\SensitiveParameter] string $password, string $salt, int $iterations): SaltedPassword
     {
         /** @var \ArrayObject<string, SaltedPassword> $kept */

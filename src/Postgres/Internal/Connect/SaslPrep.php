@@ -6,8 +6,7 @@ namespace Spindle\Postgres\Internal\Connect;
 
 /**
  * Normalizes passwords before they are hashed, as PostgreSQL does. As in libpq and the server, a password that is not
- * UTF-8 or contains prohibited characters stays unchanged. Without ext-intl, every password with a character beyond
- * ASCII stays unchanged.
+ * UTF-8 or contains prohibited or unassigned characters stays unchanged. Without ext-intl, all passwords do.
  *
  * @see https://www.rfc-editor.org/rfc/rfc4013
  */
@@ -44,7 +43,7 @@ final class SaslPrep
         ) {
             return $password;
         }
-        // U+200B is in both tables. PostgreSQL replaces it with a space, so spaces come first.
+        // U+200B is in both tables. PostgreSQL replaces it with a space, so the pattern of spaces comes first.
         $mapped = (string) preg_replace(
             [self::NON_ASCII_SPACE_PATTERN, self::MAPPED_TO_NOTHING_PATTERN],
             [' ', ''],

@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\ChannelBinding;
 
 /**
- * The messages of one login by SCRAM-SHA-256, or by SCRAM-SHA-256-PLUS with tls-server-end-point.
+ * The messages of one login by SCRAM-SHA-256, or by SCRAM-SHA-256-PLUS with the channel binding tls-server-end-point.
  *
  * @see https://www.rfc-editor.org/rfc/rfc5802
  * @see https://www.rfc-editor.org/rfc/rfc7677
@@ -18,7 +18,7 @@ final class Scram
 
     public const PLUS = 'SCRAM-SHA-256-PLUS';
 
-    /** Maximum number of iterations, which take seconds. More would let a malicious server keep the client busy. */
+    /** Maximum number of iterations, which need seconds. More would let a malicious server keep the client busy. */
     private const MAX_ITERATIONS = 10_000_000;
 
     /** The server's first message, which is the challenge. */
@@ -84,8 +84,8 @@ final class Scram
                 ),
             );
         }
-        // "y" means that the client supports channel binding and the server did not offer it. If the server did offer
-        // it, an attacker has changed the message, and the server then refuses the login.
+        // "y" means that the client supports channel binding, and that the server did not offer it. If the server did
+        // offer it, an attacker has changed the offer, and the server refuses the login because of the "y".
         $header = $can ? 'y,,' : 'n,,';
 
         return new self(self::PLAIN, $header, $header, $credentials, $nonce);
@@ -132,7 +132,7 @@ final class Scram
         );
     }
 
-    /** Computes the answer for some milliseconds. Returns the answer; null while it is not finished: call again. */
+    /** Works on the answer for some milliseconds. Returns the answer; null if further calls are needed. */
     public function compute(): ?string
     {
         $salted = $this->salting?->compute($this);
@@ -172,7 +172,7 @@ final class Scram
         }
     }
 
-    /** Returns the first message without its header. The user name is empty: the startup message contains it. */
+    /** Returns the first message without its header. The user name is empty, as the startup message contains it. */
     private function firstBare(): string
     {
         return "n=,r={$this->clientNonce}";

@@ -8,8 +8,8 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
 
 /**
- * Statements that set up a session and query its state, and the check of their answers. Settings are not parameters of
- * the startup message, because poolers refuse unknown ones there.
+ * Statements that set up a session and query its state, and the check of their answers. The startup message does not
+ * contain these settings, because poolers refuse unknown parameters in it.
  */
 final class SessionSetup
 {
@@ -59,8 +59,8 @@ final class SessionSetup
         }
         if ($this->version() >= 14) {
             $isOwn = "pg_catalog.pg_backend_pid() = {$pid}";
-            // The setting is not changed behind a pooler, where it would remain for the next client. If the server's
-            // operating system does not support it, the server returns an error, which is ignored.
+            // The setting is not changed behind a pooler, because it would remain for the next client. If the server's
+            // operating system does not support the setting, the server returns an error, which is ignored.
             $check = isset($options->settings[self::CHECK_INTERVAL_SETTING])
                 ? ''
                 : ", case when {$isOwn} and pg_catalog.current_setting('"
@@ -140,12 +140,12 @@ final class SessionSetup
         }
     }
 
-    /** @return array<string, string> settings to assign: those of the options, and exact floats for old servers */
+    /** @return array<string, string> the options' settings and statement timeout, and exact floats for old servers */
     private function settings(): array
     {
         $settings = $this->options->settings;
         if ($this->version() >= 9 && $this->version() < 12) {
-            // Since version 12 floats are exact without this setting.
+            // Since version 12, floats are exact without this setting.
             $settings += ['extra_float_digits' => '3'];
         }
         if ($this->options->statementTimeout !== null) {

@@ -8,12 +8,12 @@ use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Runs several statements by the simple query protocol, all sent at once. Converts received bytes to the rows and the
- * error of each statement, without a stream or an event loop.
+ * Runs several statements by the simple query protocol, without waiting for an answer before the next one is sent.
+ * Converts received bytes to the rows and the error of each statement, without a stream or an event loop.
  */
 final class SimpleQueries implements Answers
 {
-    /** Maximum bytes of one message. The statements that are used here have short answers. */
+    /** Maximum bytes of one message. The answers to the statements of {@see SessionSetup} are short. */
     private const MAX_MESSAGE_BYTES = 0x1_0000;
 
     /** Maximum bytes of all answers. */

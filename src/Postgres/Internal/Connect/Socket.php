@@ -8,7 +8,7 @@ use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Warnings;
 use Spindle\Postgres\ProtocolException;
 
-/** A stream to one endpoint, for the login. The destructor closes the stream, unless {@see release()} was called. */
+/** A stream for a login or a cancel request. The destructor closes it, unless {@see release()} was called. */
 final class Socket
 {
     /** Maximum bytes of one read. */
@@ -40,7 +40,7 @@ final class Socket
      */
     public static function open(Endpoint $endpoint, $context, Deadline $deadline): self
     {
-        // With STREAM_CLIENT_ASYNC_CONNECT, the call returns at once, and PHP ignores the timeout.
+        // With STREAM_CLIENT_ASYNC_CONNECT, the call does not wait for the connection, and PHP ignores the timeout.
         [$stream, $warning] = Warnings::of(
             static fn() => stream_socket_client(
                 $endpoint->uri(),
@@ -52,7 +52,7 @@ final class Socket
             ),
         );
         if ($stream === false) {
-            // PHP's warning does not say when there are too many open files.
+            // PHP's warning does not mention that too many files are open, so this is checked.
             throw AttemptFailedException::because(
                 @fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::clause($warning),
             );
@@ -80,7 +80,7 @@ final class Socket
     /**
      * @param string $for what the caller waits for, such as "the login"
      *
-     * @throws AttemptFailedException when the peer closes the connection, or the deadline has passed
+     * @throws AttemptFailedException when the peer has closed the connection, or the deadline has passed
      */
     public function read(Deadline $deadline, string $for): string
     {
@@ -144,9 +144,11 @@ final class Socket
     }
 
     /**
+     * Requests TLS. Performs the handshake if the server agrees.
+     *
      * @return bool whether the connection is encrypted
      *
-     * @throws AttemptFailedException when the handshake fails
+     * @throws AttemptFailedException when the server answers with an error or not at all, or the handshake fails
      * @throws ProtocolException when the peer is not a PostgreSQL server
      */
     public function secure(Tls $tls, Deadline $deadline): bool
@@ -196,7 +198,7 @@ final class Socket
         return $stream;
     }
 
-    /** @param string $lastBytes bytes to send before, if the stream accepts them at once */
+    /** @param string $lastBytes bytes to send first, as far as the stream accepts them without a wait */
     public function close(string $lastBytes = ''): void
     {
         if ($this->stream !== null) {
@@ -236,7 +238,7 @@ final class Socket
             if ($done === false) {
                 throw AttemptFailedException::because($tls->explain($warning));
             }
-            // The bytes of the client fit into the socket's buffer, so the handshake never waits for a writable socket.
+            // The client's bytes fit into the socket's buffer, so the handshake never waits for a writable socket.
             $deadline->readable($stream, 'the TLS handshake');
         }
     }

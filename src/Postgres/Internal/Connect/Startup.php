@@ -12,8 +12,8 @@ use Spindle\Postgres\ProtocolException;
  * without a stream, an event loop or a clock.
  *
  * Three rules protect the client from a malicious server. Before the authentication is complete, only messages of the
- * login are accepted. An authentication that has begun must be finished before the server may report success. No proof
- * of the password is sent that the options do not allow.
+ * login are accepted. A SCRAM login that has begun must be finished before the server can report success. The password
+ * is proved only by a method that the options allow.
  *
  * @see https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-START-UP
  */
@@ -22,7 +22,7 @@ final class Startup
     /** Maximum bytes of one message, and of all messages until the authentication is complete. */
     private const MAX_LOGIN_BYTES = 0x1_0000;
 
-    /** Maximum bytes of all messages from there to ReadyForQuery. Some kilobytes are usual. */
+    /** Maximum bytes of all messages after the authentication, up to ReadyForQuery. Some kilobytes are usual. */
     private const MAX_SETUP_BYTES = 0x10_0000;
 
     /** Types of a server's first message: Authentication…, ErrorResponse, NegotiateProtocolVersion, NoticeResponse. */
@@ -41,10 +41,10 @@ final class Startup
     /** Whether the answer to the SCRAM challenge is being computed. */
     private bool $computing = false;
 
-    /** Whether the server has proved that it knows the password, by SCRAM. */
+    /** Whether the server has proved by SCRAM that it knows the password. */
     private bool $isServerVerified = false;
 
-    /** Method of the proof that was sent, except SCRAM; null if none was sent. */
+    /** Method of the proof that was sent; null if none was sent, and for SCRAM. */
     private ?AuthenticationMethod $sentMethod = null;
 
     private bool $authenticated = false;
@@ -52,7 +52,7 @@ final class Startup
     /** Whether ReadyForQuery has arrived. */
     private bool $ready = false;
 
-    /** Bytes received before the authentication was complete, or since then. */
+    /** Bytes received in the current phase: until the authentication is complete, or after that. */
     private int $receivedBytes = 0;
 
     /** Whether a complete message has arrived. */
@@ -73,7 +73,7 @@ final class Startup
         $this->buffer = new MessageBuffer(self::MAX_LOGIN_BYTES);
     }
 
-    /** Returns the startup message. It contains only parameters that poolers accept, too. */
+    /** Returns the startup message. It contains only parameters that poolers also accept. */
     public function begin(): string
     {
         return Messages::startup([
@@ -112,13 +112,13 @@ final class Startup
         return $answer;
     }
 
-    /** Whether {@see compute()} must be called. Until it returns bytes, no messages are processed. */
+    /** Whether {@see compute()} must be called. Until compute() returns bytes, no messages are processed. */
     public function isComputing(): bool
     {
         return $this->computing;
     }
 
-    /** Computes the proof for some milliseconds. Returns the bytes to send; '' while the proof is not finished. */
+    /** Works on the proof for some milliseconds. Returns the bytes to send; '' while the proof is not finished. */
     public function compute(): string
     {
         $answer = $this->scram?->compute();
@@ -127,7 +127,7 @@ final class Startup
         }
         $this->computing = false;
 
-        // Messages may have arrived already, before the proof is sent. They are processed and checked like all others.
+        // Messages that arrived during the computation are processed and checked like all others.
         return Messages::password($answer) . $this->receive('');
     }
 
@@ -171,7 +171,7 @@ final class Startup
         return $message;
     }
 
-    /** Processes a message before the authentication is complete, and returns the bytes to send. */
+    /** Processes a message of the authentication, and returns the bytes to send. */
     private function authenticate(string $type, string $payload): string
     {
         switch ($type) {
@@ -180,7 +180,7 @@ final class Startup
             case 'E':
                 throw AttemptFailedException::refused(Messages::error($payload));
             case 'v':
-                $this->negotiate($payload);
+                $this->checkVersion($payload);
 
                 return '';
             case 'N':
@@ -193,7 +193,7 @@ final class Startup
     /** @param int $code 0 Ok, 3 CleartextPassword, 5 MD5Password, 10 SASL, 11 SASLContinue, 12 SASLFinal */
     private function handleAuthentication(int $code, #[\SensitiveParameter] string $data): string
     {
-        // An authentication that has begun must be finished before the server may request anything else.
+        // Until an authentication that has begun is finished, the server can't request anything else.
         $expected = match (true) {
             $this->scram !== null && $this->isServerVerified, $this->sentMethod !== null => [0],
             $this->scram !== null => [11, 12],
@@ -216,8 +216,8 @@ final class Startup
 
         return match ($code) {
             0 => $this->finishAuthentication(),
-            3 => $this->send(AuthenticationMethod::Password, fn(): string => $this->credentials->password()),
-            5 => $this->send(AuthenticationMethod::Md5, fn(): string => $this->md5($data)),
+            3 => $this->proof(AuthenticationMethod::Password, fn(): string => $this->credentials->password()),
+            5 => $this->proof(AuthenticationMethod::Md5, fn(): string => $this->md5($data)),
             10 => $this->beginScram($data),
             11 => $this->challenge($data),
             12 => $this->verify($data),
@@ -241,14 +241,14 @@ final class Startup
             $this->credentials->ensureAllowed(AuthenticationMethod::None);
         }
         $this->authenticated = true;
-        // The following messages have their own limit. With 0, receive() would check for a first message again.
+        // Messages from now on have their own limit. With 0, receive() would expect a first message again.
         $this->receivedBytes = 1;
 
         return '';
     }
 
-    /** @param \Closure(): string $proof returns the proof, which is sent only if the method is allowed */
-    private function send(AuthenticationMethod $method, \Closure $proof): string
+    /** @param \Closure(): string $proof returns the proof; called only if the method is allowed */
+    private function proof(AuthenticationMethod $method, \Closure $proof): string
     {
         $this->credentials->ensureAllowed($method);
         $this->sentMethod = $method;
@@ -268,7 +268,7 @@ final class Startup
     private function beginScram(string $data): string
     {
         $this->credentials->ensureAllowed(AuthenticationMethod::Scram);
-        // password() throws if there is no password. Without this call, the login would fail later for another reason.
+        // password() throws if there is no password. Without this call, another failure could be reported first.
         $this->credentials->password();
         $this->scram = Scram::begin(
             array_values(array_filter(Messages::texts($data), static fn(string $name): bool => $name !== '')),
@@ -300,17 +300,16 @@ final class Startup
         return '';
     }
 
-    private function negotiate(string $payload): void
+    private function checkVersion(string $payload): void
     {
-        // The client has requested version 3.0 without protocol options. So the answer must be 3.0, without a list of
-        // unknown options. By the protocol, the server sends only the minor version, but real servers also send the
-        // major version.
+        // The client has requested version 3.0 without protocol options, so the server can't list unknown options. By
+        // the protocol, the server sends only the minor version, but real servers also send the major version.
         if (!\in_array(Messages::number($payload) >> 16, [0, 3], true) || Messages::number($payload, 4) !== 0) {
             throw AttemptFailedException::because('the server does not speak version 3.0 of the protocol');
         }
     }
 
-    /** Processes a message between the end of the authentication and ReadyForQuery. */
+    /** Processes a message after the authentication, up to ReadyForQuery. Returns '', because nothing is to be sent. */
     private function handleSessionMessage(string $type, #[\SensitiveParameter] string $payload): string
     {
         switch ($type) {

@@ -6,21 +6,21 @@ namespace Spindle\Postgres\Internal\Connect;
 
 /**
  * Finds the folder with the operating system's trusted certificate authorities. By default, OpenSSL would read a file
- * with all certificates for each connection, which blocks for 20 ms. In a folder, where hashes of their names are the
- * file names, OpenSSL reads only the certificate that it needs.
+ * with all certificates for each connection, which blocks for 20 ms. In a folder, each authority has its own file, and
+ * the file name is a hash of the authority's name. So OpenSSL reads only the file that it needs.
  */
 final class SystemStore
 {
     /** The result of {@see find()}; false before the first call. */
     private static string|false|null $folder = false;
 
-    /** Returns the folder; null if it may be incomplete, so that OpenSSL's default should be used. */
+    /** Returns the folder; null if OpenSSL's default should be used, as php.ini sets it or no folder is complete. */
     public static function folder(): ?string
     {
         return self::$folder === false ? self::$folder = self::find() : self::$folder;
     }
 
-    /** Whether the folder has at least as many certificates as the file. Some may have been added only to the file. */
+    /** Whether the folder has at least as many certificates as the file. Otherwise some were added only to the file. */
     public static function isComplete(string $folder, string $file): bool
     {
         $hashes = glob("{$folder}/*.[0-9]");

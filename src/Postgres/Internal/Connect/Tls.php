@@ -33,7 +33,7 @@ final readonly class Tls
                 'SNI_enabled' => !$isIp,
                 'disable_compression' => true,
                 'capture_peer_cert' => true,
-                // Without a passphrase, OpenSSL would ask for it at the terminal, which blocks the process.
+                // Without a passphrase, OpenSSL would ask for one at the terminal, which blocks the process.
                 'passphrase' => '',
                 ...array_filter([
                     'cafile' => $this->options->tlsRootCertificate,
@@ -53,7 +53,7 @@ final readonly class Tls
      *
      * @see https://www.rfc-editor.org/rfc/rfc5929#section-4.1
      *
-     * @return string|null null without a certificate, or if its signature has no hash function, as with Ed25519
+     * @return string|null null without a certificate, or if its signature's name has no hash function, as with Ed25519
      */
     public static function channelBindingHash(?\OpenSSLCertificate $certificate): ?string
     {
