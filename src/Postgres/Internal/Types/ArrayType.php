@@ -17,7 +17,7 @@ final readonly class ArrayType implements ListValuedType
     /** Maximum number of dimensions, which the server limits. */
     private const MAX_DIMENSIONS = 6;
 
-    /** @param non-empty-string $delimiter delimiter of the element's type: a comma, or a semicolon for the type box */
+    /** @param non-empty-string $delimiter delimiter of the element's type, which is a comma for most types */
     public function __construct(private Type $element, private string $delimiter = ',') {}
 
     /** @return list<mixed> */
@@ -148,7 +148,7 @@ final readonly class ArrayType implements ListValuedType
             }
         }
 
-        // Before version 17 the server accepts no empty array within an array.
+        // Before version 17, the server accepts no empty array within an array. So {{},{}} is sent as {}.
         return $dimensions > 1 && ($texts[0] ?? '') === '{}' && array_unique($texts) === ['{}']
             ? '{}'
             : '{' . implode($this->delimiter, $texts) . '}';

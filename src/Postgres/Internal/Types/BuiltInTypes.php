@@ -68,6 +68,6 @@ final class BuiltInTypes
         4534 => ['tstzmultirange', 3910], 4535 => ['datemultirange', 3912], 4536 => ['int8multirange', 3926],
     ];
 
-    /** OID of the only type whose arrays have another delimiter than a comma. */
+    /** OID of the only built-in type whose arrays have another delimiter than a comma. */
     public const BOX = 603;
 }

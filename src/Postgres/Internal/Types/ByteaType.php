@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Types;
 
 use Spindle\Postgres\ProtocolException;
 
-/** Bytes, encoded in hexadecimal. The server may send the older "escape" format, depending on bytea_output. */
+/** Bytes, encoded in hexadecimal. Also decodes the older format "escape", which bytea_output can select. */
 final readonly class ByteaType implements Type
 {
     public function decode(#[\SensitiveParameter] string $text): string

@@ -9,8 +9,8 @@ use Spindle\Postgres\ProtocolException;
 /**
  * date, timestamp and timestamptz in the format of DateStyle ISO. PostgreSQL's 1 BC is PHP's year 0.
  *
- * date and timestamp have no time zone. They are decoded as UTC. For a parameter, the local date and time of the value
- * are sent.
+ * date and timestamp have no time zone. They are decoded as UTC. For a parameter, the date and time in the value's own
+ * time zone are sent.
  *
  * timestamptz is an instant. It is decoded with the offset of the session's time zone. The offset may have seconds,
  * which PHP keeps but does not print.

@@ -37,7 +37,7 @@ final readonly class IntervalType implements Type
         [$interval->y, $interval->m, $interval->d] = [(int) $years, (int) $months, (int) $days];
         [$interval->h, $interval->i, $interval->s] = [(int) $hours, (int) $minutes, (int) ($sign . $seconds)];
         if ($fraction !== null) {
-            // PHP truncates the float to whole microseconds. A tenth of one is added, so that no microsecond is lost.
+            // PHP truncates the float to whole microseconds. Adding 0.1 µs ensures that no microsecond is lost.
             $interval->f = ($sign === '-' ? -1 : 1) * ((int) str_pad($fraction, 6, '0') + 0.1) / 1e6;
         }
 
@@ -52,7 +52,7 @@ final readonly class IntervalType implements Type
         if (abs($value->s) + abs($value->f) > self::MAX_SECONDS || self::isRelative($value)) {
             throw UnencodableException::of(
                 $value,
-                'its months, days or microseconds are out of the range of PostgreSQL',
+                'PostgreSQL can not store it as months, days and microseconds',
             );
         }
         $sign = $value->invert === 1 ? -1 : 1;
@@ -71,7 +71,7 @@ final readonly class IntervalType implements Type
         );
     }
 
-    /** Whether createFromDateString() created an interval such as "next weekday", which its properties do not show. */
+    /** Whether the properties do not show what the interval means, as for "next weekday" of createFromDateString(). */
     private static function isRelative(#[\SensitiveParameter] \DateInterval $value): bool
     {
         if ((get_object_vars($value)['from_string'] ?? false) !== true) {

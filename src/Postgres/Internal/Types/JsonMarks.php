@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\JsonNumber;
 
 /**
- * Passes numbers that neither int nor float can represent through PHP's JSON functions. The functions get such a number
- * as a string with a random prefix, the mark.
+ * Keeps JSON numbers that neither int nor float can represent. PHP's JSON functions would change such a number, so they
+ * get it as a string with a random prefix, the mark.
  */
 final class JsonMarks
 {
@@ -28,13 +28,13 @@ final class JsonMarks
         return $token[0] === '"' || self::isExact($token) ? $token : '"' . self::prefix() . "{$token}\"";
     }
 
-    /** Returns the value that json_encode() must get for a number: a marked string within {@see encode()}. */
+    /** Returns what json_encode() must get for a number: within {@see encode()} a marked string, else the number. */
     public static function jsonText(string $number): string
     {
         return self::$encoding ? self::prefix() . $number : $number;
     }
 
-    /** @param \Closure(): (string|false) $encode returns JSON, in which marked strings are replaced by numbers */
+    /** @param \Closure(): (string|false) $encode returns JSON. In it, this method replaces marked strings by numbers */
     public static function encode(#[\SensitiveParameter] \Closure $encode): string|false
     {
         $before = self::$encoding;

@@ -24,8 +24,8 @@ final class QuotedValues
      * @param list<int> $oids types of the parameters, as far as known
      * @param array<mixed> $values
      *
-     * @return list<list<string>> for each value: its text, or '' if the message does not contain it; then the parts of
-     *     the value that the message contains
+     * @return list<list<string>> for each value: its text, or '' if the message does not contain the text; then the
+     *     parts of the value that the message contains. Empty for null, and for a value that can't be encoded
      */
     public static function of(
         Types $types,
@@ -68,7 +68,7 @@ final class QuotedValues
         try {
             $read = \strlen($text) > self::MAX_DECODED_BYTES ? null : $this->types->decode($oid, $text);
         } catch (ProtocolException) {
-            $read = null; // the text is in a notation that only the server reads
+            $read = null; // the text has a notation that only the server can read
         }
         foreach ([$read, $value] as $one) {
             foreach (self::parts($one) as $part) {
@@ -82,7 +82,7 @@ final class QuotedValues
         return $texts;
     }
 
-    /** Returns the text if the message contains it; its beginning if the message was truncated there; otherwise ''. */
+    /** Returns the text if the message contains it, its beginning if the truncated message ends within it, else ''. */
     private function quotedPart(#[\SensitiveParameter] string $text): string
     {
         if (str_contains($this->message, $text)) {
@@ -116,7 +116,7 @@ final class QuotedValues
     /** @return list<string> the text itself, escaped as an array element, and escaped as in JSON */
     private static function escaped(#[\SensitiveParameter] string $text): array
     {
-        $text = substr($text, 0, ServerError::MAX_FIELD_BYTES + 1); // the kept part of a message is not longer
+        $text = substr($text, 0, ServerError::MAX_FIELD_BYTES + 1); // a message is truncated, so it contains no more
         $json = json_encode($text, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_IGNORE);
 
         return array_values(array_unique(

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
-/** Encodes values whose text does not depend on the type. */
+/** Encodes values whose text is the same for most types. */
 final class Scalar
 {
     /** @throws UnencodableException */
@@ -35,7 +35,7 @@ final class Scalar
         return \is_bool($value) ? ($value ? '1' : '0') : self::text($value);
     }
 
-    /** Returns the shortest text of the same float. For a whole number, integer types accept the text, too. */
+    /** Returns the shortest text of the same float. Integer types also accept the text of a whole number of 64 bits. */
     public static function float(#[\SensitiveParameter] float $value): string
     {
         if ($value >= -(2 ** 63) && $value < 2 ** 63 && $value === (float) (int) $value && $value !== 0.0) {
@@ -49,7 +49,7 @@ final class Scalar
         };
     }
 
-    /** Decodes an infinity. Dates have it in lower case. Returns null for other texts. */
+    /** Decodes an infinity, which dates write in lower case. Returns null for other texts. */
     public static function infinity(#[\SensitiveParameter] string $text): ?float
     {
         return match ($text) {

@@ -13,8 +13,8 @@ interface Type
     public function decode(#[\SensitiveParameter] string $text): mixed;
 
     /**
-     * Returns a text for the type's input function. The server decides whether it is valid. Accepts what
-     * {@see self::decode()} returns. A string is sent unchanged.
+     * Returns a text for the type's input function. The server decides whether the text is valid. Accepts what
+     * {@see self::decode()} returns, except for strings from JSON: {@see JsonType}.
      *
      * @param mixed $value any value but null
      *

@@ -38,7 +38,7 @@ final class Types
 
     /**
      * Query whose result {@see self::load()} needs. It describes types and their component types. $1 is an array of
-     * OIDs, such as "{16385,16391}". Before PostgreSQL 14, pg_range has no column rngmultitypid.
+     * OIDs, such as "{16385,16391}". to_jsonb() reads rngmultitypid, a column that is missing before PostgreSQL 14.
      */
     public const LOAD_QUERY = <<<'SQL'
         WITH RECURSIVE found (oid, kind, base, name, delimiter) AS (
@@ -73,23 +73,23 @@ final class Types
     private array $types = [];
 
     /** Start time of the server with these types; null while unknown. */
-    private ?string $started = null;
+    private ?string $serverStartTime = null;
 
-    /** Types of the server that was used last, if it is not the server of these types. */
+    /** Types of the server that was used last, apart from the server of these types. */
     private ?self $otherServer = null;
 
     public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}
 
-    /** Returns the types of the server with this start time, null when unknown. OIDs can differ between servers. */
-    public function forServer(?string $started): self
+    /** Returns the types of the server with this start time; for null, this object. OIDs can differ between servers. */
+    public function forServer(?string $startTime): self
     {
-        $this->started ??= $started;
-        if ($started === null || $this->started === $started) {
+        $this->serverStartTime ??= $startTime;
+        if ($startTime === null || $this->serverStartTime === $startTime) {
             return $this;
         }
-        if ($this->otherServer?->started !== $started) {
+        if ($this->otherServer?->serverStartTime !== $startTime) {
             $this->otherServer = new self($this->json);
-            $this->otherServer->started = $started;
+            $this->otherServer->serverStartTime = $startTime;
         }
 
         return $this->otherServer;
@@ -101,8 +101,8 @@ final class Types
     }
 
     /**
-     * Whether the encoding of a value depends on the type of its parameter. null, integers and floats have the same
-     * text for all types. A boolean has not: a numeric parameter needs 0 or 1, and JSON needs false or true.
+     * Whether the encoding of a value depends on the type of its parameter. null, integers and floats are sent with the
+     * same text for all types. For booleans, numeric types need 0 or 1, and JSON needs false or true.
      */
     public static function needsType(#[\SensitiveParameter] mixed $value): bool
     {
@@ -118,7 +118,7 @@ final class Types
     /**
      * @param list<int> $oids
      *
-     * @return list<int> those that are neither built in nor loaded, for {@see self::LOAD_QUERY}
+     * @return list<int> OIDs of types that are neither built in nor loaded, for {@see self::LOAD_QUERY}
      */
     public function notLoaded(array $oids): array
     {
@@ -151,7 +151,7 @@ final class Types
             ];
             $this->names[(int) $oid] = $name ?? "the type {$oid}";
         }
-        $this->types = []; // cached types may have components that were loaded now
+        $this->types = []; // a cached type may have a component that is loaded only now
     }
 
     /** @throws ProtocolException when the text is not a value of the type */
