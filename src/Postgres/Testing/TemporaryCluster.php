@@ -17,7 +17,7 @@ use Spindle\Postgres\Testing\Internal\Server;
 use Spindle\Postgres\Testing\Internal\ServerUser;
 
 /**
- * A private PostgreSQL server for tests, created within about a second from the installed PostgreSQL.
+ * A private PostgreSQL server for tests. It is created in about a second from the installed PostgreSQL.
  *
  * All files of the cluster are in a private directory. The server and its files are removed when the cluster is
  * stopped, when nothing references this object, or when the PHP process has ended, even by SIGKILL.
@@ -26,8 +26,8 @@ use Spindle\Postgres\Testing\Internal\ServerUser;
  * listens on 127.0.0.1, where it requires the password. If PHP runs as root, the server runs as user "postgres" or
  * "nobody".
  *
- * A fork of the process may connect to the server, but can not stop or restart it. All methods block the process, also
- * within an event loop.
+ * A fork of the process can connect to the server, but can not stop, kill or restart it. All methods block the process,
+ * even within an event loop.
  */
 final class TemporaryCluster
 {
@@ -73,9 +73,9 @@ final class TemporaryCluster
      *
      * @param array<string, string|int|float|bool> $settings settings of postgresql.conf: ['max_connections' => 200]
      *
-     * @throws ClusterException when PostgreSQL is not installed, or the server does not start
+     * @throws ClusterException when PostgreSQL is not installed, or the server can't be created or does not start
      * @throws LauncherException when no command-line PHP is installed
-     * @throws \ValueError when the cluster sets a setting itself, such as the port, or a value has several lines
+     * @throws \ValueError when only the cluster itself sets a setting, such as the port, or a value has several lines
      */
     public static function start(array $settings = [], ?TemporaryClusterOptions $options = null): self
     {
@@ -137,7 +137,7 @@ final class TemporaryCluster
     /**
      * Kills the server's main process with SIGKILL, and returns when that process has ended.
      *
-     * The other processes of the server end soon after it; a busy one ends after its statement. The data remain for
+     * The other processes of the server end soon after that; a busy one ends after its statement. The data remain for
      * {@see restart()}.
      *
      * @throws \LogicException in a fork of the process that started the cluster, or after stop()
@@ -163,7 +163,7 @@ final class TemporaryCluster
         ClusterException::during(fn() => $this->server->start($this->timeout));
     }
 
-    /** Stops the server and removes all its files. Does nothing in a fork of the process that started the cluster. */
+    /** Stops the server, and removes all its files. Does nothing in a fork of the process that started the cluster. */
     public function stop(): void
     {
         if ($this->guardian->isOurs()) {

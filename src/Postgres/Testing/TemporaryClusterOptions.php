@@ -15,8 +15,9 @@ final class TemporaryClusterOptions
      * @param string|null $authority PEM file of the authorities for client certificates; the file is copied
      * @param string $user name of the superuser: 1 to 63 bytes without quotes, backslash, dollar sign and control
      *     characters
-     * @param int|null $version required major version, such as 17; null for the newest
-     * @param string|null $binaries directory that holds initdb and postgres; null to search for one
+     * @param int|null $version required major version, such as 17; null for any
+     * @param string|null $binaries directory that holds initdb and postgres; null to search PATH, and then the usual
+     *     directories, where the newest version is found first
      * @param list<string> $initdb further arguments for initdb, such as '--data-checksums'
      * @param float $timeout maximum seconds to wait for each start of the server
      *
@@ -37,7 +38,7 @@ final class TemporaryClusterOptions
             throw new \ValueError('The options certificate and key must be set together');
         }
         if (preg_match('~^(?!pg_|(?:public|none)$)[^\'"\\\\$\x00-\x1F\x7F]{1,63}$~D', $user) !== 1) {
-            // PostgreSQL reserves some of these names. The others are not supported by initdb.
+            // Some of the refused names are reserved by PostgreSQL. initdb does not support the others.
             throw new \ValueError("The superuser of a temporary cluster can not be named \"{$user}\"");
         }
         if (!($timeout > 0)) {

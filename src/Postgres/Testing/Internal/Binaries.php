@@ -42,7 +42,7 @@ final class Binaries
         );
     }
 
-    /** @return list<string> the directories of PATH, and then the usual directories from the newest version on */
+    /** @return list<string> the directories of PATH; then those of each pattern, the newest version first */
     private static function directories(): array
     {
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');

@@ -12,14 +12,14 @@ use Spindle\Internal\Testing\Wait;
 /** Removes the processes, shared memory and files of a cluster. */
 final class ClusterLeftovers implements Removal
 {
-    /** Maximum seconds to wait for the processes of a server after an immediate shutdown was requested. */
+    /** Maximum seconds from an immediate shutdown until the processes of the server have ended. */
     private const GRACE_SECONDS = 0.7;
 
     private const SIGQUIT = 3;
     private const SIGKILL = 9;
     private const SIGCONT = 18;
 
-    /** Finds the processes by the directory's name, which is also the cluster's name and part of all command lines. */
+    /** Returns the state of a cluster. Its processes are found by the directory's name in their command lines. */
     public static function of(string $directory): TestServerState
     {
         return new TestServerState($directory, 'postgres|initdb');
@@ -33,7 +33,7 @@ final class ClusterLeftovers implements Removal
      *
      * @return array<int, string> empty when the file does not exist
      */
-    public static function postmaster(string $directory): array
+    public static function pidFileLines(string $directory): array
     {
         $lines = @file("{$directory}/data/postmaster.pid", \FILE_IGNORE_NEW_LINES);
 
@@ -45,22 +45,22 @@ final class ClusterLeftovers implements Removal
         $state = self::of($directory);
         $state->signal(self::SIGCONT);
         $processes = $state->processes();
-        $postmaster = (int) (self::postmaster($directory)[0] ?? 0);
+        $postmaster = (int) (self::pidFileLines($directory)[0] ?? 0);
         if (isset($processes[$postmaster])) {
             Signals::send($postmaster, self::SIGQUIT);
         }
         foreach (array_keys($processes, 'initdb', true) as $initdb) {
-            // The server that initdb has started ends when its input ends, and cleans up.
+            // The server that initdb has started cleans up and ends after initdb, because its input comes from initdb.
             Signals::send($initdb, self::SIGKILL);
         }
         Wait::until(static fn(): bool => $state->processes() === [], self::GRACE_SECONDS);
         $state->remove(static fn() => self::removeSharedMemory($directory));
     }
 
-    /** Removes the shared memory of a killed server. After a normal shutdown, postmaster.pid no longer exists. */
+    /** Removes the shared memory of a killed server. After a shutdown there is none, and no postmaster.pid. */
     private static function removeSharedMemory(string $directory): void
     {
-        if (preg_match('/^ *\d+ +(\d+)$/', self::postmaster($directory)[6] ?? '', $match) === 1) {
+        if (preg_match('/^ *\d+ +(\d+)$/', self::pidFileLines($directory)[6] ?? '', $match) === 1) {
             exec("ipcrm -m {$match[1]} 2>&1");
         }
     }

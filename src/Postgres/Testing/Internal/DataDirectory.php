@@ -14,8 +14,8 @@ final class DataDirectory
 {
     /**
      * Default settings. Nothing is synced to the disk, because the data need not survive a crash of the machine. After
-     * a kill of the server, the committed data are complete. Shared memory is in files, so that it is removed with
-     * them.
+     * a kill of the server, the committed data are complete. Dynamic shared memory is in files of the directory, so it
+     * is removed with the directory.
      */
     private const SETTINGS = [
         'fsync' => false,

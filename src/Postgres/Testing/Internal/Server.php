@@ -15,7 +15,7 @@ final class Server
     private const SIGINT = 2;
     private const SIGQUIT = 3;
 
-    /** Maximum seconds to wait after each signal: for a fast shutdown, which writes data, and an immediate one. */
+    /** Maximum seconds to wait after each signal: SIGINT for a fast shutdown, SIGQUIT for an immediate one. */
     private const SIGNAL_TIMEOUTS = [self::SIGINT => 5.0, self::SIGQUIT => 2.0];
 
     /** Maximum seconds to wait for the children of a killed server. A busy child ends after its statement. */
@@ -33,25 +33,25 @@ final class Server
             'PostgreSQL',
             $command,
             $this->state,
-            static fn(): int => (int) (ClusterLeftovers::postmaster($directory)[0] ?? 0),
+            static fn(): int => (int) (ClusterLeftovers::pidFileLines($directory)[0] ?? 0),
         );
     }
 
     /**
-     * Starts the server. Returns when it accepts connections.
+     * Starts the server. Returns when the server accepts connections.
      *
-     * @throws ServerException when the server does not start; none of its processes is running then
+     * @throws ServerException when the server does not start; its main process has ended then
      */
     public function start(float $timeout): void
     {
         if (!Wait::until(fn(): bool => $this->state->processes() === [], self::ORPHAN_TIMEOUT)) {
             $this->state->kill();
         }
-        $earlier = ClusterLeftovers::postmaster($this->directory);
+        $earlier = ClusterLeftovers::pidFileLines($this->directory);
         $this->daemon->start(fn(): bool => $this->isReady($earlier), $timeout);
     }
 
-    /** Returns the process id of the postmaster; null when it is not running. */
+    /** Returns the process id of the postmaster; 0 while it is unknown, null when the postmaster is not running. */
     public function pid(): ?int
     {
         return $this->daemon->pid();
@@ -78,8 +78,8 @@ final class Server
     /** @param array<int, string> $earlier lines of postmaster.pid before the start, from a server that was killed */
     private function isReady(array $earlier): bool
     {
-        $postmaster = ClusterLeftovers::postmaster($this->directory);
+        $lines = ClusterLeftovers::pidFileLines($this->directory);
 
-        return $postmaster !== $earlier && \in_array(trim($postmaster[7] ?? ''), ['ready', 'standby'], true);
+        return $lines !== $earlier && \in_array(trim($lines[7] ?? ''), ['ready', 'standby'], true);
     }
 }

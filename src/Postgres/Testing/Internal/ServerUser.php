@@ -73,7 +73,7 @@ final class ServerUser
         throw ClusterException::noUser(trim($reasons));
     }
 
-    /** @return list<list<string>> best first: the program replaces setpriv, but the others may remain as its parent */
+    /** @return list<list<string>> setpriv first, which the program replaces; runuser and su can stay as its parents */
     private static function switchCommands(string $name, string $user, string $group): array
     {
         return [
