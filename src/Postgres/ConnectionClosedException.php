@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A connection or a pool was used after it had been closed. */
+/** A connection or a pool was closed, before or during a call. */
 final class ConnectionClosedException extends \RuntimeException implements PostgresException
 {
     private function __construct(string $message)

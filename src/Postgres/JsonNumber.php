@@ -23,8 +23,8 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
     }
 
     /**
-     * Used when a parameter is encoded as JSON, which then contains the number with all its digits. For a call of
-     * json_encode() by other code, returns the digits as a string, because a JSON number would lose some.
+     * Called when a parameter is encoded as JSON, which then contains the number with all its digits. When other code
+     * calls json_encode(), returns the number as a string, because a JSON number would lose digits.
      */
     public function jsonSerialize(): string
     {

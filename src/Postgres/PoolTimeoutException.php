@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** No connection of the pool became free in time, or too many fibers are already waiting. No statement was sent. */
+/** No connection of the pool was available in time, or too many fibers are already waiting. No statement was sent. */
 final class PoolTimeoutException extends \RuntimeException implements PostgresException
 {
     private function __construct(string $message, ?\Throwable $previous = null)
@@ -53,6 +53,6 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
     /** @internal */
     public static function full(int $waiting): self
     {
-        return new self("{$waiting} calls wait for a connection of the pool already, and maxWaiting allows no more");
+        return new self("{$waiting} calls already wait for a connection of the pool, and maxWaiting allows no more");
     }
 }

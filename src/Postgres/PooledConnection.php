@@ -14,7 +14,7 @@ use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionLease;
 use Spindle\Postgres\Internal\TransactionRun;
 
-/** A connection borrowed from a pool. Settings, temporary tables and advisory locks last until it is released. */
+/** A connection borrowed from a pool. Its settings, temporary tables and advisory locks last until its release. */
 final class PooledConnection implements PostgresLink
 {
     use NotSerializable;
@@ -130,9 +130,9 @@ final class PooledConnection implements PostgresLink
     /**
      * Returns the connection to the pool. A second call does nothing.
      *
-     * Before the pool lends the connection again, it waits for running statements, stops a COPY, rolls back an open
-     * transaction and undoes changes of the session. After the release, calls of this object and its streams throw a
-     * \LogicException.
+     * Before the pool lends the connection again, the pool waits for running statements, stops a COPY, rolls back an
+     * open transaction and undoes changes of the session. After the release, calls of this object and reads from its
+     * streams throw a \LogicException.
      */
     public function release(): void
     {
@@ -154,7 +154,7 @@ final class PooledConnection implements PostgresLink
             ?? throw new \LogicException('The connection was released to its pool. Call acquire() for another one');
     }
 
-    /** @param string $what what happened, without its subject */
+    /** @param string $what what happened to the connection: the rest of a sentence, beginning with a verb */
     private function report(string $what): void
     {
         ($this->warn)(

@@ -11,9 +11,9 @@ final class Postgres
     private const MAX_NAME_BYTES = 63;
 
     /**
-     * Quotes a name: identifier('my "table"') is "my ""table""", identifier('schema', 'table') is "schema"."table".
+     * Quotes a name, or a name after its schema: identifier('schema', 'table') returns `"schema"."table"`.
      *
-     * Quoted names are case-sensitive.
+     * Quoted names are case-sensitive. A quotation mark in a name is doubled.
      *
      * @throws \ValueError when a name is empty, contains a NUL byte, or has more than 63 bytes, after which the server
      *     would truncate it

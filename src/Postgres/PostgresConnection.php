@@ -15,11 +15,11 @@ use Spindle\Postgres\Internal\TransactionRun;
 /**
  * One connection to a PostgreSQL server.
  *
- * Concurrent statements of several fibers share round trips, and run in the order in which they were sent. While a
- * transaction, a stream or a COPY is open, statements of other fibers wait for its end.
+ * Concurrent statements of several fibers run in the order in which they were sent. With the native driver, they share
+ * round trips. While a transaction, a stream or a COPY is open, statements of other fibers wait for its end.
  *
- * The connection is closed when nothing references it. A lost connection is not replaced. {@see PostgresPool} replaces
- * its lost connections.
+ * The connection is closed when nothing references this object. A lost connection is not replaced; a
+ * {@see PostgresPool} replaces its lost connections.
  */
 final class PostgresConnection implements PostgresLink
 {
@@ -122,9 +122,9 @@ final class PostgresConnection implements PostgresLink
     /**
      * Listens for notifications on channels, over a separate connection.
      *
-     * The connection is opened when the loop over the generator starts. When that connection is lost, another is opened
-     * as soon as a server is available. Then the generator yields a {@see NotificationGap}: notifications may be
-     * missing.
+     * The connection is opened when the loop over the generator starts. When that connection is lost, another one is
+     * opened as soon as a server is available. Then the generator yields a {@see NotificationGap}, because
+     * notifications may be missing.
      *
      * @param string|list<string> $channels
      *
@@ -149,7 +149,7 @@ final class PostgresConnection implements PostgresLink
         return !$this->connectionSession->session->isOpen();
     }
 
-    /** Closes the connection at once. Statements in progress fail, and the server rolls back an open transaction. */
+    /** Closes the connection immediately. Statements in progress fail. The server rolls back an open transaction. */
     public function close(): void
     {
         $this->connectionSession->session->stop();

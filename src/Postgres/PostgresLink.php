@@ -8,14 +8,15 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 
 /**
- * Executes statements: a pool, a connection or a transaction.
+ * Executes statements. A pool, a connection and a transaction are links.
  *
  * Parameters are a list: $1 in the statement is the first value. They are sent separately from the statement.
- * {@see Result} lists the types of values. Each method suspends only the calling fiber. Outside of fibers, it runs the
- * event loop until it can return.
+ * {@see Result} lists the types of values. Each method suspends only the calling fiber. Outside of fibers, the method
+ * runs the event loop until it can return.
  *
- * A cancellation ends the call at once with a CancelledException. The server stops the statement soon after that,
- * unless it has completed already. Within a transaction, let the exception leave the function, which rolls back.
+ * A cancellation ends the call immediately with a CancelledException; {@see transaction()} has its own rules. The
+ * server stops the statement soon after that, unless the statement has completed already. Within a transaction, let
+ * the exception leave the function, so that the transaction is rolled back.
  */
 interface PostgresLink
 {
@@ -53,9 +54,9 @@ interface PostgresLink
      * Executes one statement and yields its rows while they arrive, in constant memory.
      *
      * Outside of a {@see Transaction}, the statement runs in its own transaction, which is committed after the last row
-     * or when the loop over the rows ends earlier. During the loop, other statements may be sent through a transaction
-     * or a pool. On a single connection, statements of other fibers wait for the end of the stream, and a statement of
-     * the same fiber throws a \LogicException.
+     * or when the loop over the rows ends earlier. During the loop, a transaction or a pool accepts other statements.
+     * On a single connection, statements of other fibers wait for the end of the stream, and a statement of the same
+     * fiber throws a \LogicException.
      *
      * @param list<mixed> $parameters
      *
@@ -85,8 +86,8 @@ interface PostgresLink
     ): int;
 
     /**
-     * Runs COPY … TO STDOUT, in constant memory. Until the loop over the rows ends, its connection is not available for
-     * other statements.
+     * Runs COPY … TO STDOUT, in constant memory. Until the loop over the rows ends, no other statement can use the
+     * connection.
      *
      * @return \Generator<int, string> rows in the statement's format, each with its line end
      */
@@ -104,9 +105,8 @@ interface PostgresLink
      *
      * A call within a transaction sets a savepoint instead, and rolls back to it when the function throws.
      *
-     * The wait for the answer to COMMIT has no time limit of its own. After a minute, a warning is logged. The option
-     * readTimeout limits the wait. After a cancellation, the server has 5 seconds to answer. Then the connection is
-     * closed.
+     * Only the option readTimeout and a cancellation limit the wait for the answer to COMMIT. After a minute, a warning
+     * is logged. After a cancellation, the server has 5 seconds to answer. Then the connection is closed.
      *
      * @template T
      *
@@ -116,12 +116,13 @@ interface PostgresLink
      *     (SQLSTATE 40P01, 40001); must be 0 within a transaction
      * @param Cancellation|null $cancellation ends the wait for a connection, for the BEGIN or for the next attempt. If
      *     it is requested before the function returns, the transaction is rolled back. After the COMMIT was sent, it
-     *     limits the wait for the answer. It does not cancel calls within the function
+     *     limits the wait for the answer. It does not cancel statements of the function
      *
      * @return T
      *
      * @throws CommitUnknownException when the connection is lost or closed during the commit, or the server does not
      *     answer the COMMIT within 5 seconds after a cancellation. All of the transaction is committed, or nothing
+     * @throws TransactionAbortedException when a statement has failed, and the function has caught the exception
      * @throws \LogicException when a statement has already begun a transaction on the connection, or a statement of the
      *     function ends the transaction
      * @throws \Throwable exception of the function

@@ -12,7 +12,7 @@ use Spindle\Postgres\Internal\SizeLimits;
 /**
  * Options of connections: the server, the user, limits and session settings.
  *
- * Neither var_dump() nor stack traces show the password. The options can't be serialized.
+ * Neither var_dump() nor stack traces show the password. Options with a password can't be serialized.
  */
 final readonly class PostgresOptions
 {
@@ -29,7 +29,7 @@ final readonly class PostgresOptions
     private ?\SensitiveParameterValue $password;
 
     /**
-     * Creates options without environment variables. {@see of()} reads them.
+     * Creates options. Unlike {@see of()}, the constructor does not read libpq's environment variables.
      *
      * @param string|list<PostgresHost|string> $hosts hosts in the order of attempts: a list, or "db1,db2:5433"; empty
      *     for the Unix socket of this machine
@@ -45,17 +45,18 @@ final readonly class PostgresOptions
      * @param TargetSession $targetSession kind of session to accept; hosts with another kind are skipped
      * @param float $connectTimeout maximum seconds for look-up, TCP, TLS and login, for all hosts together; INF for no
      *     limit
-     * @param float|null $statementTimeout seconds until the server stops a statement; null for its own setting
+     * @param float|null $statementTimeout seconds until the server stops a statement; null for the server's setting
      * @param float|null $readTimeout maximum seconds without a byte from the server while an answer is due. After
-     *     that, the connection is lost. null for no limit. A listening connection sends a ping at this interval
+     *     that, the connection counts as lost. null for no limit. A listening connection sends a ping at this interval
      * @param string $applicationName name shown in pg_stat_activity
      * @param array<string, string> $settings PostgreSQL settings of the session, by name. Behind a pooler that shares
      *     a session among clients, set them for the role (ALTER ROLE … SET) instead
      * @param list<AuthenticationMethod> $authentication allowed methods; Md5 and Password must be listed explicitly
      * @param int|null $statementCache maximum number of prepared statements per connection; null for 256, or 0 behind
-     *     a pooler. A statement of more than 16 KiB is never kept
-     * @param string|null $passwordFile file in the format of .pgpass; ignored if other users may read it, as by libpq
-     * @param LoggerInterface|null $logger logs each step and statement at debug level, never parameters or the password
+     *     a pooler. A statement of more than 16 KiB is not kept prepared
+     * @param string|null $passwordFile file in the format of .pgpass; ignored, as by libpq, if others have access to it
+     * @param LoggerInterface|null $logger gets each step and statement at debug level, and warnings; never parameters
+     *     or the password
      * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
      *     equal. Needs PostgresDriver::ExtPgsql. Connecting then blocks the process
      * @param int|null $maxValueBytes maximum bytes of a row that is read into memory, at least 1 MiB; null for a
@@ -111,10 +112,10 @@ final readonly class PostgresOptions
      * PGPASSFILE (~/.pgpass), PGDATABASE, PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY, PGCONNECT_TIMEOUT,
      * PGTARGETSESSIONATTRS, PGAPPNAME, PGOPTIONS, PGCHANNELBINDING and PGREQUIREAUTH.
      *
-     * Three details differ from libpq: service files and ~/.postgresql are not read. connect_timeout is for all hosts
+     * Unlike libpq, this method does not read service files and ~/.postgresql. The connect_timeout is for all hosts
      * together. Certificates of remote servers are checked by default.
      *
-     * @throws \ValueError when the DSN is invalid; the message names the key, never the password
+     * @throws \ValueError when the DSN or an environment variable is invalid; the message never contains the password
      */
     public static function of(#[\SensitiveParameter] string $dsn): self
     {
@@ -135,7 +136,7 @@ final readonly class PostgresOptions
             if (!\array_key_exists($name, $values)) {
                 throw new \ValueError("PostgresOptions has no option '{$name}'");
             }
-            // The password is wrapped at once, because an exception's trace contains arguments.
+            // The password is wrapped before further calls, because an exception's trace contains arguments.
             $values[$name] = $name === 'password' && \is_string($value) ? new \SensitiveParameterValue($value) : $value;
         }
 
@@ -155,7 +156,7 @@ final readonly class PostgresOptions
     {
         return match (true) {
             $host->isSocket() => TlsMode::Disable,
-            // As in libpq, a configured authority is checked although the mode does not require it.
+            // As in libpq, a configured authority is checked, although the mode does not require that.
             $this->tls === TlsMode::Require && $this->tlsRootCertificate !== null => TlsMode::VerifyCa,
             $this->tls !== null => $this->tls,
             $host->isLocal() && $this->tlsRootCertificate === null => TlsMode::Prefer,

@@ -18,7 +18,8 @@ use Spindle\Statistics;
  *
  * Concurrent reads share connections and round trips if the same statements were short in earlier executions. Every
  * other statement, transaction, stream, COPY and script uses a connection exclusively. So does a statement of a fiber
- * that already holds a connection of the pool. If it shared a connection, it could wait for ever for a lock.
+ * that already holds a connection of the pool. On a shared connection, that statement could wait for ever behind one
+ * that needs a lock of the fiber's transaction.
  *
  * Waiting fibers get connections in the order of their calls, with one exception: statements that can share a
  * connection may overtake calls that need one exclusively. For each waiting exclusive call, the pool reserves a
@@ -28,9 +29,9 @@ use Spindle\Statistics;
  * statements, call {@see transaction()}, or borrow a connection with {@see acquire()}. When a borrowed connection is
  * released, changes of its session are undone.
  *
- * When a connection is lost, statements in progress on it fail, and the pool opens another connection. So the pool
- * recovers by itself after a restart of the server. The first connection is opened on first use. When nothing
- * references the pool, its connections are closed.
+ * The first connection is opened on first use. When a connection is lost, statements in progress on it fail. The pool
+ * opens another connection when it needs one, so it recovers by itself after a restart of the server. When nothing
+ * references the pool, it closes itself as {@see close()} does.
  */
 final class PostgresPool implements PostgresLink, Statistics
 {
@@ -158,12 +159,13 @@ final class PostgresPool implements PostgresLink, Statistics
     /**
      * Borrows a connection for work that depends on session state: settings, temporary tables or advisory locks.
      *
-     * Call {@see PooledConnection::release()} to give it back. A connection that nothing references is released with a
-     * warning.
+     * Call {@see PooledConnection::release()} to return the connection. A connection that nothing references is
+     * released with a warning.
      *
-     * @throws PoolTimeoutException when no connection is free in time
-     * @throws ConnectionFailedException when the failure is permanent, or the pool has never reached a server
-     * @throws AuthenticationException
+     * @throws PoolTimeoutException when no connection is free in time, or too many fibers wait already
+     * @throws ConnectionFailedException when no connection is open and none can be opened: the failure is permanent, or
+     *     the pool has never reached a server
+     * @throws AuthenticationException when no connection is open and the login fails
      */
     public function acquire(?Cancellation $cancellation = null): PooledConnection
     {
@@ -229,15 +231,15 @@ final class PostgresPool implements PostgresLink, Statistics
     }
 
     /**
-     * Stops lending, and fails waiting fibers with a {@see ConnectionClosedException}. Closes idle connections at once,
-     * and connections in use when they are released.
+     * Stops lending, and fails waiting fibers with a {@see ConnectionClosedException}. Closes idle connections now, and
+     * connections in use when they are released.
      */
     public function close(): void
     {
         $this->pool->close();
     }
 
-    /** Closes the pool and all of its connections at once. Statements in progress on them fail. */
+    /** Closes the pool and all of its connections immediately. Statements in progress on them fail. */
     public function kill(): void
     {
         $this->pool->kill();

@@ -8,12 +8,12 @@ namespace Spindle\Postgres;
 final readonly class PostgresPoolStatistics
 {
     /**
-     * @param int $inUse connections in use, including shared connections
+     * @param int $inUse connections in use, exclusively or shared, and connections that are being pinged or reset
      * @param int $idle connections that are open and not in use
      * @param int $opening connections that are being opened
      * @param int $waiting fibers that wait for a connection
-     * @param int $acquired number of times that a connection was lent, exclusively or shared
-     * @param int $timedOut number of waits that ended at the acquireTimeout
+     * @param int $acquired how many times a connection was lent, exclusively or shared
+     * @param int $timedOut number of waits that failed because of the acquireTimeout
      * @param int $opened number of connections opened
      * @param int $lost number of connections that ended unexpectedly
      * @param array<string, int> $waitHistogram number of successful waits, by upper bound in seconds and "+Inf"; each

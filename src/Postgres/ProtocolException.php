@@ -7,7 +7,9 @@ namespace Spindle\Postgres;
 /**
  * The server violated PostgreSQL's protocol, or sent a value that can't be read.
  *
- * After a violation of the protocol, the connection is closed. After a value that can't be read, it is still usable.
+ * A violation usually ends the connection, and this exception is then the previous one of a
+ * {@see ConnectionLostException} or {@see ConnectionFailedException}. After a value that can't be read, the connection
+ * is still usable.
  */
 final class ProtocolException extends \RuntimeException implements PostgresException
 {

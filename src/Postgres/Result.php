@@ -9,7 +9,8 @@ use Spindle\Postgres\Internal\RowObjects;
 use Spindle\Postgres\Internal\Rows;
 
 /**
- * The rows of a statement, and the number of rows that it affected. Values are decoded when a row is read.
+ * The rows of a statement, and the number of rows that the statement affected. Values are decoded when a row is read.
+ * A value that can't be read causes a {@see ProtocolException} at that time.
  *
  * | PostgreSQL | PHP |
  * |---|---|
@@ -19,7 +20,7 @@ use Spindle\Postgres\Internal\Rows;
  * | json, jsonb | value as from json_decode(), with objects as arrays; see {@see JsonMode} |
  * | date, timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF, -INF for infinity |
  * | interval | DateInterval |
- * | arrays; ranges; multiranges | lists; {@see Range}; lists of them |
+ * | arrays; ranges; multiranges | lists; {@see Range}; lists of {@see Range} |
  * | text, uuid, enums and all others | string |
  *
  * @implements \IteratorAggregate<int, array<string, mixed>>
@@ -192,7 +193,7 @@ final class Result implements \IteratorAggregate, \Countable
         return $rows;
     }
 
-    /** @param array<array-key, mixed> $usedKeys array whose keys are not available */
+    /** @param array<array-key, mixed> $usedKeys array with the keys of earlier rows */
     private static function key(string $column, #[\SensitiveParameter] mixed $value, array $usedKeys): int|string
     {
         if (!\is_int($value) && !\is_string($value)) {
@@ -205,8 +206,8 @@ final class Result implements \IteratorAggregate, \Countable
     /**
      * Creates an object for each row through the constructor of a class.
      *
-     * A parameter gets the value of the column with the same name. The name of the column may be in snake_case. If the
-     * parameter's type is a backed enum, it gets the case with that value.
+     * A parameter gets the value of the column with the same name, or with that name in snake_case. If the parameter's
+     * type is a backed enum, the parameter gets the case with that value.
      *
      * @template T of object
      *
@@ -214,7 +215,8 @@ final class Result implements \IteratorAggregate, \Countable
      *
      * @return list<T>
      *
-     * @throws UnexpectedResultException when parameters and columns differ, or a value has the wrong type
+     * @throws UnexpectedResultException when a column has no parameter, a required parameter has no column, or a value
+     *     has the wrong type
      */
     public function as(string $class): array
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A row, or all rows of a result, exceed a size limit and were skipped. The statement has completed. */
+/** A row, or all rows of a result together, exceed a size limit and were dropped. The statement has completed. */
 final class ResultTooLargeException extends \RuntimeException implements PostgresException
 {
     /** @param int $limit limit in bytes */

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The transaction conflicts with a concurrent transaction (SQLSTATE 40001). It may be retried. */
+/** The transaction conflicts with a concurrent transaction (SQLSTATE 40001). It can be retried. */
 final class SerializationFailureException extends QueryException {}

@@ -9,10 +9,10 @@ enum TargetSession: string
 {
     case Any = 'any';
 
-    /** A session whose transactions may write by default. */
+    /** A session whose transactions can write by default. */
     case ReadWrite = 'read-write';
 
-    /** A session whose transactions may not write by default. */
+    /** A session whose transactions are read-only by default, or on a standby. */
     case ReadOnly = 'read-only';
 
     case Primary = 'primary';

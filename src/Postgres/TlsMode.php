@@ -17,8 +17,8 @@ enum TlsMode: string
     /**
      * Encrypted when the server offers it. The certificate is not checked.
      *
-     * Changed traffic can disable the encryption, so this does not protect from an active attack. libpq's mode "allow"
-     * is treated as this mode.
+     * Changed traffic can disable the encryption, so this mode does not protect from an active attack. libpq's mode
+     * "allow" is treated as this mode.
      */
     case Prefer = 'prefer';
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The transaction was rolled back instead of committed, because the function caught the error of a statement. */
+/** The transaction was rolled back instead of committed: a statement failed, and the function caught the exception. */
 final class TransactionAbortedException extends \RuntimeException implements PostgresException
 {
     private function __construct()
