@@ -29,7 +29,7 @@ use Spindle\Http\Internal\Admin\StatusPage;
  *     $server->listen('0.0.0.0:8080');
  *     $admin->stop();
  *
- * Values are computed on request only. An open status page requests them once a second.
+ * Values are computed only on request; for an open status page, once a second.
  */
 final readonly class Admin implements RequestHandlerInterface
 {
@@ -69,8 +69,8 @@ final readonly class Admin implements RequestHandlerInterface
     }
 
     /**
-     * Allows requests for these host names, in addition to IP addresses and localhost. All other requests are answered
-     * with 421. This keeps other sites' pages from reading the data through DNS rebinding.
+     * Allows requests for these host names, in addition to IP addresses and localhost. Requests for other names are
+     * answered with 421. This keeps pages of other sites from reading the data through DNS rebinding.
      *
      * @param string ...$names as in the Host field, without a port; "*" for any
      */

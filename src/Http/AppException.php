@@ -50,7 +50,7 @@ final class AppException extends \RuntimeException implements SpindleException
     /**
      * @internal
      *
-     * @param string $source "app.php", or the callable in it that returned the value
+     * @param string $source what returned the value: "app.php", or the container or factory in it
      */
     public static function returned(string $app, string $source, mixed $value): self
     {
@@ -66,7 +66,7 @@ final class AppException extends \RuntimeException implements SpindleException
     /**
      * @internal
      *
-     * @param string $source "app.php", or the callable in it that returned the closure
+     * @param string $source what returned the closure: "app.php", or the container or factory in it
      * @param string $reason such as "needs 2 arguments"
      */
     public static function noHandler(string $app, string $source, string $reason): self
@@ -77,14 +77,14 @@ final class AppException extends \RuntimeException implements SpindleException
     /**
      * @internal
      *
-     * @param string $release the current target of the application's folder
+     * @param string $release folder to which the application's path leads now
      */
     public static function moved(string $app, string $release, string $why): self
     {
         return new self($app, "The application has moved to {$release}, but {$why}. Restart the server");
     }
 
-    /** @internal For an error reported by a process that should have served the application. */
+    /** @internal For an error that a process has reported instead of serving the application. */
     public static function reported(string $app, string $message): self
     {
         return new self($app, $message);

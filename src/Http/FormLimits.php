@@ -6,7 +6,7 @@ namespace Spindle\Http;
 
 /**
  * Limits for bodies that are parsed: forms, their files and JSON. A body that exceeds a limit is refused with 413 and
- * never truncated. Only the limit on bodies bounds the disk space of files.
+ * never truncated. The total size of a form's files is limited only by {@see HttpServerOptions::$maxBody}.
  */
 final readonly class FormLimits
 {
@@ -17,8 +17,8 @@ final readonly class FormLimits
      * @param int $fields fields of a form, including file inputs that were left empty
      * @param int $files  files of one upload; each large file needs a descriptor
      * @param int $depth  levels of brackets in a name, and of arrays and objects in JSON
-     * @param int $text   bytes kept in memory: a form without files, JSON, or the names and values of all fields
-     *                    together in a form with files
+     * @param int $text   bytes of a urlencoded form or of JSON; of a multipart form, bytes of all names, and of all
+     *                    values except the contents of files
      * @param int $members total members of those JSON objects in a body that have more than 100 each. Lists and smaller
      *                     objects are not limited. A client can choose keys whose hashes collide, so that PHP compares
      *                     each key with all earlier ones: 10,000 such keys take 0.1 s, 20,000 take 0.4 s

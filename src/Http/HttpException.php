@@ -16,7 +16,7 @@ final class HttpException extends \RuntimeException implements SpindleException
      * @param array<string, string> $headers of the response, by name
      *
      * @throws \ValueError when the status is not an error status
-     * @throws \InvalidArgumentException when a header can't be sent unchanged
+     * @throws \InvalidArgumentException when a header's name or value is invalid
      */
     public function __construct(
         public readonly int $status,

@@ -22,16 +22,16 @@ use Spindle\Http\Internal\Server\Service;
 use Spindle\Statistics;
 
 /**
- * An HTTP/1.1 server in this process, on the event loop. Handlers are plain sequential code. While one waits, others
- * run.
+ * An HTTP/1.1 server in this process, on the event loop. Handlers are plain sequential code. While one handler waits,
+ * others run.
  *
- * In PHP, all requests of a process share headers, the session and output buffers. So header(), setcookie() and
- * http_response_code() silently have no effect in a handler, and session_start() would open one session for all
- * clients. A handler must not wait between ob_start() and ob_get_clean(). In a process of `spindle serve`, the four
- * functions throw, and each fiber has its own output buffers.
+ * PHP has one list of headers, one session and one stack of output buffers per process. So in a handler, header(),
+ * setcookie() and http_response_code() silently have no effect, and session_start() would open one session for all
+ * clients. A handler must not wait between ob_start() and ob_get_clean(). In a process of `spindle serve`, if PHP has
+ * ext-pcntl, the four functions throw, and each fiber has its own output buffers.
  *
- * Output of a handler goes to standard output. If the reader has closed standard output, the handler's output is lost
- * and the process continues, because the server calls ignore_user_abort(true).
+ * Output of a handler goes to standard output. If the program that reads standard output has ended, the output is lost
+ * and this process continues, because the server calls ignore_user_abort(true).
  */
 final class HttpServer
 {
@@ -61,8 +61,8 @@ final class HttpServer
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler an {@see Application}
      *     brings its own options and logger
-     * @param HttpServerOptions|null $options replaces those of the application; null for them
-     * @param LoggerInterface|null   $logger  gets exceptions of handlers and messages for operators, but no access log
+     * @param HttpServerOptions|null $options replace the application's options, unless null
+     * @param LoggerInterface|null   $logger  replaces the application's logger, unless null; gets no access log
      */
     public function __construct(
         RequestHandlerInterface|\Closure $handler,
@@ -85,8 +85,9 @@ final class HttpServer
     private function __clone() {}
 
     /**
-     * Serves until SIGINT, SIGTERM, {@see stop()} or {@see kill()}. Then answers the requests that have arrived and
-     * returns. A second signal ends all connections at once. Without ext-pcntl these signals end the process.
+     * Serves until SIGINT, SIGTERM, {@see stop()} or {@see kill()}. Then answers the requests that have arrived, except
+     * after kill(), and returns. A second signal closes all connections immediately. Without ext-pcntl, these signals
+     * end the process.
      *
      * @param string ...$addresses "127.0.0.1:8080", "[::1]:8080", "tls://0.0.0.0:8443", "unix:///run/app.sock"
      *
@@ -119,7 +120,8 @@ final class HttpServer
      *
      * @return list<string> the addresses; port 0 is replaced by the port that was assigned
      *
-     * @throws ListenException when it can't listen on one of the addresses; then it listens on none
+     * @throws ListenException when it can't listen on one of these addresses; then it listens on none of them
+     * @throws \LogicException when the server was stopped
      */
     public function start(string ...$addresses): array
     {
@@ -136,15 +138,15 @@ final class HttpServer
     /**
      * Stops accepting connections, answers the requests that have arrived, and returns when all connections have ended.
      *
-     * Returns after the options' `stopTimeout` at the latest. Requests without a response are then answered with 503,
-     * and a warning reports how many requests were unfinished.
+     * If requests are unfinished after the options' `stopTimeout`, a warning reports their number, those without a
+     * response are answered with 503, and all connections are closed.
      */
     public function stop(): void
     {
         $this->stopWithin(false, $this->options->idleGrace, $this->options->stopTimeout);
     }
 
-    /** Closes all connections at once and cancels their requests. */
+    /** Stops accepting connections, closes the open ones immediately, and cancels their requests. */
     public function kill(): void
     {
         $this->beginStop(false);
@@ -172,8 +174,8 @@ final class HttpServer
             answered: $counters->answered,
             refused: $counters->refused,
             abandoned: $counters->abandoned,
-            durations: array_values($counters->durationCounts),
-            duration: $counters->totalNanoseconds / 1e9,
+            durationCounts: array_values($counters->durationCounts),
+            totalDuration: $counters->totalNanoseconds / 1e9,
             routes: array_map(
                 static fn(array $route): array => [$route[0], $route[1] / 1e9, $route[2]],
                 $counters->routes,
@@ -206,7 +208,7 @@ final class HttpServer
     }
 
     /**
-     * @internal Serves sockets that another process opened. The file of a Unix socket is kept when this server stops.
+     * @internal Serves sockets that are already open. When this server stops, it keeps the file of a Unix socket.
      *
      * @param array<string, resource> $sockets by address
      */
@@ -241,7 +243,7 @@ final class HttpServer
      * @internal Stops while other processes continue to serve the same sockets and accept the pending connections.
      * Handlers have as much time as without the stop, even for the last request that arrives.
      *
-     * @param float $idleGrace in place of the option; it never extends how long an idle connection is kept
+     * @param float $idleGrace seconds, in place of the option; limited to the options idleTimeout and stopTimeout
      */
     public function handOver(float $idleGrace): void
     {
@@ -269,19 +271,19 @@ final class HttpServer
         ];
     }
 
-    /** @internal Returns whether connections have waited for a second or more because the limit is reached. */
+    /** @internal Returns whether connections have waited for a second or more, because there is no room for them. */
     public function isFull(): bool
     {
         return $this->service->connectionLimits->isFull();
     }
 
     /**
-     * @internal Sets a callback that closes output buffers which a handler has left open. It is for a process that
-     * captures all output in one buffer.
+     * @internal For a process that captures all output in one buffer: sets the function that closes the buffers which
+     * a handler has left open.
      *
-     * @param \Closure(): void $tidy called after a handler if the number of buffers is not 1
+     * @param \Closure(): void $tidy called after a handler has returned, if the number of buffers is not 1
      */
-    public function tidyOutput(\Closure $tidy): void
+    public function tidyOutputWith(\Closure $tidy): void
     {
         $this->service->tidyOutput = $tidy;
     }
@@ -318,7 +320,7 @@ final class HttpServer
         }
     }
 
-    /** Returns whether a value is a finite number. PHP does not check the array of the interface's docblock. */
+    /** Returns whether a value is a finite number. {@see Statistics} can require that only in a docblock. */
     private static function isNumber(mixed $value): bool
     {
         return \is_int($value) || \is_float($value) && is_finite($value);

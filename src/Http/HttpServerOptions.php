@@ -20,34 +20,36 @@ final readonly class HttpServerOptions
      * @param int   $maxTarget           bytes of a request target; 414 beyond
      * @param int   $maxHead             bytes of a request's head, and of its trailers; 431 beyond
      * @param int   $maxFields           header lines; 431 beyond
-     * @param int   $maxBody             bytes of a body, unless the route raises it ({@see Middleware\BodyLimit}); 413
-     *                                   beyond
+     * @param int   $maxBody             bytes of a body, unless {@see Middleware\BodyLimit} sets another limit for
+     *                                   the route; 413 beyond
      * @param FormLimits $forms          limits for bodies that are parsed; 413 beyond
-     * @param float $headTimeout         from the start of a connection, or the first byte of a later request, to the
-     *                                   end of the head; 408 beyond
+     * @param float $headTimeout         from the start of a connection (after its TLS handshake), or the first byte of
+     *                                   a later request, to the end of the head; 408 beyond
      * @param float $tlsTimeout          from the start of a connection to the end of its handshake
-     * @param float $idleTimeout         how long a connection is kept without a request
+     * @param float $idleTimeout         how long a connection is kept after a response without another request
      * @param float $handlerTimeout      how long a handler may take; 503 beyond. Waiting for the client's body does not
      *                                   count
-     * @param int   $minRate             minimum bytes per second of a request body, over $rateWindow; 0 for none
+     * @param int   $minRate             minimum bytes per second of a request body, over $rateWindow; 408 below; 0
+     *                                   for no minimum
      * @param float $rateWindow          period over which that rate is measured
-     * @param float $writeTimeout        how long a client may accept no byte of its response. The kernel may report
-     *                                   progress in steps of 64 KB
+     * @param float $writeTimeout        how long a client may receive no byte of its response. The kernel reports
+     *                                   received bytes in steps of up to 64 KB, so a very slow client is closed too
      * @param int   $maxRequests         requests per connection
      * @param int   $maxConnections      at once; fewer if the event loop or the limit of descriptors allows fewer.
-     *                                   Above it, the connection that has been idle longest is closed. If none is idle,
-     *                                   new connections wait in the kernel's queue, and a response ends its connection
+     *                                   Above it, connections that have been idle longest are closed, or those of
+     *                                   clients that are too slow. If there are none, new connections wait in the
+     *                                   kernel's queue, and a response ends its connection
      * @param int|null $maxConnectionsPerAddress at once from one IP address; null for half of the connections that the
-     *                                           process can have. Above it, the address's connection that has been idle
-     *                                           longest is closed. If none is idle, the new one is closed. An IPv6 /64
-     *                                           network counts as one address. Clients of a Unix socket and trusted
-     *                                           proxies ({@see Middleware\TrustedProxies}) are not counted
+     *                                           process can have. Above it, connections of the address are closed, as
+     *                                           for $maxConnections, or else the new one. An IPv6 /64 network counts as
+     *                                           one address. Clients of a Unix socket and trusted proxies
+     *                                           ({@see Middleware\TrustedProxies}) are not counted
      * @param int   $maxInFlight         requests handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           while stopping: how long a connection without a request is still kept
      * @param float $stopTimeout         while stopping: how long to wait for responses. Unanswered requests then get
      *                                   503, and a warning is logged. If a handler blocks the process, a supervisor
-     *                                   kills the process one second later. After a reload, the old process waits for
-     *                                   $handlerTimeout if that is longer
+     *                                   kills the process one second later. After a reload, the old process waits
+     *                                   longer, so that each handler has its $handlerTimeout
      *
      * @throws \ValueError when a number is out of its range
      */

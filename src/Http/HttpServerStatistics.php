@@ -7,7 +7,7 @@ namespace Spindle\Http;
 /** The state of a server at one moment, and its counters since the start. It can be sent to another process as JSON. */
 final readonly class HttpServerStatistics
 {
-    /** Upper bounds of the buckets of {@see $durations}, in seconds; the last bucket has none. */
+    /** Upper bounds of the buckets of {@see $durationCounts}, in seconds; the last bucket has none. */
     public const DURATION_BOUNDS = [
         0.0001,
         0.00025,
@@ -36,19 +36,19 @@ final readonly class HttpServerStatistics
      * @param int $rejected connections that were closed at once because their address had too many
      * @param int $evicted connections that were closed to make room for others, because their clients kept the server
      *     waiting
-     * @param int $maxConnections largest number of open connections
+     * @param int $maxConnections how many connections can be open at present
      * @param bool $full whether connections have waited for a second or more because there is no room for them
      * @param array<int, int> $answered requests that were answered, by status
      * @param array<int, int> $refused messages that were refused before a handler saw them, by status
-     * @param int $abandoned requests whose client left before the response
-     * @param list<int> $durations histogram of the time from a request's head to its response; each response counts in
-     *     the first bucket that it fits
-     * @param float $duration total seconds of all responses
+     * @param int $abandoned requests that got no response, because the client or the server closed the connection
+     * @param list<int> $durationCounts number of responses in each bucket of a histogram of the time from a request's
+     *     head to its response; each response counts in the first bucket whose bound it does not exceed
+     * @param float $totalDuration sum of these times, in seconds
      * @param array<string, array{int, float, int}> $routes by name: responses, their total seconds, those with a status
      *     of 500 or above
      * @param float $lag seconds by which the event loop was late at the last measurement
      * @param float $maxLag maximum lag of the last minute
-     * @param int $memory bytes that PHP uses
+     * @param int $memory bytes that PHP has allocated
      * @param array<string, array<string, int|float>> $pools values of the registered statistics, by name
      */
     public function __construct(
@@ -66,8 +66,8 @@ final readonly class HttpServerStatistics
         public array $answered,
         public array $refused,
         public int $abandoned,
-        public array $durations,
-        public float $duration,
+        public array $durationCounts,
+        public float $totalDuration,
         public array $routes,
         public float $lag,
         public float $maxLag,
@@ -94,8 +94,8 @@ final readonly class HttpServerStatistics
          *     answered: array<int, int>,
          *     refused: array<int, int>,
          *     abandoned: int,
-         *     durations: list<int>,
-         *     duration: float,
+         *     durationCounts: list<int>,
+         *     totalDuration: float,
          *     routes: array<string, array{int, float, int}>,
          *     lag: float,
          *     maxLag: float,

@@ -10,7 +10,7 @@ use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
 /**
- * A handler that is wrapped in middleware. The stack has no state of requests, so it can handle several at once.
+ * A handler that is wrapped in middleware. The stack keeps no state, so it can handle several requests at once.
  *
  * Recommended order of Spindle's middleware, from the outermost: TrustedProxies, RequestId, AccessLog, Compression,
  * Cors, Errors, then middleware of single routes, such as BodyLimit.

@@ -19,7 +19,8 @@ use Spindle\Http\Internal\Message\Status;
 use Spindle\Http\Internal\Server\ResponseWriter;
 
 /**
- * A PSR-7 response. Setters throw when a value can't be sent unchanged, such as a header with a line break.
+ * A PSR-7 response. An invalid status, an invalid header name, and a control character in a header or in the reason
+ * phrase cause an exception. Spaces around a header's value are removed.
  *
  * @phpstan-import-type FieldMap from Fields
  */
@@ -32,13 +33,13 @@ final class Response implements ResponseInterface
     private const HTML = 'text/html; charset=utf-8';
     private const JSON = 'application/json';
 
-    /** Maximum number of media types for which a template is kept, because clients may influence the types. */
+    /** Maximum number of media types for which a template is kept, because the types may come from clients. */
     private const MAX_TEMPLATES = 16;
 
     /** @var array<string, self> empty responses that {@see of()} clones, by media type */
     private static array $templates = [];
 
-    // Setting properties with a default takes half the time of promoted ones.
+    // The properties are not promoted: with default values, it takes half the time to set them.
 
     private int $status = 200;
 
@@ -49,8 +50,8 @@ final class Response implements ResponseInterface
 
     private string $reason = '';
 
-    /** @var string|false|null result of {@see plainHead()}; false before its first call */
-    private string|false|null $plainHead = false;
+    /** @var string|false|null result of {@see reusableHead()}; false before its first call */
+    private string|false|null $reusableHead = false;
 
     /**
      * @param int $status 200 to 599
@@ -58,7 +59,7 @@ final class Response implements ResponseInterface
      * @param string|StreamInterface $body a stream is read to its end, from its beginning if it can be rewound
      * @param string $reason reason phrase; '' for the standard one of the status
      *
-     * @throws \InvalidArgumentException when the status, a header or the reason can't be sent unchanged
+     * @throws \InvalidArgumentException when the status, a header or the reason is invalid
      */
     public function __construct(
         int $status = 200,
@@ -132,11 +133,11 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends chunks as an iterator yields them. At most one chunk is fetched before the previous one was sent. An
-     * iterator that suspends does not block other requests.
+     * Sends chunks as an iterator yields them. The next chunk is requested when the previous one was sent. An iterator
+     * that suspends does not block other requests.
      *
-     * When the client disconnects, a generator gets a {@see ClientLeftException} at its `yield`. Its `finally` blocks
-     * run and may suspend. Any other iterator is dropped.
+     * When the client disconnects, a generator gets a {@see ClientLeftException} at its `yield`; a generator that is
+     * waiting, at its next one. Its `finally` blocks run and can suspend. Any other iterator is dropped.
      *
      * @param iterable<string>                   $chunks
      * @param array<string, string|list<string>> $headers
@@ -159,9 +160,9 @@ final class Response implements ResponseInterface
      * @param string $path never chosen by a client: use {@see Middleware\StaticFiles} for that
      * @param string|null $type null for the type of the name's extension
      * @param array<string, string|list<string>> $headers replace the file's own; conditions are evaluated against an
-     *     ETag given here
+     *     ETag or Last-Modified given here
      *
-     * @throws HttpException 404 when the file does not exist, 403 when it can't be read
+     * @throws HttpException 404 when there is no regular file, 403 when it can't be read
      * @throws \RuntimeException when too many files are open
      */
     public static function file(
@@ -178,12 +179,12 @@ final class Response implements ResponseInterface
      * this response.
      *
      * A comment is sent first, and whenever no event has come for `$heartbeat` seconds. Comments keep proxies from
-     * closing the connection, and detect clients that have disconnected.
+     * closing the connection, and let the server detect that a client has disconnected.
      *
      * When the client disconnects, a generator gets a {@see ClientLeftException} at its `yield`, so that its `finally`
      * blocks run. A generator that is waiting continues up to its next `yield`. To end sooner, pass the request's
-     * cancellation to the operation that waits. Later exceptions of the generator are not reported. The generator ends
-     * the same way when the server stops or is reloaded. The browser then reconnects.
+     * cancellation to the operation that waits. Exceptions that the generator throws after the disconnect are not
+     * reported. The generator ends the same way when the server stops or is reloaded, and the browser reconnects.
      *
      * @param iterable<ServerSentEvent|string>   $events    a string is the data of an event
      * @param array<string, string|list<string>> $headers
@@ -199,7 +200,7 @@ final class Response implements ResponseInterface
 
         $response = self::of('text/event-stream', new EventStream($events, $heartbeat), 200, $headers);
         $response->fields += Fields::of(['Cache-Control' => 'no-store', 'X-Accel-Buffering' => 'no']);
-        $response->plainHead = false;
+        $response->reusableHead = false;
 
         return $response;
     }
@@ -214,7 +215,7 @@ final class Response implements ResponseInterface
     {
         self::checkStatus($code, $reasonPhrase);
         $copy = clone $this;
-        [$copy->status, $copy->reason, $copy->plainHead] = [$code, $reasonPhrase, false];
+        [$copy->status, $copy->reason, $copy->reusableHead] = [$code, $reasonPhrase, false];
 
         return $copy;
     }
@@ -237,19 +238,19 @@ final class Response implements ResponseInterface
         return $copy;
     }
 
-    /** @internal Returns the body without creating a stream, unless one was requested before. */
+    /** @internal Returns the body. Does not make a stream of a string, as {@see getBody()} does. */
     public function body(): string|StreamInterface
     {
         return $this->body;
     }
 
-    /** @internal Returns the status line and the header lines; null if the server has to add or remove some of them. */
-    public function plainHead(): ?string
+    /** @internal Returns the head except Date and Content-Length; null if the server has to change it for a request. */
+    public function reusableHead(): ?string
     {
-        return $this->plainHead !== false ? $this->plainHead : $this->plainHead = $this->makePlainHead();
+        return $this->reusableHead !== false ? $this->reusableHead : $this->reusableHead = $this->makeReusableHead();
     }
 
-    private function makePlainHead(): ?string
+    private function makeReusableHead(): ?string
     {
         if (isset(ResponseWriter::BODILESS_STATUSES[$this->status])) {
             return null;
@@ -277,7 +278,7 @@ final class Response implements ResponseInterface
     private function withFields(array $fields): static
     {
         $copy = clone $this;
-        [$copy->fields, $copy->plainHead] = [$fields, false];
+        [$copy->fields, $copy->reusableHead] = [$fields, false];
 
         return $copy;
     }
@@ -290,10 +291,10 @@ final class Response implements ResponseInterface
         $response->body = $body;
         if ($status !== 200) {
             self::checkStatus($status, '');
-            [$response->status, $response->plainHead] = [$status, false];
+            [$response->status, $response->reusableHead] = [$status, false];
         }
         if ($headers !== []) {
-            [$response->fields, $response->plainHead] = [Fields::of($headers) + $response->fields, false];
+            [$response->fields, $response->reusableHead] = [Fields::of($headers) + $response->fields, false];
         }
 
         return $response;
@@ -302,7 +303,7 @@ final class Response implements ResponseInterface
     private static function template(string $type): self
     {
         $response = new self(200, ['Content-Type' => $type]);
-        $response->plainHead();
+        $response->reusableHead();
         if (\count(self::$templates) < self::MAX_TEMPLATES) {
             self::$templates[$type] = $response;
         }

@@ -24,7 +24,7 @@ use Spindle\Internal\Launcher\Process\Libc;
 
 /**
  * Runs an application of `spindle serve` under PHP-FPM, PHP's built-in server or any other SAPI. Each run of the script
- * handles one request. The front controller has three lines:
+ * handles one request. The front controller has two statements:
  *
  *     require __DIR__ . '/../vendor/autoload.php';
  *     Spindle\Http\Sapi::run(__DIR__ . '/../app.php');
@@ -37,16 +37,16 @@ use Spindle\Internal\Launcher\Process\Libc;
  */
 final class Sapi
 {
-    /** How long an iterator of events may continue after its client has disconnected, in seconds. */
+    /** How long to wait for the end of an iterator of events after its response has ended, in seconds. */
     private const EVENTS_END_TIMEOUT = 10.0;
 
     private function __construct() {}
 
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app
-     *     or the path of a file that returns one
+     *     or the path of a file, as for {@see Supervisor}
      *
-     * @throws AppException     when the file returns no handler
+     * @throws AppException     when the file can't be loaded or returns no handler
      * @throws \LengthException when the body is shorter than its Content-Length, after the head was sent
      */
     public static function run(RequestHandlerInterface|\Closure|string $app): void
@@ -81,8 +81,8 @@ final class Sapi
     /**
      * Makes the same checks as the server, before anything is sent.
      *
-     * @throws \UnexpectedValueException when the status is not a final one
-     * @throws \InvalidArgumentException when a field can't be sent unchanged
+     * @throws \UnexpectedValueException when the status is not from 200 to 599
+     * @throws \InvalidArgumentException when the name or a value of a field is invalid
      */
     private static function check(ResponseInterface $response): void
     {
@@ -142,9 +142,9 @@ final class Sapi
     }
 
     /**
-     * Kills the process of PHP-FPM at the end of the script, so that the client does not take a response of unknown
-     * length for complete. Without that, PHP-FPM would end the response as usual. PHP logs the exception before.
-     * PHP-FPM then starts another process.
+     * Kills the process of PHP-FPM at the end of the script, after PHP has logged the exception. PHP-FPM then starts
+     * another process. Otherwise PHP-FPM would end the response as usual, and the client would take a response of
+     * unknown length for complete.
      */
     private static function killAtEnd(): void
     {

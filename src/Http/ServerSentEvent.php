@@ -25,7 +25,7 @@ final readonly class ServerSentEvent implements \Stringable
         foreach (['event' => $event, 'id' => $id] as $name => $value) {
             if ($value !== null && strpbrk($value, "\r\n\0") !== false) {
                 throw new \ValueError(
-                    "The {$name} of a server-sent event has neither line breaks nor NUL: "
+                    "The {$name} of a server-sent event must not contain line breaks or NUL: "
                         . json_encode($value, \JSON_INVALID_UTF8_SUBSTITUTE),
                 );
             }

@@ -26,25 +26,27 @@ use Spindle\Internal\CpuCount;
 /**
  * Serves an application with several processes that share the listening sockets, as `spindle serve` does.
  *
- * A process that ends is replaced. SIGHUP replaces all of them, one after the other, with processes that have loaded
- * the application again. No request is lost. If the new code fails to start, the processes not yet replaced continue.
+ * A process that ends is replaced. SIGHUP replaces all processes, one after the other, with processes that have loaded
+ * the application again. Such a reload loses no request. If the new code fails to start, the processes that were not
+ * replaced continue.
  *
  * SIGINT, SIGTERM and SIGQUIT end the supervisor after the requests that have arrived are answered. So does SIGHUP
- * after the terminal was closed. A second signal ends the supervisor at once. SIGUSR1 and SIGUSR2 are ignored. When the
- * supervisor is killed, its processes are killed too.
+ * after the terminal was closed. A second SIGINT, SIGTERM or SIGQUIT ends all processes immediately. SIGUSR1 and
+ * SIGUSR2 are ignored. When the supervisor is killed, its processes are killed too; without ext-ffi, a process whose
+ * event loop is blocked continues until its handler waits or returns.
  *
  * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. The same holds for header(),
- * setcookie() and http_response_code() if PHP was started without these functions (disable_functions), as `spindle
- * serve` does.
+ * setcookie() and http_response_code() if PHP was started without these functions (disable_functions), as by `spindle
+ * serve`.
  *
  * The supervisor itself does not load the application. A reload does not replace code that the supervisor has loaded:
  * Spindle, and the "files" of Composer's autoloader. When a symbolic link in the application's path points to another
- * release, a reload changes the working directory too. The reload fails if libraries of the previous release were
- * loaded in the supervisor.
+ * release, a reload changes the working directory too. The reload fails if the supervisor uses the autoloader of the
+ * previous release.
  */
 final readonly class Supervisor
 {
-    /** Seconds that admin requests may delay the shutdown after the application has stopped. */
+    /** Maximum seconds by which admin requests delay the shutdown, after the application has stopped. */
     private const ADMIN_STOP_TIMEOUT = 1.0;
 
     private LoggerInterface $logger;
@@ -53,7 +55,7 @@ final readonly class Supervisor
      * @param string $app path of a file, resolved for each process. The file returns a handler, an {@see Application},
      *     a closure without parameters that creates one, or a PSR-11 container that has one
      * @param list<string> $addresses as for {@see HttpServer::listen()}
-     * @param LoggerInterface $logger of this process, and of its workers if the application has no logger
+     * @param LoggerInterface $logger of this process, and of worker processes if the application has no logger
      */
     public function __construct(
         private string $app,
@@ -69,10 +71,10 @@ final readonly class Supervisor
 
     /**
      * @internal Replaces this process with the same command in a PHP that disables header(), setcookie(),
-     * session_start() and similar functions. Workers define them so that they throw an
-     * {@see UnsupportedFunctionException}. Returns at once if PHP was started that way.
+     * session_start() and similar functions. Worker processes define functions with these names that throw an
+     * {@see UnsupportedFunctionException}. Does nothing if PHP was started that way.
      *
-     * @return string|null why the restart is not possible
+     * @return string|null why the restart is not possible; null when it is not necessary
      */
     public static function restartPhp(): ?string
     {
@@ -88,7 +90,7 @@ final readonly class Supervisor
      *
      * @throws ListenException when it can't listen on an address
      * @throws AppException when the application fails to load at the start
-     * @throws SupervisorException when an option needs ext-pcntl
+     * @throws SupervisorException when an option needs ext-pcntl, which is missing
      */
     public function run(): int
     {
@@ -187,8 +189,8 @@ final readonly class Supervisor
     }
 
     /**
-     * Returns the current folder with its symbolic links, as the shell knows it. After a reload, a link may lead to
-     * another release. getcwd() would return the release of the start.
+     * Returns the current folder as the shell's PWD names it, with symbolic links. At a reload, these links may lead to
+     * another release, but the path of getcwd() always leads to the first one.
      */
     private static function currentFolder(): string
     {
@@ -214,7 +216,7 @@ final readonly class Supervisor
         RequestFunctions::define();
         $server = $this->createServer($this->app, null);
         $output->tidy(); // buffers that the application has left open while it was loaded
-        $server->tidyOutput($output->tidy(...));
+        $server->tidyOutputWith($output->tidy(...));
         $server->serve($sockets);
         if ($admin !== []) {
             $this->createAdminServer(Admin::of($server))->serve($admin);
@@ -260,7 +262,7 @@ final readonly class Supervisor
         return new HttpServer($this->options->statusPage ? $admin->withStatusPage() : $admin, $options, $this->logger);
     }
 
-    /** @return string "operators.internal" of "tls://operators.internal:9085" */
+    /** @return string "operators.internal" for "tls://operators.internal:9085" */
     private static function host(string $address): string
     {
         return (string) preg_replace('~^\w+://|:\d+$~D', '', $address);

@@ -10,7 +10,8 @@ final readonly class SupervisorOptions
     /**
      * @param int|null    $processes    worker processes; null for the number of usable CPUs, or for 1 with $watch
      * @param bool        $watch        for development: reload when a PHP file in or below the application's folder
-     *                                  changes, except in vendor/ and behind symbolic links to folders
+     *                                  changes, except in vendor/, in folders whose name begins with a dot, and
+     *                                  behind symbolic links to folders
      * @param string|null $admin        address for the metrics and the health of all processes together, {@see Admin}
      * @param bool        $statusPage   whether the admin address has the status page too
      * @param string|null $certificate  path of the certificate chain for tls:// addresses, PEM; read for each
@@ -18,16 +19,16 @@ final readonly class SupervisorOptions
      * @param string|null $key          path of its private key, PEM; null when the certificate's file contains it
      * @param array<string, string> $certificates paths of other chains with their keys, by the name that a client
      *                                            requests (SNI)
-     * @param int|null    $maxRequests  requests after which a process is replaced, or up to a tenth fewer; null for no
-     *                                  limit
+     * @param int|null    $maxRequests  requests after which a process is replaced; for each process, up to a tenth
+     *                                  fewer, at random; null for no limit
      * @param int|null    $maxMemory    bytes in use by PHP at which a process is replaced; null for no limit
      * @param float       $startTimeout seconds in which a process has to load the application, at least 0.1
      * @param float       $stallTimeout seconds for which a process's event loop may be blocked before the process is
      *                                  killed, at least 0.1; INF for no limit
      * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for
-     *                                  PHP's setting. If PHP has no setting: an equal share of three quarters of the
-     *                                  memory of the machine or the container, but at least 128 MB, and at least twice
-     *                                  $maxMemory
+     *                                  PHP's setting. If PHP has no setting, or -1 in php.ini: an equal share of three
+     *                                  quarters of the memory of the machine or the container, but at least 128 MB,
+     *                                  and at least twice $maxMemory
      * @param list<string> $adminHosts  host names for the admin address, in addition to its own, IP addresses and
      *                                  localhost; "*" for any: {@see Admin::withHosts()}
      *

@@ -28,8 +28,8 @@ final class UnsupportedFunctionException extends \LogicException implements Spin
     /**
      * @internal
      *
-     * @param string $why     effect of the function elsewhere that it does not have here
-     * @param string $instead what to do
+     * @param string $why     such as "has no effect in spindle serve, because ..."
+     * @param string $instead such as "return a response that has the header, ..."
      */
     public static function called(string $function, string $why, string $instead): self
     {

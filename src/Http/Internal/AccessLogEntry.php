@@ -9,7 +9,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Middleware\Body;
 
 /**
- * One request in an access log. Method, target, version, user agent and referer are as the client sent them.
+ * One request in an access log. The properties have the values of the request; only {@see combined()} escapes them.
  *
  * @see https://httpd.apache.org/docs/2.4/logs.html#combined
  */
@@ -44,7 +44,7 @@ final readonly class AccessLogEntry
     }
 
     /**
-     * The middlewares TrustedProxies and RequestId provide the client's address and the request's id.
+     * TrustedProxies and RequestId provide the client's address and an id. Else the connection's address is used.
      *
      * @param ResponseInterface|null $response null when only the status is known
      * @param float                  $duration seconds

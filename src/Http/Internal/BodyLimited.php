@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal;
 
-/** A request body with a maximum size, beyond which reading fails. */
+/** A request body with a maximum size. Reading a larger body fails. */
 interface BodyLimited
 {
-    /** @param int $bytes replaces the current limit */
+    /** @param int $bytes maximum size, replaces the current one */
     public function limit(int $bytes): void;
 }

@@ -4,18 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal;
 
-/** Memory that bodies may use: PHP's memory_limit except an eighth for everything else. */
+/** Checks whether there is memory for a body. An eighth of PHP's memory_limit is kept free for everything else. */
 final readonly class FreeMemory
 {
     private const RESERVED_DIVISOR = 8;
 
-    /** Largest share of the usable memory for one request. */
+    /** Maximum share of the usable memory for one request. */
     private const MAX_REQUEST_SHARE = 0.75;
 
-    /** Usable memory in bytes. */
+    /** The memory_limit without the reserve, in bytes. */
     private int $usable;
 
-    /** @param int|null $limit bytes; null for the limit of this process */
+    /** @param int|null $limit bytes, 0 or less for no limit; null for the memory_limit of this process */
     public function __construct(?int $limit = null)
     {
         $limit ??= ini_parse_quantity(\ini_get('memory_limit'));
@@ -33,7 +33,7 @@ final readonly class FreeMemory
         return memory_get_usage(true) <= $this->usable - $bytes;
     }
 
-    /** Returns whether a request may use this many bytes when no other request uses memory. */
+    /** Returns whether a request could use this many bytes if no other request used memory. */
     public function couldAllow(int $bytes): bool
     {
         return $bytes <= $this->usable * self::MAX_REQUEST_SHARE;

@@ -19,11 +19,12 @@ use Spindle\Internal\LineFile;
 /**
  * Logs each response of a handler in Apache's combined format. Quotes, backslashes and all bytes except printable ASCII
  * are written as \xhh. An exception is logged with the status of its response, unless the client has disconnected. The
- * duration ends when the handler returns, before the body is sent. A body of unknown length is logged as "-".
+ * duration ends when the handler returns, before the body is sent. The size of an empty body, and an unknown size, are
+ * logged as "-".
  *
- * Responses that the server sends without a handler are not logged: for malformed, too large or late requests, and
- * above the limit of concurrent requests. The server's statistics count them by status. A handler that returns after
- * its deadline is logged with its own response, although the client got 503; the server's log reports that.
+ * Responses that the server sends without a handler are not logged: for a head that is malformed, too large or late,
+ * and above the limit of concurrent requests. The server's statistics count them by status. A handler that returns
+ * after its deadline is logged with its own response, although the client got 503; the server's log reports that.
  *
  * A log that can't be written does not affect requests. Lost lines are counted. The server's log, or else PHP's error
  * log, gets a warning when the losses begin, and another when they begin again after a minute without losses.
@@ -52,8 +53,7 @@ final class AccessLog implements MiddlewareInterface
     }
 
     /**
-     * Appends lines to a file, which may be a named pipe. To rotate it, copy and truncate it, or move it and reload the
-     * server.
+     * Appends lines to a file or a named pipe. To rotate a file, copy and truncate it, or rename it and reload.
      *
      * @throws AccessLogException when the file can't be opened
      */

@@ -12,9 +12,9 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\BodyLimited;
 
 /**
- * Raises or lowers the limit of the request body for later handlers. A request with a larger body is answered with 413.
- * A Content-Length is checked before the body is read. Without this header, each read is checked, if the body comes
- * from Spindle's own server.
+ * Raises or lowers the limit of the request body for the handlers behind this middleware. A request with a larger body
+ * is answered with 413. A known length is checked before the body is read. A body of unknown length is checked at each
+ * read, if Spindle's own server has received it.
  */
 final readonly class BodyLimit implements MiddlewareInterface
 {

@@ -16,11 +16,11 @@ use Spindle\Http\Internal\Middleware\Preferences;
 use Spindle\Http\Internal\Middleware\Vary;
 
 /**
- * Compresses responses with gzip where that makes them smaller and the client accepts it. Without ext-zlib it does
- * nothing.
+ * Compresses responses with gzip, if the client accepts gzip, the media type is compressible (text, JSON and similar),
+ * and the body has at least 1,024 bytes or an unknown length. Without ext-zlib, no response is changed.
  *
- * A body of unknown length is compressed while it is sent, and each piece is flushed. A strong ETag becomes weak. A
- * response with "Cache-Control: no-transform" is not changed.
+ * A long body is compressed while it is sent. If its length is unknown, each piece is flushed. A strong ETag becomes
+ * weak. A response with "Cache-Control: no-transform" is not changed.
  *
  * Mind BREACH (https://www.breachattack.com). If a page contains both a secret, such as a CSRF token, and data chosen
  * by the request, its compressed length reveals the secret. An attacker needs to see the traffic and to make the victim
@@ -88,13 +88,13 @@ final readonly class Compression implements MiddlewareInterface
             && !self::wasRead(Body::of($response));
     }
 
-    /** Returns whether a body that can be read only once was already read. Compressed, nothing would look complete. */
+    /** Returns whether a body was already read and can't be read again. Compressed, it would look like an empty one. */
     private static function wasRead(string|StreamInterface $body): bool
     {
         return !\is_string($body) && !$body->isSeekable() && $body->eof();
     }
 
-    /** The response to HEAD has the same header fields as the response to GET. RFC 9110, 9.3.2. */
+    /** Compresses a response. To HEAD, it has the same fields as to GET except Content-Length: RFC 9110, 9.3.2. */
     private static function compressed(ResponseInterface $response, bool $isHead): ResponseInterface
     {
         $body = Body::of($response);

@@ -15,8 +15,8 @@ use Spindle\Http\Response;
  * Lets pages of other origins read responses. Answers preflights with 204 and adds the headers that browsers require.
  * Replaces or removes such headers of a handler.
  *
- * The middleware does not prevent requests. Put it before {@see Errors}: in the other order, responses to exceptions
- * would not have these headers.
+ * The middleware does not prevent requests from other origins. Put it before {@see Errors}: in the other order,
+ * responses to exceptions would not have these headers.
  *
  * @see https://fetch.spec.whatwg.org/#http-cors-protocol
  */
@@ -90,14 +90,14 @@ final readonly class Cors implements MiddlewareInterface
                 'Access-Control-Request-Headers',
             );
         } else {
-            $response = self::set(
+            $response = self::setOrRemove(
                 $handler->handle($request),
                 'Access-Control-Expose-Headers',
                 $allowed === null ? '' : $this->exposedHeaders,
             );
         }
-        $response = self::set($response, 'Access-Control-Allow-Origin', $allowed ?? '');
-        $response = self::set(
+        $response = self::setOrRemove($response, 'Access-Control-Allow-Origin', $allowed ?? '');
+        $response = self::setOrRemove(
             $response,
             'Access-Control-Allow-Credentials',
             $allowed !== null && $this->credentials ? 'true' : '',
@@ -112,7 +112,7 @@ final readonly class Cors implements MiddlewareInterface
         foreach ($tokens as $token) {
             if (preg_match(self::TOKEN_PATTERN, $token) !== 1) {
                 throw new \ValueError(
-                    'A method or header of CORS is a name without blanks, not '
+                    'A method or header of CORS must be a name without blanks, not '
                         . json_encode($token, \JSON_INVALID_UTF8_SUBSTITUTE),
                 );
             }
@@ -142,7 +142,7 @@ final readonly class Cors implements MiddlewareInterface
         return $normalizedOrigins;
     }
 
-    /** Returns the allowed origin for the response header; null when the origin is not allowed. */
+    /** Returns the value of Access-Control-Allow-Origin; null when the origin is not allowed. */
     private function allowed(string $origin): ?string
     {
         if ($this->allowsAnyOrigin) {
@@ -153,7 +153,7 @@ final readonly class Cors implements MiddlewareInterface
         return $key !== null && isset($this->origins[$key]) ? $origin : null;
     }
 
-    /** Returns the origin in lower case and with its port, 0 if that is unknown; null for "null" and non-origins. */
+    /** Returns the origin in lower case and with its port, 0 if that is unknown; null for "null" and other text. */
     private static function normalized(string $origin): ?string
     {
         if (preg_match(self::ORIGIN_PATTERN, strtolower($origin), $part) !== 1) {
@@ -165,7 +165,7 @@ final readonly class Cors implements MiddlewareInterface
     }
 
     /** Sets a header; removes it if the value is empty. */
-    private static function set(ResponseInterface $response, string $name, string $value): ResponseInterface
+    private static function setOrRemove(ResponseInterface $response, string $name, string $value): ResponseInterface
     {
         return match (true) {
             $value !== '' => $response->withHeader($name, $value),

@@ -22,7 +22,7 @@ use Spindle\Http\Internal\Middleware\ErrorPage;
  *
  * Failures go to the given logger, else to the server's logger, else to PHP's error log.
  *
- * Exceptions that a client caused by disconnecting are not errors. They are rethrown.
+ * Exceptions that follow from the request's cancellation are not errors. They are rethrown.
  */
 final class Errors implements MiddlewareInterface
 {

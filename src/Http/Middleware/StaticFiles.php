@@ -15,12 +15,13 @@ use Spindle\Http\Internal\Answer\OpenFile;
 use Spindle\Http\Response;
 
 /**
- * Answers GET and HEAD with the files of a directory, as {@see Response::file()} does. All other requests reach the
- * next handler.
+ * Answers GET and HEAD with the files of a directory, as {@see Response::file()} does. Requests with other methods, and
+ * requests for which no file is served, go to the next handler.
  *
- * Names that begin with a dot are not served, except below "/.well-known/". Links that lead out of the directory, and
- * files without read permission, are not served either. The same holds for ambiguous paths: with empty names, encoded
- * slashes, backslashes, control characters or invalid UTF-8. A path is decoded once.
+ * Names that begin with a dot are not served, except the directory "/.well-known/" itself, if the prefix is "/". Links
+ * that lead out of the directory, and files without read permission, are not served either. The same holds for
+ * ambiguous paths: with empty names, encoded slashes, backslashes, control characters or invalid UTF-8. A path is
+ * decoded once.
  *
  * PHP source code is not served. It is recognized by the name of the file or of a link's target, even of a backup copy:
  * "index.php", "view.phtml", "config.inc", "index.php.bak", "index.php~". Code in a file with any other name is served.
@@ -44,7 +45,7 @@ final readonly class StaticFiles implements MiddlewareInterface
 
     /**
      * @param string      $root   a directory; symbolic links in its path are resolved once, by the constructor
-     * @param string      $prefix of the URI paths under which the files are served
+     * @param string      $prefix beginning of the URI paths under which the files are served
      * @param string|null $index  the file that is served for a directory; null for none
      * @param int|null    $maxAge seconds for which a client may reuse a file without another request; null for no
      *                            Cache-Control
@@ -103,7 +104,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         };
     }
 
-    /** Returns the path on disk, with a final slash if the URI has one; null when no file is served under the URI. */
+    /** Returns the path on disk, with a final slash if the URI path has one; null for a path that is not served. */
     private function path(string $uri): ?string
     {
         if ("{$uri}/" === $this->prefix) {
@@ -139,7 +140,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         return $name === null || preg_match(self::SOURCE_CODE_PATTERN, $name) === 1 ? null : $file;
     }
 
-    /** Redirects to a relative target. It keeps a path prefix of a proxy and can't lead to another host. */
+    /** Redirects to a relative target, which keeps a path prefix of a proxy, and can't lead to another host. */
     private static function redirect(string $uri, string $query): Response
     {
         return Response::redirect('.' . strrchr($uri, '/') . '/' . ($query === '' ? '' : "?{$query}"), 301);

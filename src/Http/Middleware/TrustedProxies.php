@@ -19,18 +19,17 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  * port that the client used go into the request's URI and its Host header.
  *
  * Each proxy appends the address of its own client to a list. The middleware searches this list from its end: the first
- * address that is not trusted is the client's. Entries that the client sent itself are further left and are never read.
+ * address that is not trusted is the client's. Entries that the client itself sent are before it and are never used.
  * At a hidden address ("unknown", "_name"), the search ends with the last known address. A malformed entry is not used,
  * and the search ends before it. Scheme, host and port come from the entry at which the search ended.
  *
- * Forwarding headers that are not trusted are removed from the request. If the sender is not a trusted proxy, all
- * forwarding headers are removed. Otherwise, the headers of the other kind are removed, because a proxy may forward
- * them without a change.
+ * If the sender is not a trusted proxy, all forwarding headers are removed from the request. Otherwise, only those of
+ * the other kind ({@see ProxyHeaders}) are removed, because the proxy may have forwarded them unchanged from a client.
  *
- * A proxy must set or remove each header of its own kind. Headers such as X_Forwarded_For are always removed: proxies
- * forward them unchanged, but CGI variables and Symfony's headers do not distinguish underscores from hyphens.
+ * So a proxy must set or remove each header of the given kind. Headers such as X_Forwarded_For are always removed:
+ * proxies forward them unchanged, but CGI variables and Symfony's headers do not distinguish underscores from hyphens.
  *
- * A server with this middleware does not apply `maxConnectionsPerAddress` to these proxies.
+ * Spindle's server does not apply `maxConnectionsPerAddress` to a trusted proxy, after its first request.
  */
 final readonly class TrustedProxies implements MiddlewareInterface
 {
@@ -69,7 +68,7 @@ final readonly class TrustedProxies implements MiddlewareInterface
         return $handler->handle($request->withAttribute('client-ip', $client));
     }
 
-    /** @return array{string, Hop|null} the last known address, and the entry at which the search ended, if any */
+    /** @return array{string, Hop|null} the last known address, and the entry at which the search ended; null if none */
     private function findClient(string $known, ServerRequestInterface $request): array
     {
         $last = null;

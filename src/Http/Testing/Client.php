@@ -32,11 +32,11 @@ final class Client
     private readonly FailureLog $failures;
 
     /**
-     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app or the path of a
-     *     file that returns one
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app a handler, or
+     *     the path of a file, as for {@see \Spindle\Http\Supervisor}
      * @param HttpServerOptions|null $options replace those of the application
      *
-     * @throws AppException when the file returns no handler
+     * @throws AppException when the file can't be loaded or returns no handler
      */
     public function __construct(RequestHandlerInterface|\Closure|string $app, ?HttpServerOptions $options = null)
     {
@@ -46,7 +46,7 @@ final class Client
     }
 
     /**
-     * @param string                             $target  "/path?query"
+     * @param string                             $target  such as "/path?query"
      * @param array<string, string|list<string>> $headers Host defaults to "localhost", and the length of a body is
      *     added
      *
@@ -93,8 +93,8 @@ final class Client
     }
 
     /**
-     * @return list<\Throwable> exceptions of handlers that were answered with 500, and HttpExceptions with a status of
-     *         500 or above that have a previous exception
+     * @return list<\Throwable> exceptions of handlers that the server has logged: those answered with 500, and each
+     *         HttpException with a status of 500 or above that has a previous exception
      */
     public function failures(): array
     {

@@ -12,9 +12,9 @@ final readonly class CombinedStatistics
     public Totals $totals;
 
     /**
-     * @param list<HttpServerStatistics> $processes one for each process that has answered now
-     * @param Totals $others last known counters of all other processes, because Prometheus would interpret a total that
-     *     decreases as a restart (https://prometheus.io/docs/concepts/metric_types/#counter)
+     * @param list<HttpServerStatistics> $processes one for each process that has answered the current question
+     * @param Totals $others last known counters of all other processes. Without these, totals would decrease, which
+     *     Prometheus interprets as a restart (https://prometheus.io/docs/concepts/metric_types/#counter)
      */
     public function __construct(public array $processes, Totals $others = new Totals())
     {
@@ -22,7 +22,7 @@ final readonly class CombinedStatistics
         array_map($this->totals->add(...), $processes);
     }
 
-    /** Returns whether a process is not stopping. */
+    /** Returns whether at least one process is not stopping. */
     public function isReady(): bool
     {
         return \in_array(false, array_column($this->processes, 'stopping'), true);

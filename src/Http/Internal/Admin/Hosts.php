@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Admin;
 use Psr\Http\Message\ServerRequestInterface;
 
 /**
- * Host names that an admin address accepts. A page of another site can make a browser send requests here if its own
+ * Host names that an admin address accepts. A page of another site can make a browser send requests here if the site's
  * name resolves to this address (DNS rebinding). Such a request has that name in its Host field, never an IP address.
  */
 final readonly class Hosts

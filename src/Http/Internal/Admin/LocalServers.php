@@ -10,7 +10,7 @@ use Spindle\Http\HttpServerStatistics;
 
 use function Amp\async;
 
-/** The servers of this process. They share its memory and its event loop. Statistics of the same name count once. */
+/** The servers of this process, which share its memory and event loop. Statistics of the same name are shown once. */
 final readonly class LocalServers implements ServerOverview
 {
     /** @param non-empty-list<HttpServer> $servers */
@@ -54,13 +54,13 @@ final readonly class LocalServers implements ServerOverview
             rejected: $totals->rejected,
             evicted: $totals->evicted,
             maxConnections: $totals->maxConnections,
-            full: $totals->full > 0,
+            full: $totals->fullServers > 0,
             handshakesFailed: $totals->handshakesFailed,
             answered: $totals->answered,
             refused: $totals->refused,
             abandoned: $totals->abandoned,
-            durations: $totals->durations,
-            duration: $totals->duration,
+            durationCounts: $totals->durationCounts,
+            totalDuration: $totals->totalDuration,
             routes: $totals->routes,
             lag: max(array_column($servers, 'lag')),
             maxLag: max(array_column($servers, 'maxLag')),

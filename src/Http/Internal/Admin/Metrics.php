@@ -43,7 +43,7 @@ final class Metrics
         $this->single(
             'spindle_http_requests_abandoned_total',
             'counter',
-            'Requests whose client disconnected before the response.',
+            'Requests that got no response, because the client or the server closed the connection.',
             $this->totals->abandoned,
         );
         $this->single(
@@ -59,7 +59,7 @@ final class Metrics
         $name = 'spindle_http_request_duration_seconds';
         $this->exposition->metric($name, 'histogram', 'Time from the head of a request to its response, in seconds.');
         $count = 0;
-        foreach ($this->totals->durations as $bucket => $answers) {
+        foreach ($this->totals->durationCounts as $bucket => $answers) {
             $count += $answers;
             $this->exposition->sample(
                 "{$name}_bucket",
@@ -67,10 +67,10 @@ final class Metrics
                 ['le' => HttpServerStatistics::DURATION_BOUNDS[$bucket] ?? '+Inf'],
             );
         }
-        if ($this->totals->durations === []) {
+        if ($this->totals->durationCounts === []) {
             $this->exposition->sample("{$name}_bucket", 0, ['le' => '+Inf']);
         }
-        $this->exposition->sample("{$name}_sum", $this->totals->duration);
+        $this->exposition->sample("{$name}_sum", $this->totals->totalDuration);
         $this->exposition->sample("{$name}_count", $count);
     }
 
@@ -132,7 +132,7 @@ final class Metrics
             'spindle_processes_full',
             'gauge',
             'Processes that can accept no further connection.',
-            $this->totals->full,
+            $this->totals->fullServers,
         );
         $metrics = [
             'spindle_process_start_time_seconds' => ['Start time of a process, as Unix time in seconds.', 'started'],

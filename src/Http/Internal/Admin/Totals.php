@@ -17,7 +17,7 @@ final class Totals
     public int $maxConnections = 0;
 
     /** Number of servers that are full. */
-    public int $full = 0;
+    public int $fullServers = 0;
 
     public int $handshakesFailed = 0;
 
@@ -29,10 +29,10 @@ final class Totals
 
     public int $abandoned = 0;
 
-    /** @var list<int> */
-    public array $durations = [];
+    /** @var list<int> {@see HttpServerStatistics::$durationCounts} */
+    public array $durationCounts = [];
 
-    public float $duration = 0.0;
+    public float $totalDuration = 0.0;
 
     /** @var array<string, array{int, float, int}> by name */
     public array $routes = [];
@@ -40,7 +40,7 @@ final class Totals
     /** @var array<string, array<string, int|float>> by name */
     public array $pools = [];
 
-    /** @param int $maxRoutes number of routes that are counted separately: the first ones, even without a request */
+    /** @param int $maxRoutes maximum number of routes that are counted separately. All later ones count as "other" */
     public function __construct(private readonly int $maxRoutes = \PHP_INT_MAX) {}
 
     public function add(HttpServerStatistics $server): void
@@ -49,11 +49,11 @@ final class Totals
         $this->inFlight += $server->inFlight;
         $this->connections += $server->connections;
         $this->maxConnections += $server->maxConnections;
-        $this->full += (int) $server->full;
+        $this->fullServers += (int) $server->full;
         $this->addPools($server, false);
     }
 
-    /** Adds only the counters of a server, because a server that has ended has no current state. */
+    /** Adds only the counters of a server, for one that has ended or does not answer: its state is unknown. */
     public function addCounts(HttpServerStatistics $server): void
     {
         $this->accepted += $server->accepted;
@@ -63,8 +63,8 @@ final class Totals
         $this->answered = self::sum($this->answered, $server->answered);
         $this->refused = self::sum($this->refused, $server->refused);
         $this->abandoned += $server->abandoned;
-        $this->durations = array_values(self::sum($this->durations, $server->durations));
-        $this->duration += $server->duration;
+        $this->durationCounts = array_values(self::sum($this->durationCounts, $server->durationCounts));
+        $this->totalDuration += $server->totalDuration;
         $this->reserveRoutes($server);
         foreach ($server->routes as $name => [$answers, $seconds, $failed]) {
             $name = isset($this->routes[$name]) ? $name : 'other';
@@ -84,7 +84,7 @@ final class Totals
         }
     }
 
-    /** @param bool $counters whether to add only counters, whose names end with _total, or only other values */
+    /** @param bool $counters true to add only the counters, whose names end with _total; false for only the others */
     private function addPools(HttpServerStatistics $server, bool $counters): void
     {
         foreach ($server->pools as $pool => $values) {

@@ -51,7 +51,7 @@ final readonly class ByteRange
         return $first !== '' && $last !== '' ? (int) $first <= (int) $last : $first !== $last;
     }
 
-    /** Returns null for a range outside of the file. The cast limits numbers that are too large to PHP_INT_MAX. */
+    /** Returns null for a range outside of the file. A cast turns numbers that are too large into PHP_INT_MAX. */
     private static function within(string $first, string $last, int $size): ?self
     {
         if ($first === '') {

@@ -12,8 +12,8 @@ use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\ServerSentEvent;
 
 /**
- * A response body of server-sent events. Other fibers than the reader's run the iterator. They request each event only
- * after the previous one was read. A reader that waits longer than the heartbeat gets a comment.
+ * A response body of server-sent events. The iterator runs in other fibers than the reader, and yields the next event
+ * only after the previous one was read. A reader that waits longer than the heartbeat gets a comment.
  *
  * Closing the stream resumes a suspended reader, which then finds the end.
  *
@@ -30,14 +30,14 @@ final class EventStream implements StreamInterface
 
     private bool $started = false;
 
-    /** Whether a fiber is running the iterator. It will resume the reader. */
+    /** Whether a fiber is running the iterator, perhaps suspended. This fiber will resume the reader. */
     private bool $running = false;
 
     private bool $closed = false;
 
     private ?\Throwable $failure = null;
 
-    /** Unread bytes. The first comment shows the client at once that the stream is open. */
+    /** Unread bytes. The first comment shows the client immediately that the stream is open. */
     private string $unread = self::COMMENT;
 
     private int $position = 0;
@@ -167,7 +167,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Ends the generator by an exception, so that its `finally` blocks may suspend. Their exceptions are dropped. */
+    /** Ends the generator by an exception, so that its `finally` blocks can suspend. Their exceptions are dropped. */
     private function endGenerator(\Throwable $why): void
     {
         try {

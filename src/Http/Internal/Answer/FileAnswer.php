@@ -40,7 +40,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the response with the requested part; with the whole file for several parts, by RFC 9110, 14.2. */
+    /** Returns the requested part, status 416, or, without a request for exactly one part, the file: RFC 9110, 14.2. */
     private static function content(
         Response $response,
         OpenFile $file,

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Answer;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 
-/** A part of an open file as a stream. It excludes bytes that are appended later, and ends early after a truncation. */
+/** A part of an open file as a stream, without bytes that are appended later. A truncation ends the stream early. */
 final class FileStream implements StreamInterface
 {
     use ForwardOnly;

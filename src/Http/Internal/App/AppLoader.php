@@ -17,7 +17,7 @@ final class AppLoader
     private function __construct() {}
 
     /**
-     * Returns the application itself, one for the handler, or the one that a file returns.
+     * Returns a given application, an application with a given handler, or the application that a file returns.
      *
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app
      *     a string is the path of a file
@@ -45,8 +45,8 @@ final class AppLoader
     }
 
     /**
-     * Converts a value that a file, a container or a factory returned to an application. A closure without parameters
-     * is called: it is a handler if it returns a response, and otherwise a factory.
+     * Makes an application of the value that a file, a container or a factory has returned. A closure without
+     * parameters is called: it is a handler if it returns a response, and otherwise a factory.
      *
      * @throws AppException
      */

@@ -13,9 +13,9 @@ use Spindle\Http\Internal\FreeMemory;
  * Parses a body by its Content-Type: a urlencoded or multipart form, or JSON. Forms have the same structure as in PHP
  * ({@see NameTree}), so handlers get the same data under every server.
  *
- * Reading may suspend the fiber. The body is read to its end, piece by piece. After a cancellation or an exception,
- * nothing of the form is kept. JSON and urlencoded forms are read from the beginning of the body, and its position is
- * restored. A multipart form is read once.
+ * The body is read from its beginning to its end, piece by piece. Each read can suspend the fiber. After a cancellation
+ * or an exception, nothing of the form is kept. After JSON or a urlencoded form, the position of the body is restored,
+ * if the body is seekable.
  */
 final readonly class FormReader
 {
@@ -24,7 +24,7 @@ final readonly class FormReader
     /** Maximum size of a body that can be read again although it is not parsed, in bytes. */
     private const MAX_KEPT_BYTES = 65_536;
 
-    /** Maximum size of JSON whose need of memory is not checked, in bytes. */
+    /** Maximum size in bytes of JSON that is decoded without checking how much memory that needs. */
     private const MAX_SMALL_JSON_BYTES = 16_384;
 
     private const URLENCODED = 'application/x-www-form-urlencoded';
@@ -45,8 +45,8 @@ final readonly class FormReader
     /**
      * Parses the body. A body of an unsupported type is left unread.
      *
-     * @throws HttpException 400 when the body is malformed, 413 when it exceeds a limit, 415 when it is encoded, 503
-     *         when too many files are open or memory is scarce, 507 when a file can't be stored
+     * @throws HttpException 400 when the body is malformed, 413 when it exceeds a limit, 415 when it has a
+     *         Content-Encoding, 503 when too many files are open or memory is scarce, 507 when a file can't be stored
      * @throws \LogicException when the body was closed, or was read before and can be read only once
      */
     public function read(string $contentType, StreamInterface $body, string $contentEncoding = ''): Form
@@ -87,7 +87,7 @@ final readonly class FormReader
         return strtolower(trim(explode(';', $contentType, 2)[0], " \t"));
     }
 
-    /** @throws HttpException 415 when the body is encoded. RFC 9110, 15.5.16 */
+    /** @throws HttpException 415 when the body has a Content-Encoding: RFC 9110, 15.5.16 */
     public static function checkEncoding(string $contentEncoding): void
     {
         if (!\in_array(strtolower(trim($contentEncoding, " \t")), ['', 'identity'], true)) {

@@ -11,13 +11,13 @@ use Spindle\Http\Internal\Message\HeadReader;
  *
  * In quotes, a backslash escapes only a quote or a backslash, as in browsers and PHP, because clients send other
  * backslashes unescaped. "%22" is not decoded: browsers encode a quote that way, but they do not encode a percent sign.
- * A value with a backslash before the last quote is refused, because some parsers take that quote for an escaped one.
+ * A value with a backslash before the last quote is refused, because some parsers take this quote for an escaped one.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.6
  */
 final readonly class HeaderValue
 {
-    /** Clients send at most three parameters. A client could choose names whose hashes collide. */
+    /** Clients send at most three parameters. With many more, a client could use names whose hashes collide. */
     private const MAX_PARAMETERS = 20;
 
     private const PARAMETER_PATTERN = '@\G[ \t]*+;[ \t]*+('

@@ -30,7 +30,7 @@ final class JsonMembers
 
     private function __construct() {}
 
-    /** Returns an upper bound of the memory for the decoded text. Brackets, commas and colons in strings raise it. */
+    /** Returns an upper bound of the memory for the decoded text. Brackets, commas and colons in strings count too. */
     public static function maxMemoryBytes(string $json): int
     {
         return self::OBJECT_BYTES * (substr_count(
@@ -55,7 +55,7 @@ final class JsonMembers
         if ($structure === null) {
             return true; // PCRE has reached a limit of its own
         }
-        // Objects with at most one member need no count. Some texts have hardly any others.
+        // Removes objects with at most one member, so that the loop is short for texts with many of these.
         $structure = str_replace(['{}', '{:}'], '', $structure);
         $length = \strlen($structure);
         $members = $total = 0;

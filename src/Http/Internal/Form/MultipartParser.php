@@ -29,12 +29,12 @@ final class MultipartParser
 
     private readonly string $boundary;
 
-    /** Unparsed bytes. Begins with a line end, because the body may begin with a boundary, which follows a line end. */
+    /** Unparsed bytes. A line end is put before the body, because the first boundary may have none before it. */
     private string $buffer = "\r\n";
 
     private int $offset = 0;
 
-    /** Number of bytes from the offset that are not data. They may be the line end before a boundary. */
+    /** Number of bytes from the offset that are not data: a line end, which may also belong to the next boundary. */
     private int $skip = 2;
 
     private MultipartState $state = MultipartState::Preamble;

@@ -11,8 +11,8 @@ use Spindle\Http\HttpException;
  * dots before the first bracket become underscores. Text after the last pair of brackets is ignored, and a name that
  * begins with a bracket is invalid.
  *
- * Three details differ from PHP. Too many brackets are an error, and so is a NUL. Before PHP 8.3, "a[]" after
- * negative keys starts at 0.
+ * Three details differ from PHP's forms. Too many brackets are an error, and so is a NUL. Before PHP 8.3, "a[]" after
+ * only negative keys gets the key 0, as in an array of PHP code.
  */
 final class NameTree
 {
@@ -79,7 +79,7 @@ final class NameTree
     /**
      * @param array<mixed> $values
      *
-     * @return int|string|null its key; null when the largest number is already used
+     * @return int|string|null key of the appended null; null when the largest number is already used
      */
     private static function append(array &$values): int|string|null
     {

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/** Parses the variables of a query like PHP. A query of which PHP would leave out variables is refused. */
+/** Parses the variables of a query like PHP. If PHP would leave out some of them, the query is refused. */
 final class Query
 {
     private function __construct() {}

@@ -14,8 +14,8 @@ use function Amp\delay;
 /**
  * A file uploaded with a form. It has no path. Unless it is moved, it is deleted with this object and its stream.
  *
- * Name and media type are claims of the client. The name has no slash, backslash or control character, but may be "..".
- * Do not use it in a path.
+ * Name and media type are claims of the client. The name has no slash, backslash or control character except a tab, but
+ * may be "..". Do not use it in a path.
  */
 final class UploadedFile implements UploadedFileInterface
 {
@@ -43,25 +43,25 @@ final class UploadedFile implements UploadedFileInterface
      */
     public function getStream(): StreamInterface
     {
-        rewind($this->open());
+        rewind($this->fileOrThrow());
 
-        return $this->stream ??= Stream::create($this->open());
+        return $this->stream ??= Stream::create($this->fileOrThrow());
     }
 
     /**
      * Copies the file into the target's directory, then renames the copy, so that the target is never incomplete. An
-     * existing target is replaced. While the file is copied, the fiber may suspend, so that other fibers can run.
+     * existing target is replaced. While a large file is copied, the fiber suspends several times, so that others run.
      *
      * @throws \InvalidArgumentException when the path is invalid
-     * @throws UploadException when there is no file, it was moved, its stream was closed, or it can't be written there;
-     *         then no copy is left in the directory, and the call can be repeated
+     * @throws UploadException when there is no file, it was moved, its stream was closed, or the target can't be
+     *         written; then no copy is left in the directory, and the call can be repeated
      */
     public function moveTo(string $targetPath): void
     {
         if ($targetPath === '' || str_contains($targetPath, "\0")) {
             throw new \InvalidArgumentException('An uploaded file can only be moved to a path');
         }
-        $file = $this->open();
+        $file = $this->fileOrThrow();
         $temporaryPath = \dirname($targetPath) . '/.spindle-upload-' . bin2hex(random_bytes(8));
         $this->file = null;
         try {
@@ -102,7 +102,7 @@ final class UploadedFile implements UploadedFileInterface
     }
 
     /** @return resource */
-    private function open(): mixed
+    private function fileOrThrow(): mixed
     {
         if ($this->error !== \UPLOAD_ERR_OK) {
             throw UploadException::notUploaded($this->error);

@@ -17,7 +17,7 @@ final class ChunkDecoder
 
     private const MAX_SIZE_DIGITS = 15;
 
-    /** Bytes of the current chunk that were not decoded; null in the line with its size and in the trailer section. */
+    /** Bytes of the chunk's data that were not decoded, 0 before its line end; null in other lines. */
     private ?int $remaining = null;
 
     /** Whether the last chunk was decoded, so that the trailer section follows. */
@@ -35,7 +35,7 @@ final class ChunkDecoder
     public function __construct(private readonly MessageLimits $limits) {}
 
     /**
-     * Returns the data in the buffer. Stops at the end of the body.
+     * Returns the data of chunks in the buffer, up to the end of the body.
      *
      * @param int $offset in the buffer; set to the end of the decoded bytes
      *

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * Header fields by their names in lower case: the original name and the values.
+ * Header fields as a map: from the name in lower case to the original name and the values.
  *
  * @phpstan-type FieldMap array<array-key, array{string, list<string>}>
  */
@@ -32,7 +32,7 @@ final class Fields
     }
 
     /**
-     * Checks fields by their names, and merges names that differ only in case.
+     * Checks fields, whose keys are their names, and merges those whose names differ only in case.
      *
      * @param array<array-key, mixed> $headers
      *

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
-/** Unsupported operations of a PSR-7 stream that is read once, from its beginning to its end. */
+/** Default methods of a PSR-7 stream that is read once, from its beginning to its end. */
 trait ForwardOnly
 {
     public function __toString(): string

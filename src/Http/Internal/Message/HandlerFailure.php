@@ -41,7 +41,7 @@ final class HandlerFailure
         return Response::text("{$text}\n", $httpException->status, $httpException->headers);
     }
 
-    /** Formats an exception for a log message. Loggers would replace names in braces, so braces are replaced. */
+    /** Returns an exception's text for a log message. Braces are escaped, because loggers replace names in braces. */
     public static function message(\Throwable $failure): string
     {
         return strtr(substr($failure->getMessage(), 0, self::MAX_MESSAGE_BYTES), ['{' => '\x7b', '}' => '\x7d']);

@@ -80,7 +80,7 @@ final class HeadReader
         return $this->method;
     }
 
-    /** Returns whether only an empty line was received. Some old clients send one after a body: RFC 9112, 2.2. */
+    /** Returns whether at most an empty line was received. Some old clients send one after a body: RFC 9112, 2.2. */
     public function isBlank(): bool
     {
         return $this->method === '' && $this->size <= 2;
@@ -89,11 +89,11 @@ final class HeadReader
     /**
      * @param string $line with its end
      *
-     * @return Head|null the complete head after its last line
+     * @return Head|null the complete head, when this is its last line
      *
      * @throws BadMessageException
      */
-    public function line(string $line): ?Head
+    public function addLine(string $line): ?Head
     {
         $this->checkSize(\strlen($line));
         $this->size += \strlen($line);
@@ -197,7 +197,7 @@ final class HeadReader
         $this->length = (int) $value;
     }
 
-    /** @throws BadMessageException 501 for unknown codings (RFC 9112, 6.1), 400 for others than "chunked" (6.3) */
+    /** @throws BadMessageException 501 for unknown codings, 400 for others except "chunked": RFC 9112, 6.1 and 6.3 */
     private function readTransferEncoding(string $value): void
     {
         if (!$this->chunked && strtolower($value) === 'chunked') {

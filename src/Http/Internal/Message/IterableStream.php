@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Message;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\ClientLeftException;
 
-/** A body produced while it is sent. Each read returns one piece, or the requested part of it. */
+/** A body produced while it is sent. A read returns the next piece, or as much of it as was requested. */
 final class IterableStream implements StreamInterface
 {
     use ForwardOnly;
@@ -74,7 +74,7 @@ final class IterableStream implements StreamInterface
         $body instanceof self && !$body->eof() ? $body->read(1) : null;
     }
 
-    /** Ends a generator at its `yield`. Suspends if its `finally` blocks do. */
+    /** Ends a generator at its `yield`; one that is running, at its next. Suspends if its `finally` blocks do. */
     public function close(): void
     {
         [$pieces, $this->pieces, $this->piece, $this->offset] = [$this->pieces, null, '', 0];
@@ -105,8 +105,8 @@ final class IterableStream implements StreamInterface
     }
 
     /**
-     * Ends a generator by an exception, so that its `finally` blocks may suspend. Before PHP 8.4, they can't suspend
-     * when PHP destroys the generator.
+     * Ends a generator by an exception, so that its `finally` blocks can suspend. Before PHP 8.4, these blocks can't
+     * suspend when PHP destroys the generator.
      *
      * @param \Iterator<mixed, string> $pieces
      */

@@ -30,8 +30,8 @@ final readonly class MessageLimits
     }
 
     /**
-     * Returns whether a complete head is within the limits. May return false for a request line that is shorter than
-     * its limit by up to four bytes. Such a head is checked line by line.
+     * Returns whether a complete head is within the limits. Returns false also for a request line that is less than
+     * four bytes shorter than its limit. Such a head is then checked line by line.
      */
     public function allow(string $head, string $fields, string $target): bool
     {

@@ -20,7 +20,7 @@ final readonly class Peer
         public bool $secure,
     ) {}
 
-    /** @param string $remote in the format of stream_socket_get_name(), as $local; empty for a Unix socket */
+    /** @param string $remote client's address, empty for a Unix socket; both as stream_socket_get_name() returns it */
     public static function of(string $remote, string $local, bool $secure): self
     {
         [$address, $port] = self::split($remote);

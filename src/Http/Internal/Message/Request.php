@@ -43,7 +43,7 @@ final class Request implements ServerRequestInterface
     private ?StreamInterface $body = null;
 
     /**
-     * Parsed body that was set, in a list because it may be null. Null for the received body.
+     * The body that {@see withParsedBody()} has set, in a list, because that body may be null. Null if none was set.
      *
      * @var array{array<array-key, mixed>|object|null}|null
      */
@@ -56,7 +56,7 @@ final class Request implements ServerRequestInterface
     private array $attributes = [];
 
     /**
-     * The parameters have no native types, because checking them would double the time of this constructor.
+     * The parameters have no native types, because checking types would double the time of this constructor.
      *
      * @param Head            $head
      * @param RequestExchange $exchange
@@ -119,8 +119,8 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns the target URI. Without a Host field, as HTTP/1.0 allows, its host is the address that the client
-     * connected to.
+     * Returns the target URI. If the request names no host, as HTTP/1.0 allows, the host is the address to which the
+     * client has connected.
      *
      * @throws HttpException 400 when the target is not a valid URI; 421 when it begins with https:// although the
      *         connection is not encrypted and the client is not a trusted proxy
@@ -171,8 +171,8 @@ final class Request implements ServerRequestInterface
     /**
      * @return array<array-key, mixed>
      *
-     * @throws HttpException 400 when PHP's limits are exceeded (max_input_vars, max_input_nesting_level), or the target
-     *         is not a valid URI
+     * @throws HttpException 400 when PHP's limits are exceeded (max_input_vars, max_input_nesting_level), and as
+     *         {@see getUri()}
      */
     public function getQueryParams(): array
     {
@@ -208,11 +208,11 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns the body. A read suspends until bytes have arrived. It throws an {@see HttpException} when the body is
-     * too large, too slow or malformed.
+     * Returns the body. A read suspends until bytes have arrived. The read throws an {@see HttpException} when the body
+     * is too large, too slow or malformed, and a ClientLeftException when the client has closed the connection.
      *
-     * JSON, urlencoded forms and short bodies of other types can be read again, also after {@see getParsedBody()}.
-     * After that call, the body of a multipart form is at its end.
+     * JSON, urlencoded forms and short bodies of other types can be read again, also after {@see getParsedBody()}. A
+     * multipart form can be read only once: after getParsedBody(), its body is at the end.
      */
     public function getBody(): StreamInterface
     {
@@ -228,14 +228,14 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns a form's fields or decoded JSON as an array; null for other types. The first call reads the body to its
-     * end, and restores the position except for a multipart form. Throws a LogicException for a body that was closed,
-     * or that was read before and can be read only once.
+     * Returns a form's fields or decoded JSON as an array; null for other types, an empty body and a JSON scalar. The
+     * first call reads the body to its end, and restores the position except for a multipart form.
      *
      * @return array<array-key, mixed>|object|null
      *
-     * @throws HttpException 400 when the body is malformed, 413 when it exceeds a limit, 415 when it has a
-     *         Content-Encoding
+     * @throws HttpException 400 when the body is malformed, 408 when it is too slow, 413 when it exceeds a limit, 415
+     *         when it has a Content-Encoding, 503 or 507 when the server has no room for it
+     * @throws \LogicException when the body was closed, or was read before and can be read only once
      */
     public function getParsedBody(): array|object|null
     {
@@ -245,7 +245,7 @@ final class Request implements ServerRequestInterface
     /**
      * @param mixed $data an array, an object or null
      *
-     * @throws \InvalidArgumentException when it is something else
+     * @throws \InvalidArgumentException when $data is something else
      */
     public function withParsedBody($data): static
     {
@@ -273,7 +273,7 @@ final class Request implements ServerRequestInterface
     /**
      * @param array<array-key, mixed> $uploadedFiles a tree of UploadedFileInterface
      *
-     * @throws \InvalidArgumentException when it is something else
+     * @throws \InvalidArgumentException when the tree has something else
      */
     public function withUploadedFiles(array $uploadedFiles): static
     {
@@ -353,7 +353,7 @@ final class Request implements ServerRequestInterface
         return $copy;
     }
 
-    /** Returns the target URI (RFC 9112, 3.3). Fails with 400 or 421: RFC 9110, 7.4. */
+    /** Returns the target URI (RFC 9112, 3.3), or throws as {@see getUri()} does (RFC 9110, 7.4). */
     private function effectiveUri(): UriInterface
     {
         $target = $this->head->target;

@@ -22,6 +22,7 @@ interface RequestExchange
      * Returns the form in the body, which is parsed once.
      *
      * @throws HttpException
+     * @throws \LogicException when the body was closed, or was read before and can be read only once
      */
     public function form(): Form;
 
@@ -29,7 +30,7 @@ interface RequestExchange
 
     public function route(): MatchedRoute;
 
-    /** Marks the client as a proxy that the application trusts. It may then have more connections. */
+    /** Marks the client as a proxy that the application trusts. The server then allows it more connections. */
     public function trustPeer(): void;
 
     public function trustsPeer(): bool;

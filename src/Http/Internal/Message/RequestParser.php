@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * Parses the requests of one connection: bytes in, heads and bodies out. It uses no stream, no event loop and no clock.
+ * Parses the requests of one connection: bytes in, heads and bodies out. Uses no stream, no event loop and no clock.
  *
  * The result does not depend on how the bytes are split. Each line is checked when it is complete. A limit is checked
  * at the byte that exceeds it.
  *
- * A complete, simple head is parsed by one regular expression. It accepts a subset of what the line parser accepts,
- * with the same result, and refuses nothing.
+ * A complete, simple head is parsed by one regular expression. Every other head, also an invalid one, is parsed line
+ * by line ({@see HeadReader}). A head that both accept has the same result.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9112 HTTP/1.1
  */
@@ -95,7 +95,7 @@ final class RequestParser
      *
      * @throws BadMessageException
      */
-    public function head(): ?Head
+    public function readHead(): ?Head
     {
         if ($this->offset === \strlen($this->buffer)) {
             return null;
@@ -135,7 +135,7 @@ final class RequestParser
      *
      * @throws BadMessageException
      */
-    public function body(): string
+    public function readBody(): string
     {
         if ($this->chunks !== null) {
             return $this->chunks->decode($this->buffer, $this->offset);
@@ -151,7 +151,7 @@ final class RequestParser
     }
 
     /** Consumes and returns a body with this Content-Length; null unless it was fully received and not consumed. */
-    public function wholeBody(?int $length): ?string
+    public function readWholeBody(?int $length): ?string
     {
         if ($this->remaining !== $length || $length > \strlen($this->buffer) - $this->offset) {
             return null;
@@ -214,7 +214,7 @@ final class RequestParser
     /** Discards the received bytes of the body, and returns whether the body has ended. */
     private function skipBody(): bool
     {
-        $this->body();
+        $this->readBody();
         if (!$this->bodyEnded()) {
             return false;
         }
@@ -234,7 +234,7 @@ final class RequestParser
 
                 return null;
             }
-            $head = $this->reader->line(substr($this->buffer, $this->offset, $end + 1 - $this->offset));
+            $head = $this->reader->addLine(substr($this->buffer, $this->offset, $end + 1 - $this->offset));
             $this->offset = $end + 1; // a refused line stays in the reader for method()
         } while ($head === null);
         $this->reader = null;

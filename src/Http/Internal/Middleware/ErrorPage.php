@@ -26,7 +26,7 @@ final readonly class ErrorPage
         . 'h1{font-size:1.5em}pre{font-size:.8em;padding:1em;overflow:auto;background:#f4f4f4}';
 
     /**
-     * @param array<string, string> $headers of the response, except those of its body
+     * @param array<string, string> $headers of the response; those that describe the body are replaced
      * @param \Throwable|null       $failure shown with its trace and its causes; null to show no exception
      */
     public function __construct(

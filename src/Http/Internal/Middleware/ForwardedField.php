@@ -18,7 +18,7 @@ final class ForwardedField
     /** Maximum bytes of parts between commas that are joined in search of the beginning of an element. */
     private const MAX_ELEMENT_BYTES = 1024;
 
-    /** Proxies send at most four pairs. A client could choose names whose hashes collide. */
+    /** Proxies send at most four pairs. With many more, a client could use names whose hashes collide. */
     private const MAX_PAIRS = 20;
 
     private function __construct() {}

@@ -8,7 +8,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\Internal\Message\IterableStream;
 
-/** A body that is compressed while it is read. If its size is unknown, clients can decompress each piece at once. */
+/** A body that is compressed while it is read. If its size is unknown, each piece is flushed, so it can be used. */
 final class GzipStream implements StreamInterface
 {
     use ForwardOnly;
@@ -37,8 +37,8 @@ final class GzipStream implements StreamInterface
     private int $position = 0;
 
     /**
-     * @param StreamInterface $source a seekable source is read from its beginning, even if others move its position,
-     *     and left open; any other is read from its current position, and closed with this stream
+     * @param StreamInterface $source a seekable source is read from its beginning, even if other code moves its
+     *     position, and left open; any other is read from its current position, and closed with this stream
      * @param int|null $size bytes to read from the source; null to read to its end
      */
     public function __construct(

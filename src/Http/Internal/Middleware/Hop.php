@@ -9,7 +9,7 @@ final readonly class Hop
 {
     private const AUTHORITY_PATTERN = '@^([a-z0-9._\-]++|\[[0-9a-f:.]++\])(?::(\d{1,5}))?$@D';
 
-    /** Matches a node of RFC 7239, 6, and an IPv6 address without brackets, as in X-Forwarded-For. */
+    /** Matches a node with an address: RFC 7239, section 6. Also IPv6 without brackets, as in X-Forwarded-For. */
     private const NODE_PATTERN = '@^(?|([0-9.]++)(?::[\w.\-]++)?'
         . '|\[([0-9A-Fa-f:.]++)\](?::[\w.\-]++)?'
         . '|([0-9A-Fa-f:.]++))$@D';
@@ -34,7 +34,7 @@ final readonly class Hop
      * @param string $authority host of the request, perhaps with a port
      * @param string $port port of the request, if the authority has none
      *
-     * @return self|null when the node is malformed
+     * @return self|null null when the node is malformed
      */
     public static function of(string $node, string $scheme, string $authority, string $port = ''): ?self
     {

@@ -37,7 +37,7 @@ final readonly class Networks
         $this->networks = $parsed;
     }
 
-    /** Returns an IP address in its shortest form, and IPv4 in IPv6 as IPv4. Other text is returned unchanged. */
+    /** Returns an IP address in its shortest form, an IPv4-mapped IPv6 address as IPv4, and other text unchanged. */
     public static function canonical(string $address): string
     {
         $packed = self::packed($address);
@@ -81,7 +81,7 @@ final readonly class Networks
         return [$mask, $packed & $mask];
     }
 
-    /** Returns the bytes of an address, of IPv4 in IPv6 only the IPv4 part; null if the text is not an IP address. */
+    /** Returns the bytes of an address, for an IPv4-mapped one those of IPv4; null for text that is no IP address. */
     private static function packed(string $address): ?string
     {
         $packed = filter_var($address, \FILTER_VALIDATE_IP) === false ? false : inet_pton($address);

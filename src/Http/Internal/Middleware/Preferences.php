@@ -10,7 +10,7 @@ namespace Spindle\Http\Internal\Middleware;
  */
 final readonly class Preferences
 {
-    /** Clients send at most ten. A client could choose names whose hashes collide, so that each insertion is slower. */
+    /** Clients send at most ten names. With many more, a client could use names whose hashes collide. */
     private const MAX_NAMES = 100;
 
     private const MEMBER_PATTERN = '@^[ \t]*+([!#$%&\'*+\-.^_`|~0-9A-Za-z/]++)[ \t]*+(;.*+)?$@Ds';

@@ -12,8 +12,8 @@ final class XForwardedFields
     private function __construct() {}
 
     /**
-     * Yields the hops. The only member of a header applies to all hops. Several members are assigned to the hops from
-     * the end: the last member to the last hop.
+     * Yields the hops. If Proto, Host or Port has only one member, it applies to all hops. Several members are assigned
+     * to the hops from the end: the last member to the last hop.
      *
      * @return iterable<Hop> from the last to the first, up to a malformed entry
      */

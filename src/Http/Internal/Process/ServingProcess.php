@@ -136,7 +136,7 @@ final class ServingProcess
         }
         if ($this->role->runsApplication) {
             $this->output->tidy(); // buffers that the application has left open while it was loaded
-            $server->tidyOutput($this->output->tidy(...));
+            $server->tidyOutputWith($this->output->tidy(...));
         }
         $server->serve($this->role->sockets);
         LoopTurn::await(); // afterwards the event loop handles SIGTERM; until then, SIGTERM kills this process

@@ -155,10 +155,10 @@ final class Connection
     {
         $this->checkBody($exchange);
         try {
-            $bytes = $this->parser->body();
+            $bytes = $this->parser->readBody();
             while ($bytes === '' && !$this->parser->bodyEnded()) {
                 $this->awaitBody($exchange);
-                $bytes = $this->parser->body();
+                $bytes = $this->parser->readBody();
             }
 
             return $bytes;
@@ -174,7 +174,7 @@ final class Connection
         return $exchange === $this->exchange
             && !$this->closed
             && $exchange->head->length <= $this->service->options->maxBody
-            ? $this->parser->wholeBody($exchange->head->length)
+            ? $this->parser->readWholeBody($exchange->head->length)
             : null;
     }
 
@@ -500,7 +500,7 @@ final class Connection
         [$turnStart, $idle] = [0, false];
         try {
             do {
-                $head = $this->parser->head();
+                $head = $this->parser->readHead();
                 if ($head !== null) {
                     if ($this->outgoing !== '') {
                         $this->flushSoon();

@@ -49,7 +49,7 @@ final class ResponseWriter
     /** @var array<array-key, bool> whether a field is one of SERVER_FIELDS, by its name; only valid names */
     private array $names = [];
 
-    /** Input of the last call of {@see plainHead()}, and its result, because many responses have the same head. */
+    /** Input of the last call of {@see reusableHead()}, and its result, because many responses have the same head. */
     private string $lastStatusLine = '';
 
     /** @var array<array-key, mixed> */
@@ -77,7 +77,7 @@ final class ResponseWriter
     ): string {
         if ($keepAlive && $request->method !== 'HEAD' && $request->version === '1.1') {
             $length = \strlen($body);
-            $head = $response instanceof Response ? $response->plainHead() : $this->plainHead($response, $length);
+            $head = $response instanceof Response ? $response->reusableHead() : $this->reusableHead($response, $length);
             if ($head !== null) {
                 $date = $now < $this->dateExpiresAt ? $this->date : $this->formatDate($now);
 
@@ -157,7 +157,7 @@ final class ResponseWriter
     }
 
     /** Returns another library's head without Date and Content-Length; null if {@see headLines()} has to check it. */
-    private function plainHead(ResponseInterface $response, int $length): ?string
+    private function reusableHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();
         if ($status < 200 || $status > 599 || isset(self::BODILESS_STATUSES[$status])) {

@@ -71,9 +71,9 @@ final readonly class Reading
         try {
             foreach ($pieces as $piece) {
                 $parser->push($piece);
-                while (($head ??= $parser->head()) !== null) {
+                while (($head ??= $parser->readHead()) !== null) {
                     $isTaken = $takes($head);
-                    $body .= $isTaken ? $parser->body() : '';
+                    $body .= $isTaken ? $parser->readBody() : '';
                     if ($isTaken && !$parser->bodyEnded()) {
                         break;
                     }

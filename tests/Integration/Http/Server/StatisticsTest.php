@@ -65,8 +65,8 @@ final class StatisticsTest extends TestCase
             ],
         );
         self::assertEqualsWithDelta($before, $statistics->started, 5);
-        self::assertCount(\count(HttpServerStatistics::DURATION_BOUNDS) + 1, $statistics->durations);
-        self::assertSame(3, array_sum($statistics->durations));
+        self::assertCount(\count(HttpServerStatistics::DURATION_BOUNDS) + 1, $statistics->durationCounts);
+        self::assertSame(3, array_sum($statistics->durationCounts));
         self::assertSame(['/{page}'], array_keys($statistics->routes));
         [$count, $seconds, $failed] = $statistics->routes['/{page}'];
         self::assertSame([3, 1], [$count, $failed]);
@@ -135,9 +135,9 @@ final class StatisticsTest extends TestCase
         $this->client()->get('/')->response();
         $statistics = $this->server()->statistics();
 
-        self::assertGreaterThan(0.11, $statistics->duration);
-        self::assertSame(0, array_sum(\array_slice($statistics->durations, 0, 6)), 'none in 0.1 s or less');
-        self::assertSame(1, array_sum($statistics->durations));
+        self::assertGreaterThan(0.11, $statistics->totalDuration);
+        self::assertSame(0, array_sum(\array_slice($statistics->durationCounts, 0, 6)), 'none in 0.1 s or less');
+        self::assertSame(1, array_sum($statistics->durationCounts));
     }
 
     public function testPoolsHaveStatistics(): void

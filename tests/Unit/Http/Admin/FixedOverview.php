@@ -47,7 +47,7 @@ final class FixedOverview implements ServerOverview
      * @param array<int, int>                                 $answered
      * @param array<string, array{int, float, int}>           $routes
      * @param array<string, array<string, int|float>>         $pools
-     * @param array<int, int>                                 $durations by bucket
+     * @param array<int, int>                                 $durationCounts by bucket
      */
     public static function process(
         int $pid = 100,
@@ -57,7 +57,7 @@ final class FixedOverview implements ServerOverview
         array $answered = [],
         array $routes = [],
         array $pools = [],
-        array $durations = [],
+        array $durationCounts = [],
         bool $full = false,
     ): HttpServerStatistics {
         return new HttpServerStatistics(
@@ -75,11 +75,11 @@ final class FixedOverview implements ServerOverview
             answered: $answered,
             refused: [400 => $count + 5],
             abandoned: $count + 6,
-            durations: array_values(array_replace(
+            durationCounts: array_values(array_replace(
                 array_fill(0, \count(HttpServerStatistics::DURATION_BOUNDS) + 1, 0),
-                $durations,
+                $durationCounts,
             )),
-            duration: $count / 2,
+            totalDuration: $count / 2,
             routes: $routes,
             lag: $count / 100,
             maxLag: $count / 10,

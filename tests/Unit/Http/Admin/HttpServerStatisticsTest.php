@@ -16,7 +16,7 @@ final class HttpServerStatisticsTest extends TestCase
             answered: [200 => 1, 404 => 2],
             routes: ['/ü "x"' => [1, 2.0, 3]],
             pools: ['db' => ['in_use' => 1, 'wait_seconds' => 3.0, 'tiny' => 1e-12]],
-            durations: [1, 2, 3],
+            durationCounts: [1, 2, 3],
         );
 
         self::assertEquals($statistics, HttpServerStatistics::fromJson($statistics->toJson()));

@@ -41,7 +41,7 @@ final class LocalServersTest extends TestCase
             ['db' => ['in_use' => 3], 'one' => ['in_use' => 1], 'two' => ['in_use' => 2]],
             $together->pools,
         );
-        self::assertCount(\count($servers[0]->statistics()->durations), $together->durations);
+        self::assertCount(\count($servers[0]->statistics()->durationCounts), $together->durationCounts);
         self::assertGreaterThan(0, $together->memory);
     }
 

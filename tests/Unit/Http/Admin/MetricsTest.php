@@ -57,11 +57,11 @@ final class MetricsTest extends TestCase
     public function testTheHistogramIsCumulative(): void
     {
         $exposed = self::of(
-            FixedOverview::process(pid: 1, count: 3, durations: [1, 0, 2]),
+            FixedOverview::process(pid: 1, count: 3, durationCounts: [1, 0, 2]),
             FixedOverview::process(
                 pid: 2,
                 count: 4,
-                durations: [2, \count(HttpServerStatistics::DURATION_BOUNDS) => 5],
+                durationCounts: [2, \count(HttpServerStatistics::DURATION_BOUNDS) => 5],
             ),
         );
         $name = 'spindle_http_request_duration_seconds';

@@ -26,9 +26,15 @@ final class SnapshotsTest extends TestCase
                 answered: [200 => 3],
                 routes: [FixedOverview::numeric('7') => [1, 0.5, 0]],
                 pools: [FixedOverview::numeric('0') => ['in_use' => 1]],
-                durations: [3],
+                durationCounts: [3],
             ),
-            FixedOverview::process(pid: 2, stopping: true, count: 20, answered: [200 => 4, 500 => 2], durations: [6]),
+            FixedOverview::process(
+                pid: 2,
+                stopping: true,
+                count: 20,
+                answered: [200 => 4, 500 => 2],
+                durationCounts: [6],
+            ),
         ])))->follow(null)->current();
         $snapshot = (array) json_decode($event->data, true, flags: \JSON_THROW_ON_ERROR);
 

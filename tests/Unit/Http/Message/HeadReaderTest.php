@@ -16,10 +16,10 @@ final class HeadReaderTest extends TestCase
     {
         $reader = new HeadReader(new MessageLimits());
 
-        self::assertNull($reader->line("\r\n"), 'before the request');
-        self::assertNull($reader->line("GET / HTTP/1.1\r\n"));
-        self::assertNull($reader->line("Host: \t a \t\r\n"));
-        $head = $reader->line("\r\n");
+        self::assertNull($reader->addLine("\r\n"), 'before the request');
+        self::assertNull($reader->addLine("GET / HTTP/1.1\r\n"));
+        self::assertNull($reader->addLine("Host: \t a \t\r\n"));
+        $head = $reader->addLine("\r\n");
         self::assertSame(
             ['GET', '/', '1.1', "Host: \t a \t\r\n", 'a', 0],
             [$head?->method, $head?->target, $head?->version, $head?->fields, $head?->host, $head?->length],
@@ -29,10 +29,10 @@ final class HeadReaderTest extends TestCase
     public function testALineIsRefusedWhenItIsComplete(): void
     {
         $reader = new HeadReader(new MessageLimits());
-        $reader->line("GET / HTTP/1.1\r\n");
+        $reader->addLine("GET / HTTP/1.1\r\n");
 
         $this->expectExceptionObject(BadMessageException::malformed('A header line is malformed'));
-        $reader->line("X : y\r\n");
+        $reader->addLine("X : y\r\n");
     }
 
     /** The result does not depend on how the line is split. */
@@ -45,7 +45,7 @@ final class HeadReaderTest extends TestCase
         foreach ([range(1, 200), [200]] as $steps) {
             $reader = new HeadReader(new MessageLimits(target: 10, head: 100, fields: 5));
             for ($i = 0; $i < $emptyLines; ++$i) {
-                $reader->line("\r\n");
+                $reader->addLine("\r\n");
             }
             try {
                 array_map($reader->checkSize(...), $steps);

@@ -62,15 +62,15 @@ final class RequestParserTest extends TestCase
     public function testAHeadHasTheMeaningOfItsLines(string $bytes, array $said): void
     {
         $this->parser->push($bytes);
-        self::assertSame($said, self::said($this->parser->head()), 'at once');
+        self::assertSame($said, self::said($this->parser->readHead()), 'at once');
 
         $parser = new RequestParser(new MessageLimits());
         foreach (str_split(substr($bytes, 0, -1)) as $byte) {
             $parser->push($byte);
-            self::assertNull($parser->head());
+            self::assertNull($parser->readHead());
         }
         $parser->push("\n");
-        self::assertSame($said, self::said($parser->head()), 'byte by byte');
+        self::assertSame($said, self::said($parser->readHead()), 'byte by byte');
     }
 
     public function testBytesThatWereNotConsumedAreKeptInTheirOrder(): void
@@ -78,15 +78,15 @@ final class RequestParserTest extends TestCase
         $this->parser->push("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\n");
         $this->parser->push("Host: a\r\n\r\nGET /3 HTTP/1.1\r\nHost: a\r\n\r\n");
 
-        self::assertSame('/1', $this->parser->head()?->target);
+        self::assertSame('/1', $this->parser->readHead()?->target);
         $this->parser->push("GET /4 HTTP/1.1\r\nHost: a\r\n\r\n");
         self::assertSame(
             ['/2', '/3', '/4', null],
             [
-                $this->parser->head()?->target,
-                $this->parser->head()?->target,
-                $this->parser->head()?->target,
-                $this->parser->head(),
+                $this->parser->readHead()?->target,
+                $this->parser->readHead()?->target,
+                $this->parser->readHead()?->target,
+                $this->parser->readHead(),
             ],
         );
     }
@@ -96,37 +96,37 @@ final class RequestParserTest extends TestCase
         self::assertTrue($this->parser->isIdle());
         $this->parser->push('POST / HTTP/1.1');
         self::assertFalse($this->parser->isIdle());
-        self::assertNull($this->parser->head());
+        self::assertNull($this->parser->readHead());
         self::assertFalse($this->parser->isIdle());
         $this->parser->push("\r\nHost: a\r\nContent-Length: 2\r\n");
-        self::assertNull($this->parser->head());
+        self::assertNull($this->parser->readHead());
         self::assertSame(0, $this->parser->buffered());
         self::assertFalse($this->parser->isIdle(), 'in a head of which all lines were taken');
         $this->parser->push("\r\n");
-        self::assertNotNull($this->parser->head());
+        self::assertNotNull($this->parser->readHead());
         self::assertFalse($this->parser->isIdle(), 'before a body');
         $this->parser->push('ab');
-        self::assertSame('ab', $this->parser->body());
+        self::assertSame('ab', $this->parser->readBody());
         self::assertTrue($this->parser->isIdle());
         $this->parser->push(self::CHUNKED);
-        self::assertNotNull($this->parser->head());
+        self::assertNotNull($this->parser->readHead());
         self::assertFalse($this->parser->isIdle(), 'before chunks');
         $this->parser->push("0\r\n\r\n");
-        self::assertSame('', $this->parser->body());
+        self::assertSame('', $this->parser->readBody());
         self::assertTrue($this->parser->isIdle());
     }
 
     public function testTheParserIsIdleAfterOnlyOneEmptyLine(): void
     {
         $this->parser->push("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab\r\n");
-        self::assertNotNull($this->parser->head());
-        self::assertNull($this->parser->head());
+        self::assertNotNull($this->parser->readHead());
+        self::assertNull($this->parser->readHead());
         self::assertTrue($this->parser->isIdle(), 'an empty line begins no message');
         $this->parser->push("\r\n");
-        self::assertNull($this->parser->head());
+        self::assertNull($this->parser->readHead());
         self::assertFalse($this->parser->isIdle(), 'a client could send empty lines for ever');
         $this->parser->push("GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
-        self::assertSame('/next', $this->parser->head()?->target);
+        self::assertSame('/next', $this->parser->readHead()?->target);
     }
 
     #[TestWith(["POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n", 'ab'])]
@@ -135,8 +135,8 @@ final class RequestParserTest extends TestCase
     {
         $this->parser->push($head . $body);
 
-        self::assertNotNull($this->parser->head());
-        self::assertNull($this->parser->head());
+        self::assertNotNull($this->parser->readHead());
+        self::assertNull($this->parser->readHead());
         self::assertTrue($this->parser->isIdle());
     }
 
@@ -145,33 +145,38 @@ final class RequestParserTest extends TestCase
     public function testTheRestOfABodyIsSkippedBeforeTheNextHead(string $head, string $body): void
     {
         $this->parser->push($head . substr($body, 0, 4));
-        self::assertNotNull($this->parser->head());
-        $taken = $this->parser->body();
+        self::assertNotNull($this->parser->readHead());
+        $taken = $this->parser->readBody();
         self::assertNotSame('', $taken);
         self::assertStringStartsWith($taken, 'hello');
-        self::assertNull($this->parser->head());
+        self::assertNull($this->parser->readHead());
         self::assertFalse($this->parser->isIdle());
         $this->parser->push(substr($body, 4) . "GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
 
-        self::assertSame('/next', $this->parser->head()?->target);
+        self::assertSame('/next', $this->parser->readHead()?->target);
         self::assertTrue($this->parser->bodyEnded());
     }
 
     public function testABodyIsReturnedAsItArrives(): void
     {
         $this->parser->push("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
-        self::assertSame(5, $this->parser->head()?->length);
+        self::assertSame(5, $this->parser->readHead()?->length);
 
         self::assertSame(
             ['he', '', 3, false],
-            [$this->parser->body(), $this->parser->body(), $this->parser->remaining(), $this->parser->bodyEnded()],
+            [
+                $this->parser->readBody(),
+                $this->parser->readBody(),
+                $this->parser->remaining(),
+                $this->parser->bodyEnded(),
+            ],
         );
         $this->parser->push('lloGET');
         self::assertSame(
             ['llo', '', 0, true, 3],
             [
-                $this->parser->body(),
-                $this->parser->body(),
+                $this->parser->readBody(),
+                $this->parser->readBody(),
                 $this->parser->remaining(),
                 $this->parser->bodyEnded(),
                 $this->parser->buffered(),
@@ -182,23 +187,33 @@ final class RequestParserTest extends TestCase
     public function testChunksAreReturnedAsTheyArrive(): void
     {
         $this->parser->push(self::CHUNKED . "5;a=b\r\nhe");
-        $head = $this->parser->head();
+        $head = $this->parser->readHead();
         self::assertNotNull($head);
         self::assertNull($head->length);
 
         self::assertSame(
             ['he', null, false],
-            [$this->parser->body(), $this->parser->remaining(), $this->parser->bodyEnded()],
+            [$this->parser->readBody(), $this->parser->remaining(), $this->parser->bodyEnded()],
         );
         $this->parser->push("llo\r\n1\r\n!\r\n0");
         self::assertSame(
             ['llo!', '', null, false],
-            [$this->parser->body(), $this->parser->trailers(), $this->parser->remaining(), $this->parser->bodyEnded()],
+            [
+                $this->parser->readBody(),
+                $this->parser->trailers(),
+                $this->parser->remaining(),
+                $this->parser->bodyEnded(),
+            ],
         );
         $this->parser->push("\r\nX:  y\r\nZ:\r\n\r\nGET");
         self::assertSame(
             ['', "X:  y\r\nZ:\r\n", true, 3],
-            [$this->parser->body(), $this->parser->trailers(), $this->parser->bodyEnded(), $this->parser->buffered()],
+            [
+                $this->parser->readBody(),
+                $this->parser->trailers(),
+                $this->parser->bodyEnded(),
+                $this->parser->buffered(),
+            ],
         );
     }
 
@@ -206,10 +221,15 @@ final class RequestParserTest extends TestCase
     {
         $this->parser->push("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1");
 
-        self::assertSame(0, $this->parser->head()?->length);
+        self::assertSame(0, $this->parser->readHead()?->length);
         self::assertSame(
             ['', 0, true, ''],
-            [$this->parser->body(), $this->parser->remaining(), $this->parser->bodyEnded(), $this->parser->trailers()],
+            [
+                $this->parser->readBody(),
+                $this->parser->remaining(),
+                $this->parser->bodyEnded(),
+                $this->parser->trailers(),
+            ],
         );
     }
 
@@ -218,12 +238,12 @@ final class RequestParserTest extends TestCase
     public function testMemoryDoesNotGrowWithABody(string $head, string $size): void
     {
         $this->parser->push($head);
-        self::assertNotNull($this->parser->head());
+        self::assertNotNull($this->parser->readHead());
         $piece = $size . str_repeat('x', 10_000) . ($size === '' ? '' : "\r\n");
         $before = memory_get_usage();
         for ($i = 0; $i < 10_000; ++$i) {
             $this->parser->push($piece);
-            self::assertSame(10_000, \strlen($this->parser->body()));
+            self::assertSame(10_000, \strlen($this->parser->readBody()));
         }
 
         self::assertLessThan(100_000, memory_get_usage() - $before);
@@ -273,8 +293,8 @@ final class RequestParserTest extends TestCase
             $parser = new RequestParser(new MessageLimits());
             $parser->push($bytes);
             try {
-                $parser->head();
-                $parser->body();
+                $parser->readHead();
+                $parser->readBody();
                 self::fail('It is accepted');
             } catch (BadMessageException $refusal) {
                 self::assertSame($message, $refusal->getMessage());
@@ -311,8 +331,8 @@ final class RequestParserTest extends TestCase
         try {
             foreach ($pieces as $piece) {
                 $parser->push($piece);
-                $head ??= $parser->head();
-                $parser->body();
+                $head ??= $parser->readHead();
+                $parser->readBody();
             }
         } catch (BadMessageException $refusal) {
             return $refusal->status;

@@ -371,7 +371,7 @@ final class RequestTest extends TestCase
     {
         $parser = new RequestParser(new MessageLimits());
         $parser->push($bytes);
-        $head = $parser->head();
+        $head = $parser->readHead();
         self::assertNotNull($head);
 
         return new Request($head, new FixedExchange($peer ?? Peer::of('192.0.2.1:1', '192.0.2.2:80', false)));

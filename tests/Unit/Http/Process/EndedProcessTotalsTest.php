@@ -21,7 +21,7 @@ final class EndedProcessTotalsTest extends TestCase
                 answered: [200 => 5],
                 routes: ['/a' => [1, 0.5, 1]],
                 pools: ['db' => ['opened_total' => 2]],
-                durations: [1, 2],
+                durationCounts: [1, 2],
             )->toJson(),
         );
         $past->add(
@@ -30,14 +30,14 @@ final class EndedProcessTotalsTest extends TestCase
                 answered: [200 => 1, 404 => 2],
                 routes: ['/a' => [2, 0.5, 0]],
                 pools: ['db' => ['opened_total' => 1]],
-                durations: [2, 3],
+                durationCounts: [2, 3],
             )->toJson(),
         );
 
         self::assertSame([200 => 6, 404 => 2], $past->totals()->answered);
         self::assertSame(['/a' => [3, 1.0, 1]], $past->totals()->routes);
         self::assertSame(['db' => ['opened_total' => 3]], $past->totals()->pools);
-        self::assertSame([3, 5], \array_slice($past->totals()->durations, 0, 2));
+        self::assertSame([3, 5], \array_slice($past->totals()->durationCounts, 0, 2));
     }
 
     public function testGaugesOfEndedProcessesDoNotCount(): void

@@ -106,7 +106,7 @@ const compare = (now, before) => {
   }
   const seconds = now.time - before.time;
   const classes = [2, 3, 4, 5].map(digit => grown(answers(now, digit * 100, digit * 100 + 100), answers(before, digit * 100, digit * 100 + 100)) / seconds);
-  const counts = now.durations.map((value, bucket) => grown(value, before.durations[bucket] ?? 0));
+  const counts = now.durationCounts.map((value, bucket) => grown(value, before.durationCounts[bucket] ?? 0));
 
   return {
     ...point,
