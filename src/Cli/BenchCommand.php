@@ -108,7 +108,8 @@ final class BenchCommand extends Command
             rows, parameter, stream, copy, sleep, gaps,
             cancel, acquire
             http: text, text-same, json, echo, one,
-            connections, two, wait, idle, soak, slow, tls
+            connections, two, wait, idle, soak, slow, tls,
+            psr7, collide, crowd
             aircraft: crud, latency, sleep, certificates,
             bulk
             remote: bulk, single, recovery, backlog
@@ -124,7 +125,7 @@ final class BenchCommand extends Command
         'connections' => ['--connections', null, self::VALUE, <<<'TEXT'
             postgres: Use these numbers of connections in
             select, cells, unit and update [default: some
-            of 1, 4 and 8]
+            of 1, 4 and 8; cells: 1,2,4,8,16]
             http: Open N connections [default: 50]
             aircraft: Open N connections to the database in
             latency and sleep [default: 100]
@@ -132,7 +133,7 @@ final class BenchCommand extends Command
         'fibers' => ['--fibers', null, self::VALUE, <<<'TEXT'
             postgres: Share the connections among these
             numbers of fibers [default: some of 1, 64
-            and 256]
+            and 256; cells: 8,64,256,1024]
             TEXT],
         'bytes' => ['--bytes', null, self::VALUE, <<<'TEXT'
             tasks: Send strings of N bytes in echo

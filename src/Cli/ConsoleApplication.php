@@ -36,7 +36,7 @@ final class ConsoleApplication extends Application
         ],
     ];
 
-    /** Variables that Symfony's Application sets. doRun() restores their values, so that jobs inherit these. */
+    /** Variables that Symfony's Application sets. doRun() restores the original values, so that jobs inherit these. */
     private const SYMFONY_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
 
     private const OVERVIEW = <<<'HELP'
@@ -81,7 +81,7 @@ final class ConsoleApplication extends Application
                 ExitStatus::USAGE,
             );
         } catch (LauncherException $exception) {
-            // The advice to change CommandPoolOptions is for callers in PHP.
+            // Removes the advice to change CommandPoolOptions, which is for callers in PHP.
             $message = (string) preg_replace('/[.;:]? [^.;:]*CommandPoolOptions\(.*$/s', '', $exception->getMessage());
 
             return self::fail($message, ExitStatus::TROUBLE);

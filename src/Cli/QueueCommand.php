@@ -22,7 +22,7 @@ final class QueueCommand extends Command
     private const HELP = <<<'HELP'
         Shows the jobs of a queue, and retries or deletes them:
 
-          <info>spindle queue show thumbnails</info>                  count the jobs of each status
+          <info>spindle queue show thumbnails</info>                  count and list jobs
           <info>spindle queue show thumbnails --status waiting --limit 10</info>
           <info>spindle queue show thumbnails --json</info>           print JSON
           <info>spindle queue retry thumbnails 3f9c-1 3f9c-8</info>   run dead letters again
@@ -30,18 +30,19 @@ final class QueueCommand extends Command
           <info>spindle queue delete thumbnails --all</info>          remove dead letters
           <info>spindle queue purge thumbnails --yes</info>           remove waiting jobs
 
-        The broker's address comes from --broker, --broker-file or SPINDLE_BROKER, in
-        this order. Never write a password in a command line. No key is needed,
+        The broker's address comes from --broker or --broker-file, otherwise from
+        SPINDLE_BROKER. Never write a password in a command line. No key is needed,
         because the contents of jobs are not read.
 
         <comment>Output of show</comment>
-          waiting  jobs that may be claimed, and the age of the oldest
+          waiting  jobs that can be claimed, and the age of the oldest
           running  jobs that an agent, their owner, has claimed
           delayed  jobs that wait for their delay or their next attempt
           blocked  jobs that wait because another job of their key runs
           dead     jobs that failed for good; kept until retried or deleted
-          Then up to --limit jobs of each status follow: the oldest waiting jobs, and
-          the newest dead letters. Times are the broker's, in UTC.
+          Then running, delayed and dead jobs are listed, up to --limit of each, the
+          newest dead letters first. --status selects others, such as waiting jobs,
+          the oldest first. Times are the broker's, in UTC.
 
         <comment>Exit status</comment>
           0      done

@@ -32,14 +32,14 @@ final class WorkCommand extends Command
 
         <comment>The broker</comment>
           Redis 7 or newer, or Valkey, with an append-only file. Its address comes
-          from --broker, --broker-file or SPINDLE_BROKER, in this order. Never write
+          from --broker or --broker-file, otherwise from SPINDLE_BROKER. Never write
           a password in a command line. While the broker can't be reached, the agent
           waits for it.
 
         <comment>The keys</comment>
           SPINDLE_KEY_FILE names a file with a secret of 32 bytes or more per line,
-          which only its owner can read. Jobs that no secret has signed do not run.
-          To create one:
+          which only its owner can read. A job runs only if one of these secrets has
+          signed it. To create the file:
             (umask 077; head -c 32 /dev/urandom | base64 > FILE)
 
         <comment>Signals</comment>

@@ -682,6 +682,11 @@ final class WorkTest extends TestCase
             "option --lease: '10' is not allowed; give a number of seconds, or a number with s, m, h or d such as 10m,"
             . ' at most 1000000000 s, more than 23, which is --heartbeat and --margin together',
         ];
+        yield 'no heartbeat' => [
+            ['--queue', 'q', '--heartbeat', '0'],
+            "option --heartbeat: '0' is not allowed; give a number of seconds, or a number with s, m, h or d such as"
+            . ' 10m, at most 1000000000 s, more than 0',
+        ];
         yield 'a bootstrap' => [
             ['--queue', 'q', '--bootstrap', 'none.php'],
             "option --bootstrap: 'none.php' is not a readable file; give a PHP file that each worker loads",
@@ -732,7 +737,8 @@ final class WorkTest extends TestCase
             '',
             $process,
             'spindle: spindle work runs as root, so anyone with a key could run any code as root;'
-            . " run it as another user, or, in a container where root has no more rights, give --allow-root\n",
+            . ' run it as another user, or, in a container whose root has no more rights than other users,'
+            . " give --allow-root\n",
         );
     }
 

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Symfony\Component\Console\Input\InputInterface;
 
-/** The option --admin-host, which may be given several times. */
+/** The option --admin-host, which can be given several times. */
 final class AdminHosts
 {
     private const HOST_PATTERN = '/^(?:[a-z0-9_](?:[a-z0-9_.\-]*[a-z0-9_])?|\*)$/Di';

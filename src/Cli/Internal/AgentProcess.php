@@ -66,7 +66,7 @@ final class AgentProcess
             $agents["{$queue}"] = new Agent($options->broker, (string) $queue, $workers, $options->keys, $agent, $log);
         }
         $this->agents = $agents;
-        // Tasks must not see the key, which allows running any code, or the broker's address with its password.
+        // Tasks must not find the key, which allows running any code, or the broker's address with its password.
         foreach (['SPINDLE_KEY_FILE', 'SPINDLE_BROKER'] as $secret) {
             putenv($secret);
             unset($_ENV[$secret], $_SERVER[$secret]);

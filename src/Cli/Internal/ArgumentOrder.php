@@ -9,7 +9,7 @@ use Symfony\Component\Console\Input\InputDefinition;
 /**
  * Ends the options of a command line at the first word that is not an option, as xargs and GNU parallel do. Options
  * after that word belong to the program. Symfony's parser would need a `--` there. Each option gets the form --name or
- * --name=value. A value may thus begin with a dash, and an option may be called -0, which Symfony's parser does not
+ * --name=value. So a value can begin with a dash, and an option can be called -0, which Symfony's parser does not
  * support.
  */
 final class ArgumentOrder
@@ -85,8 +85,8 @@ final class ArgumentOrder
     }
 
     /**
-     * Splits a word of one or several letters, of which the last may have the rest of the word as its value. A shortcut
-     * of several letters, such as -vvv, stays whole.
+     * Splits a word such as -kj8 into its options. The last option can have the rest of the word as its value. A
+     * shortcut of several letters, such as -vvv, stays whole.
      *
      * @param list<string> $following
      *

@@ -8,8 +8,8 @@ namespace Spindle\Cli\Internal;
  * Rewrites a shell line into a form that does not depend on the style of quoting. Where GNU parallel's job log contains
  * a\ b or 'it'"'"'s', Spindle's contains 'a b' or 'it'\''s'.
  *
- * Two lines have the same form only if they are the same command. Lines with a here-document, a comment or a nested
- * substitution with its own quotes stay unchanged, because their form is not certain.
+ * Two lines have the same form only if they are the same command. Lines with a here-document, a comment, or a
+ * substitution in `...`, ${...} or double quotes stay unchanged, because their form is not certain.
  */
 final class CanonicalQuotes
 {
@@ -34,7 +34,7 @@ final class CanonicalQuotes
     /**
      * Returns the form of a shell line; the line itself when its meaning is not certain.
      *
-     * @param string $line may contain NUL bytes for its line feeds, as in a job log
+     * @param string $line can have NUL bytes in place of its line feeds, as in a job log
      */
     public static function of(string $line): string
     {

@@ -48,13 +48,13 @@ final class CommandTemplate
     private const ANY_SLOT = '{%}';
 
     /**
-     * @param non-empty-list<list<string>> $words   each word as alternating texts and replacements; the first and the
-     *                                              last part are texts
-     * @param list<Quoting>|null           $quoting for each replacement in a shell line; null for several words
+     * @param non-empty-list<list<string>> $words      each word as alternating texts and replacements; the first and
+     *                                                 the last part are texts
+     * @param list<OpenQuotes>|null        $openQuotes for each replacement in a shell line; null for several words
      */
     private function __construct(
         private readonly array $words,
-        private readonly ?array $quoting,
+        private readonly ?array $openQuotes,
         private readonly bool $usesSlot,
     ) {}
 
@@ -87,7 +87,7 @@ final class CommandTemplate
 
         return new self(
             $parsed,
-            $isShellLine ? self::quotingOf($parsed[0]) : null,
+            $isShellLine ? self::openQuotesOf($parsed[0]) : null,
             str_contains(implode(' ', $words), '{%}'),
         );
     }
@@ -100,7 +100,7 @@ final class CommandTemplate
 
     public function isShellLine(): bool
     {
-        return $this->quoting !== null;
+        return $this->openQuotes !== null;
     }
 
     public function usesSlot(): bool
@@ -127,28 +127,29 @@ final class CommandTemplate
             $word = $parts[0];
             for ($i = 1, $count = \count($parts); $i < $count; $i += 2) {
                 $value = self::value($parts[$i], $input, $sequence, $slot);
-                $quoting = $this->quoting[$i >> 1] ?? null;
-                $word .= ($quoting === null ? $value : self::quote($value, $quoting, $parts, $i)) . $parts[$i + 1];
+                $openQuotes = $this->openQuotes[$i >> 1] ?? null;
+                $word .= $openQuotes === null ? $value : self::quote($value, $openQuotes, $parts, $i);
+                $word .= $parts[$i + 1];
             }
             $words[] = $word;
         }
 
-        return $this->quoting !== null ? Command::shell($words[0]) : Command::of(...$words);
+        return $this->openQuotes !== null ? Command::shell($words[0]) : Command::of(...$words);
     }
 
     /**
      * @param list<string> $parts texts and replacements of a shell line
      *
-     * @return list<Quoting> for each replacement
+     * @return list<OpenQuotes> for each replacement
      */
-    private static function quotingOf(array $parts): array
+    private static function openQuotesOf(array $parts): array
     {
         $scanner = new ShellLineScanner();
         $scanner->read($parts[0]);
-        $quoting = [];
+        $openQuotes = [];
         $refused = [];
         for ($i = 1, $count = \count($parts); $i < $count; $i += 2) {
-            $quoting[] = $scanner->quoting();
+            $openQuotes[] = $scanner->openQuotes();
             $place = $scanner->refusalReason();
             if ($place === 'directly after $' || !\in_array($parts[$i], self::NUMERIC_REPLACEMENTS, true)) {
                 $refused[] = ["{{$parts[$i]}}", $place];
@@ -163,7 +164,9 @@ final class CommandTemplate
             }
         }
 
-        return $scanner->hasHereDocument() ? array_map(static fn(): Quoting => Quoting::Refused, $quoting) : $quoting;
+        return $scanner->hasHereDocument()
+            ? array_map(static fn(): OpenQuotes => OpenQuotes::Refused, $openQuotes)
+            : $openQuotes;
     }
 
     private static function unsupported(string $replacement): UsageException
@@ -192,18 +195,18 @@ final class CommandTemplate
     }
 
     /** @param list<string> $parts texts and replacements; the value replaces the one at $i */
-    private static function quote(string $value, Quoting $quoting, array $parts, int $i): string
+    private static function quote(string $value, OpenQuotes $openQuotes, array $parts, int $i): string
     {
         $isPlain = preg_match(self::PLAIN_PATTERN, $value) === 1;
         $quoted = "'" . str_replace("'", "'\\''", $value) . "'";
 
-        return match ($quoting) {
-            Quoting::None => $isPlain && self::mayStayPlain($value, $parts, $i) ? $value : $quoted,
-            Quoting::Single => $isPlain ? $value : "'{$quoted}'",
-            Quoting::Double => $isPlain && preg_match(self::BEFORE_IN_DOUBLE_PATTERN, $parts[$i - 1]) === 1
+        return match ($openQuotes) {
+            OpenQuotes::None => $isPlain && self::mayStayPlain($value, $parts, $i) ? $value : $quoted,
+            OpenQuotes::Single => $isPlain ? $value : "'{$quoted}'",
+            OpenQuotes::Double => $isPlain && preg_match(self::BEFORE_IN_DOUBLE_PATTERN, $parts[$i - 1]) === 1
                 ? $value
                 : "\"{$quoted}\"",
-            Quoting::Refused => $value,
+            OpenQuotes::Refused => $value,
         };
     }
 

@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal;
 use Revolt\EventLoop;
 
 /**
- * Standard output and standard error, shared by the outputs of jobs, messages and the progress. Nothing else is written
- * during a group. Messages that arrive during a group are written after it.
+ * Standard output and standard error, shared by the outputs of jobs, messages and the progress. The output of a job is
+ * a group: nothing else is written during it, and messages that arrive during it are written after it.
  */
 final class Console
 {
@@ -108,7 +108,7 @@ final class Console
                         $this->writePendingLines();
                     }
                 } catch (OutputClosedException|OutputFailedException) {
-                    // No output is left for a report.
+                    // No output is left that could report this.
                 }
             });
         }

@@ -43,7 +43,7 @@ final class GivenQueue
 
     /**
      * @param string $what the option or argument, for the message
-     * @param string $name may by mistake be a broker's address, whose password the message must not contain
+     * @param string $name can by mistake be a broker's address, whose password the message must not contain
      *
      * @throws UsageException when the name is not valid
      */

@@ -12,7 +12,7 @@ final class GroupedOutput implements ResultWriter
     /** Largest size of a piece without its tags, in bytes. */
     private const MAX_PIECE_BYTES = 1 << 18;
 
-    /** Largest size of a piece with its tags, in bytes. A tag may be as long as a line of the input. */
+    /** Largest size of a piece with its tags, in bytes. A tag can be as long as a line of the input. */
     private const MAX_TAGGED_BYTES = 16 << 20;
 
     public function __construct(private readonly Console $console, private readonly bool $tag) {}

@@ -73,7 +73,7 @@ final class InputSource
         return new self('input line', [], $stream, $separator);
     }
 
-    /** Returns the number of arguments, or of records in a regular file, which is read once; null for other inputs. */
+    /** Counts the arguments, or the records in a regular file, which is read for this; null for other inputs. */
     public function count(): ?int
     {
         if ($this->stream === null) {

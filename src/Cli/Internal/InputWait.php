@@ -36,7 +36,7 @@ final class InputWait
         $suspension?->resume();
     }
 
-    /** @param \Closure(): bool $condition is checked after each {@see wake()} */
+    /** @param \Closure(): bool $condition checked first, and after each {@see wake()} */
     public function until(\Closure $condition): void
     {
         while (!$this->stopped && !$condition()) {

@@ -8,7 +8,7 @@ use Spindle\Command\CommandResult;
 
 /**
  * A log with one line per finished job, in GNU parallel's format: tab-separated columns, the command last, with NUL
- * bytes for its line feeds. Each line is written at once, after all output of its job.
+ * bytes for its line feeds. Each line is written in one piece, after all output of its job.
  */
 final class JobLog
 {

@@ -15,7 +15,7 @@ final class LineTag
         $this->prefix = "{$tag}\t";
     }
 
-    /** Returns the number of output bytes that need at most $limit bytes with tags, if each is a line feed. */
+    /** Returns the size of pieces that have at most $limit bytes with their tags, even if each byte is a line feed. */
     public function maxPieceBytes(int $limit): int
     {
         return max(1, intdiv($limit, \strlen($this->prefix) + 1));

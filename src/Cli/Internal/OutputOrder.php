@@ -24,7 +24,7 @@ final class OutputOrder
     private array $early = [];
     private int $earlyBytes = 0;
 
-    /** @var resource|null contains the large outputs of early results, which keep it open as well */
+    /** @var resource|null contains the large outputs of early results, which also keep the file open */
     private mixed $sharedFile = null;
     private int $sharedFileResults = 0;
 
@@ -33,7 +33,7 @@ final class OutputOrder
         $this->jobs = new \SplQueue();
     }
 
-    /** Returns whether the run must start no more jobs until early results have been yielded. */
+    /** Returns whether the run must create no more jobs until early results have been yielded. */
     public function isFull(): bool
     {
         return \count($this->early) >= self::MAX_EARLY_RESULTS || $this->earlyBytes >= self::MAX_EARLY_BYTES;
@@ -65,7 +65,7 @@ final class OutputOrder
     }
 
     /**
-     * Yields all early results, when the jobs before them will have no results.
+     * Yields all early results. Call it once no more results can be added.
      *
      * @return \Generator<InputJob, CommandResult> in the order of the input
      */

@@ -11,8 +11,8 @@ use Revolt\EventLoop\Suspension;
  * Standard output or standard error, unbuffered: when {@see write()} returns, everything is written.
  *
  * A write to a pipe or a terminal waits in the event loop until the stream is writable, and is split into pieces that
- * fit. While the reader is slow, signals and timers are therefore handled. O_NONBLOCK is not used, because it would
- * affect other processes that share the open file, even after this process is killed.
+ * fit. So signals and timers are handled while the reader is slow. O_NONBLOCK is not used, because it would affect
+ * other processes that share the open file, even after this process is killed.
  */
 final class OutputStream
 {

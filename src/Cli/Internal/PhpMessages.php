@@ -54,7 +54,7 @@ final class PhpMessages
         );
     }
 
-    /** Returns whether this process is a direct fork of another. */
+    /** Returns whether this process is a direct fork of the process with this pid. */
     private static function isForkOf(int $pid): bool
     {
         return \function_exists('posix_getppid') && posix_getppid() === $pid;

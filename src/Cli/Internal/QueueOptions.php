@@ -40,7 +40,7 @@ final class QueueOptions
         public readonly bool $json,
     ) {}
 
-    /** @throws UsageException when an option, or two of them together, make no sense */
+    /** @throws UsageException when an option or argument is invalid, missing, or not for this action */
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);

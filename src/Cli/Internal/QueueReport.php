@@ -11,7 +11,7 @@ final class QueueReport
 {
     private const TIME_COLUMNS = ['since', 'due', 'died'];
 
-    /** Columns after the id, by status. The column whose values may contain spaces is last. */
+    /** Columns after the id, by status. The column whose values can contain spaces is last. */
     private const COLUMNS = [
         'waiting' => ['since'],
         'running' => ['owner', 'since', 'crashes', 'fails'],

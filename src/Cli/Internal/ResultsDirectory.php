@@ -9,9 +9,9 @@ use Spindle\Command\CommandResult;
 /**
  * The option --results: a folder per job, named after its number, with seq, command, exitval, stdout and stderr.
  *
- * A new folder is called .SEQUENCE.partial until it is complete. In the folder of an earlier run, the five files are
- * replaced and other files stay; exitval is missing during the replacement. If the folder of --results is not empty, it
- * must contain the marker file of an earlier run. A lock on this file keeps other runs out.
+ * A job's new folder is called .SEQUENCE.partial until it is complete. In a job's folder from an earlier run, the five
+ * files are replaced and other files stay; exitval is missing during the replacement. If the folder of --results is not
+ * empty, it must contain the marker file of an earlier run. A lock on the marker file keeps other runs out.
  */
 final class ResultsDirectory
 {
@@ -57,7 +57,7 @@ final class ResultsDirectory
         $partial = "{$this->path}/.{$job->sequence}.partial";
         $this->rejectForeignFiles($job->sequence, $final);
         is_link($partial) ? throw self::foreign($partial) : self::remove($partial);
-        // A partial folder that contains other files stays.
+        // A partial folder that contains other files stays, so it can't become the job's folder.
         $isOwn = !file_exists($partial);
         if ($isOwn) {
             self::ensure($partial, static fn(): bool => mkdir($partial));

@@ -75,7 +75,7 @@ final class RunOptions
         );
     }
 
-    /** Returns whether a job depends on the state at its start, so that it can't be created in advance. */
+    /** Returns whether a job or its start depends on earlier jobs or the time, so that no job is created in advance. */
     public function dependsOnStartTime(): bool
     {
         return $this->format->usesSlot() || $this->delay > 0 || $this->timeLimit->isAdaptive() || $this->halt !== null;

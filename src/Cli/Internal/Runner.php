@@ -15,15 +15,15 @@ use Spindle\SpindleException;
 
 /**
  * One `spindle run`: makes jobs from the input, passes them to a pool, and records their results. Two fibers run
- * concurrently. In one fiber, the pool iterates over {@see commands()} and may wait for the input. The other fiber
- * writes results and may wait for the reader of the output.
+ * concurrently. In one fiber, the pool iterates over {@see commands()} and can wait for the input. The other fiber
+ * writes results and can wait for the reader of the output.
  */
 final class Runner
 {
     /** Seconds between two reads of the file of --jobs, and between two updates of the progress. */
     private const UPDATE_INTERVAL = 1.0;
 
-    /** Minimum time between a read of that file and another read because of a result, in nanoseconds. */
+    /** Minimum nanoseconds from a read of the file of --jobs until a result causes another read. */
     private const MIN_REREAD_NANOSECONDS = 100_000_000;
 
     private readonly InputWait $wait;

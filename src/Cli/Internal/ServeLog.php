@@ -9,8 +9,8 @@ use Psr\Log\LogLevel;
 use Spindle\Internal\LineFile;
 
 /**
- * The log of `spindle serve`, its processes and `spindle work`, on standard error. An entry is written at once or
- * dropped. The number of dropped entries is logged before the next entry that can be written.
+ * The log of `spindle serve`, its processes and `spindle work`, on standard error. An entry is lost if the disk is full
+ * or the reader of a pipe is too slow. The number of lost entries is logged before the next entry that can be written.
  */
 final class ServeLog extends AbstractLogger
 {
@@ -23,7 +23,7 @@ final class ServeLog extends AbstractLogger
     ];
     private const RED = '31';
 
-    /** Maximum bytes of a message and of an exception: clients may choose their size, and writes block all requests. */
+    /** Maximum bytes of a message or an exception: clients can influence the size, and a write blocks all requests. */
     private const MAX_TEXT_BYTES = 16_384;
 
     /** Maximum number of exceptions in a chain that are logged. */
@@ -58,8 +58,8 @@ final class ServeLog extends AbstractLogger
     }
 
     /**
-     * Formats an exception and its previous exceptions, the first cause first. PHP's own format needs time that grows
-     * with the square of their number, and a client may be able to choose this number.
+     * Formats an exception and its previous exceptions, the first cause first. The time for PHP's own format grows with
+     * the square of their number, which a client can possibly influence. So this method leaves out some of many.
      */
     private static function describe(\Throwable $exception): string
     {

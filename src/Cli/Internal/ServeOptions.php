@@ -33,7 +33,7 @@ final class ServeOptions
         public readonly bool $quiet,
     ) {}
 
-    /** @throws UsageException when an option is invalid, or two of them contradict each other */
+    /** @throws UsageException when an option is invalid or needs a missing option, or the application can't be read */
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);

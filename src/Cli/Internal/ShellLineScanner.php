@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * Scans a shell line with its quotes, comments and expansions. {@see quoting()} returns how a value can be inserted at
- * the current position so that the shell reads the value as data.
+ * Scans a shell line with its quotes, comments and expansions. {@see openQuotes()} returns what the caller needs to
+ * quote a value at the current position, so that the shell reads the value as data.
  *
  * The rules are those of the Shell Command Language (POSIX.1-2017, XCU 2.2, 2.3, 2.6), as dash and bash implement them.
  * After a construct that the shells read differently, or that needs the whole grammar, all positions are refused.
@@ -15,7 +15,8 @@ namespace Spindle\Cli\Internal;
  */
 final class ShellLineScanner
 {
-    // Constructs that can be open, named by the characters that begin them. PARENTHESIS is a ( inside arithmetic.
+    // Constructs that can be open. Each value is the beginning of the construct, except for PARENTHESIS: a ( inside
+    // arithmetic.
     private const SINGLE_QUOTES = "'";
     private const DOUBLE_QUOTES = '"';
     private const COMMENT = '#';
@@ -42,10 +43,10 @@ final class ShellLineScanner
     private ?string $unclearPlace = null;
     private bool $hasHereDocument = false;
 
-    /** Number of constructs open around the current word after >&, which bash expands twice; null outside one. */
+    /** Number of constructs open around a word after >&, which bash expands twice; null when not in such a word. */
     private ?int $duplicationDepth = null;
 
-    /** Number of constructs open around the current subscript, which bash may execute; null outside a subscript. */
+    /** Number of constructs open around a subscript, which bash may execute; null when not in a subscript. */
     private ?int $subscriptDepth = null;
 
     private int $openBrackets = 0;
@@ -67,18 +68,18 @@ final class ShellLineScanner
         $this->atWordStart = false;
     }
 
-    /** Returns how a value at the current position must be quoted. */
-    public function quoting(): Quoting
+    /** Returns the quotes around the current position; Refused if only a number can be inserted there. */
+    public function openQuotes(): OpenQuotes
     {
         return match (true) {
-            $this->refusalReason() !== null => Quoting::Refused,
-            end($this->openConstructs) === self::SINGLE_QUOTES => Quoting::Single,
-            end($this->openConstructs) === self::DOUBLE_QUOTES => Quoting::Double,
-            default => Quoting::None,
+            $this->refusalReason() !== null => OpenQuotes::Refused,
+            end($this->openConstructs) === self::SINGLE_QUOTES => OpenQuotes::Single,
+            end($this->openConstructs) === self::DOUBLE_QUOTES => OpenQuotes::Double,
+            default => OpenQuotes::None,
         };
     }
 
-    /** Returns why no value can be inserted at the current position, as a description of the position; else null. */
+    /** Describes the current position if no value except a number can be inserted there; otherwise returns null. */
     public function refusalReason(): ?string
     {
         $innermost = end($this->openConstructs);
@@ -98,7 +99,7 @@ final class ShellLineScanner
         };
     }
 
-    /** Returns whether the scanned text contains <<, which begins a here-document or, as <<<, a here-string of bash. */
+    /** Returns whether the scanned code has the operator <<, which begins a here-document, or a here-string of bash. */
     public function hasHereDocument(): bool
     {
         return $this->hasHereDocument;
@@ -171,7 +172,7 @@ final class ShellLineScanner
         }
     }
 
-    /** Scans $((: arithmetic if it ends with )), otherwise a command substitution that begins with a subshell. */
+    /** Scans the inside of $((. If no )) ends it, it was a subshell inside $(...), and later positions are refused. */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {
@@ -230,7 +231,7 @@ final class ShellLineScanner
             '<', '>' => $this->readRedirection($text, $at),
             '[', ']' => $this->readBracket($character),
             '(' => $this->readParenthesis($text, $at),
-            ')' => $this->closeSubshell(),
+            ')' => $this->readClosingParenthesis(),
             '$' => ($text[$at + 1] ?? '') === "'" ? $this->markUnclear("after \$'") : $this->readExpansion($text, $at),
             default => $this->readExpansion($text, $at),
         };
@@ -278,7 +279,7 @@ final class ShellLineScanner
         };
     }
 
-    private function closeSubshell(): int
+    private function readClosingParenthesis(): int
     {
         if (\in_array(end($this->openConstructs), [self::SUBSHELL, self::COMMAND_SUBSTITUTION], true)) {
             $this->atWordStart = array_pop($this->openConstructs) === self::SUBSHELL;
@@ -287,7 +288,7 @@ final class ShellLineScanner
         return 1;
     }
 
-    /** Scans a backslash. The shell removes a backslash with the line feed after it before it splits words. */
+    /** Scans a backslash. Before the shell splits words, it removes each backslash that has a line feed after it. */
     private function readEscapeInCode(string $text, int $at, bool $wasWordStart): int
     {
         if (($text[$at + 1] ?? '') !== "\n") {

@@ -8,7 +8,7 @@ use Psr\Log\LoggerInterface;
 
 /**
  * Writes the output of tasks to standard output and standard error. The agent does not wait for the reader of a pipe,
- * because it could lose its lease. Bytes that the pipe can't accept are dropped and counted.
+ * because the agent could then lose its lease. Bytes that the pipe can't accept are dropped and counted.
  */
 final class TaskOutput
 {

@@ -43,7 +43,7 @@ final class WorkOptions
         public readonly bool $quiet,
     ) {}
 
-    /** @throws UsageException when an option is not valid, or something that it needs is missing */
+    /** @throws UsageException when an option is invalid or needs something that is missing, or this process is root */
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);
@@ -116,7 +116,7 @@ final class WorkOptions
         if ($isRoot && !$given->flag('allow-root')) {
             throw new UsageException(
                 'spindle work runs as root, so anyone with a key could run any code as root; run it as another user, '
-                    . 'or, in a container where root has no more rights, give --allow-root',
+                    . 'or, in a container whose root has no more rights than other users, give --allow-root',
             );
         }
     }
@@ -154,7 +154,14 @@ final class WorkOptions
         $lease = $given->duration('lease') ?? $defaults->lease;
         $heartbeat = $given->duration('heartbeat') ?? $defaults->heartbeat;
         $margin = $given->duration('margin') ?? $defaults->margin;
-        if (!($heartbeat > 0 && $margin > 0 && $lease > $heartbeat + $margin)) {
+        foreach (['heartbeat' => $heartbeat, 'margin' => $margin] as $name => $seconds) {
+            $seconds > 0 || throw UsageException::option(
+                "--{$name}",
+                (string) $given->text($name),
+                Duration::FORM . ', more than 0',
+            );
+        }
+        if ($lease <= $heartbeat + $margin) {
             throw UsageException::option(
                 '--lease',
                 $given->text('lease') ?? (string) $lease,

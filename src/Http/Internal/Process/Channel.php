@@ -24,7 +24,7 @@ final class Channel
 
     private string $unsent = '';
 
-    /** Whether {@see flush()} is running. A signal handler can call it again meanwhile. */
+    /** Whether {@see flush()} is running. A signal handler can interrupt the call with another one. */
     private bool $flushing = false;
 
     /** @var list<array{Message, int, string}> */
