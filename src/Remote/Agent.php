@@ -76,7 +76,7 @@ final class Agent implements Statistics
         QueueName::check($queue);
         $this->logger = $logger ?? new NullLogger();
         $budget = $options->pool->budget ?? self::budget($options);
-        $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->bytes);
+        $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->maxBytes);
         $grace = $options->margin / self::MARGIN_DIVISOR;
         $poolLimits = [
             'maxResult' => $this->maxResult + self::RESULT_OVERHEAD_BYTES,

@@ -83,7 +83,7 @@ final class PortableOutcome
                     $failure->exitCode,
                     $failure->signal,
                     $failure->error,
-                    $failure->exited,
+                    $failure->calledExit,
                     $failure->stderr,
                     $failure->memoryPeak,
                 ],
@@ -125,13 +125,13 @@ final class PortableOutcome
         if ($kind === self::CRASHED) {
             /** @var array{int|null, int|null, string|null, bool, string, int} $how */
             $how = ValueSerializer::unserializeData($rest);
-            [$exitCode, $signal, $error, $exited, $stderr, $memoryPeak] = $how;
+            [$exitCode, $signal, $error, $calledExit, $stderr, $memoryPeak] = $how;
 
             throw WorkerCrashedException::died(
                 $exitCode,
                 $signal,
                 $error,
-                $exited,
+                $calledExit,
                 $stderr,
                 $memoryPeak,
                 $attempts,

@@ -28,7 +28,7 @@ final class ResultBudget
 
     private ?string $timer = null;
 
-    public function __construct(public readonly int $bytes)
+    public function __construct(public readonly int $maxBytes)
     {
         $this->waiting = new \SplQueue();
     }
@@ -44,7 +44,7 @@ final class ResultBudget
     /** Returns whether the budget is used up, so that the next large result has to wait. */
     public function isFull(): bool
     {
-        return $this->used >= $this->bytes;
+        return $this->used >= $this->maxBytes;
     }
 
     /** Adds bytes even if that exceeds the budget. Later reservations wait until enough bytes are released. */
@@ -83,8 +83,8 @@ final class ResultBudget
         return false;
     }
 
-    /** Waits until there is room for these bytes, and adds them. */
-    public function await(int $bytes): void
+    /** Waits until there is room for these bytes, and adds them. The caller must {@see release()} them. */
+    public function acquire(int $bytes): void
     {
         $suspension = EventLoop::getSuspension();
         $later = static function () use ($suspension): bool {
@@ -99,7 +99,7 @@ final class ResultBudget
 
     private function hasRoom(int $bytes): bool
     {
-        return $this->used <= 0 || $this->used + $bytes <= $this->bytes;
+        return $this->used <= 0 || $this->used + $bytes <= $this->maxBytes;
     }
 
     private function admit(): void

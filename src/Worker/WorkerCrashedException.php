@@ -14,7 +14,7 @@ final class WorkerCrashedException extends TaskException
         /** Signal that ended the worker; null after an exit, or if unknown. */
         public readonly ?int $signal,
         /** Whether the task called exit(). */
-        public readonly bool $exited,
+        public readonly bool $calledExit,
         /** Text of PHP's fatal error, or the reason why a remote job has no result; null without either. */
         public readonly ?string $error,
         /** The end of the worker's standard error, at most 8 KiB. */
@@ -32,14 +32,14 @@ final class WorkerCrashedException extends TaskException
         ?int $exitCode,
         ?int $signal,
         ?string $error,
-        bool $exit,
+        bool $calledExit,
         string $stderr,
         int $memoryPeak,
         int $attempts,
         mixed $key,
     ): self {
-        $isKnown = $exitCode !== null || $signal !== null || $exit || $memoryPeak > 0;
-        if (!$isKnown && $error !== null) {
+        $isEndKnown = $exitCode !== null || $signal !== null || $calledExit || $memoryPeak > 0;
+        if (!$isEndKnown && $error !== null) {
             return new self(
                 self::subject($key) . " has no result: {$error}" . self::afterAttempts($attempts),
                 null,
@@ -55,7 +55,7 @@ final class WorkerCrashedException extends TaskException
         $how = match (true) {
             $error !== null => "died of a fatal error: {$error}",
             $signal !== null => "ended its worker by signal {$signal}" . self::hint($signal),
-            $exit => "called exit({$exitCode})",
+            $calledExit => "called exit({$exitCode})",
             default => "ended its worker with exit code {$exitCode}",
         };
         $message = self::subject($key)
@@ -67,7 +67,7 @@ final class WorkerCrashedException extends TaskException
             $message .= "; its standard error ended with:\n{$tail}";
         }
 
-        return new self($message, $exitCode, $signal, $exit, $error, $stderr, $memoryPeak, $attempts, $key);
+        return new self($message, $exitCode, $signal, $calledExit, $error, $stderr, $memoryPeak, $attempts, $key);
     }
 
     private static function hint(int $signal): string

@@ -515,7 +515,7 @@ final class AgentLease
     private function mayClaim(): bool
     {
         return !$this->isStopping
-            && $this->jobBytes < $this->runner->budget->bytes
+            && $this->jobBytes < $this->runner->budget->maxBytes
             && Clock::now() >= $this->claimsPausedUntil;
     }
 
@@ -715,7 +715,7 @@ final class AgentLease
     private function commandEnded(ClaimedJob $job, CommandResult $result): void
     {
         $size = min($this->maxResult, PortableCommand::outputSize($result));
-        $this->runner->budget->await($size);
+        $this->runner->budget->acquire($size);
         $this->settle($job, $this->settlements->ofCommand($job, $result));
         $this->runner->budget->release($size);
     }

@@ -12,14 +12,14 @@ interface ContextEvents
      * Called when a worker has ended.
      *
      * @param int|null $exitCode null after a signal, or if unknown
-     * @param int|null $signal   null after an exit, or if unknown
-     * @param int      $peak     memory peak in bytes; 0 if the system does not report it
+     * @param int|null $signal null after an exit, or if unknown
+     * @param int $memoryPeak in bytes; 0 if the system does not report it
      */
-    public function onEnded(int $id, ?int $exitCode, ?int $signal, int $peak): void;
+    public function onEnded(int $id, ?int $exitCode, ?int $signal, int $memoryPeak): void;
 
     public function onNotStarted(int $id, WorkerStartException $why): void;
 
-    /** Called with standard output or error of a worker; with id 0 if the worker shares it with others of its host. */
+    /** Called with standard output or error of a worker. The id is 0 for output that all workers of a host share. */
     public function onPrinted(int $id, string $bytes, bool $isError): void;
 
     /** Called when the process that starts the workers has ended, as `$how` describes, and all workers with it. */

@@ -119,19 +119,19 @@ final class HostedContext implements Context, ContextEvents
             $this->hostContext->end(self::HOST); // a blocked thread can be ended only with its process
         } else {
             $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::SIGKILL)));
-            $this->endHostIfSuspended($id);
+            $this->endHostOnceSuspended($id);
         }
     }
 
     /** Checks until this worker has ended whether the host is suspended (SIGSTOP). If so, ends all its workers. */
-    private function endHostIfSuspended(int $id): void
+    private function endHostOnceSuspended(int $id): void
     {
         $check = static function (self $context) use ($id): void {
             unset($context->timers[$id]);
             if (\in_array(ProcessTree::state($context->pid), ['T', 't'], true)) {
                 $context->hostContext->end(self::HOST);
             } elseif (isset($context->workers[$id])) {
-                $context->endHostIfSuspended($id);
+                $context->endHostOnceSuspended($id);
             }
         };
         $this->timers[$id] = WeakTimer::after(self::CHECK_INTERVAL, $this, $check);
@@ -180,13 +180,13 @@ final class HostedContext implements Context, ContextEvents
     }
 
     /** Called when the host has ended. */
-    public function onEnded(int $id, ?int $exitCode, ?int $signal, int $peak): void
+    public function onEnded(int $id, ?int $exitCode, ?int $signal, int $memoryPeak): void
     {
         $this->link?->readAll();
         $how = $signal === null ? "exit code {$exitCode}" : "signal {$signal}";
         // If a signal ended the host, waiting workers count as lost and not as failed, so that the pool starts others.
         $failure = $this->failure ?? ($signal === null ? WorkerStartException::ended($how, $this->stderr) : null);
-        $this->hostEnded($how, $failure, [$exitCode, $signal, $peak]);
+        $this->hostEnded($how, $failure, [$exitCode, $signal, $memoryPeak]);
     }
 
     public function onNotStarted(int $id, WorkerStartException $why): void

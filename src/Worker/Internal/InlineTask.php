@@ -60,7 +60,7 @@ final class InlineTask
 
     private function run(): void
     {
-        if ($this->isCancelled()) {
+        if ($this->failIfCancelled()) {
             return;
         }
         $taskCancellation = $this->taskCancellation;
@@ -83,7 +83,7 @@ final class InlineTask
     }
 
     /** @return bool whether the task was cancelled, so that its future has failed */
-    private function isCancelled(): bool
+    private function failIfCancelled(): bool
     {
         try {
             $this->cancellation?->throwIfRequested();
@@ -126,7 +126,7 @@ final class InlineTask
 
     private function completed(mixed $result): void
     {
-        if (!$this->isCancelled()) {
+        if (!$this->failIfCancelled()) {
             $this->deferred?->complete($result);
             $this->deferred = null; // if the caller has dropped the future, this destroys the reader of a generator
         }
@@ -134,7 +134,7 @@ final class InlineTask
 
     private function failed(\Throwable $failure): void
     {
-        if (!$this->isCancelled()) {
+        if (!$this->failIfCancelled()) {
             $this->deferred?->error($failure);
             $this->deferred = null;
         }

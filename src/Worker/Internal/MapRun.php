@@ -58,11 +58,14 @@ final class MapRun implements Source
     /** @var array<int, Batch> tasks that wait because the buffer is full, by the number of their first task */
     private array $blocked = [];
 
+    /** Index in $buffered of the next results for the caller's loop. */
     private int $nextIndex = 0;
 
     /** For map(): number of the first task without an outcome. */
     private int $firstOpen = 0;
-    private int $receivedCount = 0;
+
+    /** For mapUnordered(): index in $buffered of the next results that arrive. */
+    private int $nextArrival = 0;
 
     /** Number of tasks with outcomes; of tasks whose results the loop has read; bytes of arguments of the latter. */
     private int $settledCount = 0;
@@ -112,7 +115,7 @@ final class MapRun implements Source
                 if (\is_string($outcome)) {
                     foreach (ValuePacking::values($outcome) as $i => $value) {
                         yield $keys[$i] => $value;
-                        if ($cancellation !== null && $this->isCancelled($cancellation)) {
+                        if ($cancellation !== null && $this->abandonIfCancelled($cancellation)) {
                             break;
                         }
                     }
@@ -121,7 +124,7 @@ final class MapRun implements Source
                     $outcome = null; // release each large value as soon as possible
                     foreach ($values as $i => $value) {
                         yield $keys[$i] => TaskOutcome::value(\ord($kinds[$i]), $value, $attempt, $keys[$i]);
-                        if ($cancellation !== null && $this->isCancelled($cancellation)) {
+                        if ($cancellation !== null && $this->abandonIfCancelled($cancellation)) {
                             break;
                         }
                     }
@@ -308,7 +311,7 @@ final class MapRun implements Source
     }
 
     /** Abandons the map if it was cancelled, even if the loop has not called {@see cancelled()} yet. */
-    private function isCancelled(Cancellation $cancellation): bool
+    private function abandonIfCancelled(Cancellation $cancellation): bool
     {
         try {
             $cancellation->throwIfRequested();
@@ -407,7 +410,7 @@ final class MapRun implements Source
             return;
         }
         $keys = $count === \count($batch->keys) ? $batch->keys : \array_slice($batch->keys, $from, $count);
-        $this->buffered[$this->inOrder ? $batch->first + $from : $this->receivedCount++] = [
+        $this->buffered[$this->inOrder ? $batch->first + $from : $this->nextArrival++] = [
             $count,
             $keys,
             $outcome,

@@ -118,10 +118,10 @@ final class Results
         }
     }
 
-    /** @param bool $ran whether the task, whose result will never arrive, was running when the worker ended */
-    public function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $ran): void
+    /** @param bool $wasRunning whether the task, whose result will never arrive, was running when the worker ended */
+    public function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $wasRunning): void
     {
-        $failure = $ran && $worker->ending !== null
+        $failure = $wasRunning && $worker->ending !== null
             ? ($worker->ending)($batch, $index)
             : $this->crashFailure($worker, $batch, $index);
         ++$this->attemptCount;
@@ -130,7 +130,7 @@ final class Results
         if ($worker->streamIndex === $index && $worker->streamBatch === $batch) {
             $this->endStream($worker)?->failed(static fn(): \Throwable => $failure);
         } else {
-            $this->retryOrFail($batch, $index, $failure, $ran && $failure instanceof WorkerCrashedException);
+            $this->retryOrFail($batch, $index, $failure, $wasRunning && $failure instanceof WorkerCrashedException);
         }
     }
 

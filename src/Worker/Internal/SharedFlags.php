@@ -38,6 +38,7 @@ final class SharedFlags
     private const MAX_EXTRA_BYTES = 4000;
 
     private const OWNER = "Spindle\0";
+    private const OWNER_OFFSET = 32;
 
     /** Microseconds that the pool waits after it has written a limit. */
     private const TAKE_BACK_WAIT_MICROSECONDS = 50;
@@ -68,7 +69,7 @@ final class SharedFlags
         if ($memory === false) {
             return null;
         }
-        shmop_write($memory, self::OWNER, WorkerProtocol::SHARED_FLAGS_BYTES);
+        shmop_write($memory, self::OWNER, self::OWNER_OFFSET);
 
         return $memory;
     }
@@ -96,7 +97,7 @@ final class SharedFlags
             $memory = self::attach($key, 'w');
             if (
                 $memory !== false
-                && shmop_read($memory, WorkerProtocol::SHARED_FLAGS_BYTES, \strlen(self::OWNER)) === self::OWNER
+                && shmop_read($memory, self::OWNER_OFFSET, \strlen(self::OWNER)) === self::OWNER
             ) {
                 shmop_delete($memory);
             }
@@ -181,6 +182,6 @@ final class SharedFlags
 
     private static function size(int $key): int
     {
-        return WorkerProtocol::SHARED_FLAGS_BYTES + \strlen(self::OWNER) + ($key >> 31);
+        return self::OWNER_OFFSET + \strlen(self::OWNER) + ($key >> 31);
     }
 }

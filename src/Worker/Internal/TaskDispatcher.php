@@ -209,11 +209,11 @@ final class TaskDispatcher
             if ($timeout === 0.0) {
                 $this->endIfRunning($worker, $run);
             } else {
-                $worker->timers["left {$run->id()}"] = WeakTimer::after(
+                $worker->timers["abandoned {$run->id()}"] = WeakTimer::after(
                     $timeout,
                     $this,
                     static function (self $dispatcher) use ($worker, $run): void {
-                        unset($worker->timers["left {$run->id()}"]);
+                        unset($worker->timers["abandoned {$run->id()}"]);
                         $dispatcher->endIfRunning($worker, $run);
                     },
                 );
@@ -561,7 +561,7 @@ final class TaskDispatcher
 
     private function endIfRunning(WorkerHandle $worker, MapRun $run): void
     {
-        [$batch, $index] = $worker->runningTask() ?? [null, 0];
+        [$batch, $index] = $worker->lastStartedTask() ?? [null, 0];
         if ($batch?->source === $run && $worker->ending === null && $index >= $batch->receivedCount) {
             $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::abandoned());
         }
@@ -590,7 +590,7 @@ final class TaskDispatcher
     private function endTask(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
     {
         $this->timeouts->takeBack($worker);
-        if ($worker->runningTask() === [$batch, $index]) {
+        if ($worker->lastStartedTask() === [$batch, $index]) {
             $worker->endingTask = [$batch, $index];
             $this->workers->end($worker, static fn(): \Throwable => $reason);
         }

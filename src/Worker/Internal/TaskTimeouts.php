@@ -58,7 +58,7 @@ final class TaskTimeouts
         if ($this->suspensionTimer === null) {
             $this->scheduleSuspensionCheck(self::BEGIN_TIMEOUT);
         }
-        if ($this->timeout !== null && !$worker->isTimeChecked) {
+        if ($this->timeout !== null && !$worker->hasTimeoutTimer) {
             $this->scheduleTimeCheck($worker, $this->timeout);
         }
     }
@@ -160,7 +160,7 @@ final class TaskTimeouts
     private function replace(WorkerHandle $worker): void
     {
         $this->takeBack($worker);
-        if ($worker->runningTask() === null) { // otherwise the worker has just been continued, and runs a task
+        if ($worker->lastStartedTask() === null) { // otherwise the worker has just been continued, and runs a task
             $this->workers->end($worker, static fn(): \Throwable => new \LogicException('The worker ran no task'));
         }
         ($this->onFreed)();
@@ -177,12 +177,12 @@ final class TaskTimeouts
 
     private function scheduleTimeCheck(WorkerHandle $worker, float $seconds): void
     {
-        $worker->isTimeChecked = true;
+        $worker->hasTimeoutTimer = true;
         $worker->timers['timeout'] = WeakTimer::after(
             max(0.001, $seconds),
             $this,
             static function (self $timeouts) use ($worker): void {
-                $worker->isTimeChecked = false;
+                $worker->hasTimeoutTimer = false;
                 $timeouts->checkTime($worker, (float) $timeouts->timeout);
             },
         );
@@ -190,7 +190,7 @@ final class TaskTimeouts
 
     private function checkTime(WorkerHandle $worker, float $timeout): void
     {
-        $batch = $worker->runningTask()[0] ?? $worker->firstBatch();
+        $batch = $worker->lastStartedTask()[0] ?? $worker->firstBatch();
         if ($batch === null || $worker->ending !== null) {
             return;
         }
@@ -207,9 +207,9 @@ final class TaskTimeouts
 
             return;
         }
-        $late = $worker->runningTask();
+        $late = $worker->lastStartedTask();
         $this->takeBack($worker);
-        if ($worker->runningTask() !== $late) {
+        if ($worker->lastStartedTask() !== $late) {
             $this->scheduleTimeCheck($worker, $timeout); // the task has ended, and the next one has started
             ($this->onFreed)();
 

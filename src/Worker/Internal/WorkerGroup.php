@@ -91,11 +91,11 @@ final class WorkerGroup implements ContextEvents
         $this->context->close();
     }
 
-    public function onEnded(int $id, ?int $exitCode, ?int $signal, int $peak): void
+    public function onEnded(int $id, ?int $exitCode, ?int $signal, int $memoryPeak): void
     {
         $worker = $this->workers[$id] ?? null;
         if ($worker !== null) {
-            $worker->exit = [$exitCode, $signal, $peak];
+            $worker->exit = [$exitCode, $signal, $memoryPeak];
             ($this->onEnded)($worker);
         }
     }

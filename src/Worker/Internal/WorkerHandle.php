@@ -70,7 +70,7 @@ final class WorkerHandle
     public array $timers = [];
 
     /** Whether a timer for the time limit is set. */
-    public bool $isTimeChecked = false;
+    public bool $hasTimeoutTimer = false;
 
     public function __construct(
         public readonly int $id,
@@ -132,7 +132,7 @@ final class WorkerHandle
     }
 
     /** @return array{Batch, int}|null the last task that the worker started, among its present batches */
-    public function runningTask(): ?array
+    public function lastStartedTask(): ?array
     {
         foreach (array_reverse($this->batches) as $batch) {
             $started = $this->startedCount($batch);
@@ -157,7 +157,7 @@ final class WorkerHandle
     /** Returns whether the worker has begun any task, or died while it read one, as far as known. */
     public function hasBegun(): bool
     {
-        return $this->taskCount > 0 || $this->runningTask() !== null || $this->diedWhileReading();
+        return $this->taskCount > 0 || $this->lastStartedTask() !== null || $this->diedWhileReading();
     }
 
     /** Returns whether the worker ran out of memory before the first task of its batch: while it read the arguments. */

@@ -147,7 +147,7 @@ final class WorkerLink
 
             return false;
         }
-        if ($this->budget !== null && !$this->mayRead($this->budget)) {
+        if ($this->budget !== null && !$this->reserveMissing($this->budget)) {
             return false;
         }
         $bytes = Warnings::read(
@@ -174,7 +174,7 @@ final class WorkerLink
     }
 
     /** Reserves the missing bytes of a large frame. Returns whether bytes may be read now. */
-    private function mayRead(ResultBudget $budget): bool
+    private function reserveMissing(ResultBudget $budget): bool
     {
         $missing = $this->frames->missing();
         if ($this->reserved !== 0 || $missing <= self::MAX_UNRESERVED_BYTES) {

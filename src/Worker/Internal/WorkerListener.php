@@ -42,7 +42,7 @@ final class WorkerListener
         . ' fewer workers, or install an extension from https://revolt.run/extensions';
 
     public readonly string $name;
-    public readonly string $token;
+    public readonly string $secret;
 
     /** @var resource */
     private readonly mixed $socket;
@@ -69,7 +69,7 @@ final class WorkerListener
     public function __construct(private readonly \Closure $onGreeted, private readonly \Closure $onExhausted)
     {
         $this->name = 'spindle-' . bin2hex(random_bytes(16));
-        $this->token = random_bytes(WorkerProtocol::TOKEN_BYTES);
+        $this->secret = random_bytes(WorkerProtocol::SECRET_BYTES);
         $this->ownerPid = (int) getmypid();
         error_clear_last();
         $message = '';
@@ -226,7 +226,7 @@ final class WorkerListener
         }
         $nonce = substr($payload, 0, WorkerProtocol::NONCE_BYTES);
         $data = substr($payload, WorkerProtocol::NONCE_BYTES + WorkerProtocol::PROOF_BYTES);
-        if (!hash_equals(WorkerProtocol::greeting($this->token, $nonce, $type, $number, $data), $payload)) {
+        if (!hash_equals(WorkerProtocol::greeting($this->secret, $nonce, $type, $number, $data), $payload)) {
             $link->close();
 
             return;
@@ -234,7 +234,7 @@ final class WorkerListener
         $link->send(WorkerProtocol::frame(
             WorkerProtocol::WELCOME,
             $number,
-            WorkerProtocol::welcome($this->token, $nonce),
+            WorkerProtocol::welcome($this->secret, $nonce),
         ));
         ($this->onGreeted)($link, $type, $number, $data);
     }

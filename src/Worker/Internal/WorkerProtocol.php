@@ -13,7 +13,7 @@ use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
  * payload`, integers little-endian. Frames of a worker begin with {@see self::MAGIC}, except its greeting.
  * docs/architecture/tasks.md describes the payload of each frame and their order.
  *
- * The first frame in each direction proves that its sender knows the pool's token. The token itself is never sent,
+ * The first frame in each direction proves that its sender knows the pool's secret. The secret itself is never sent,
  * because another process may have taken the name of the socket.
  */
 final class WorkerProtocol
@@ -77,14 +77,11 @@ final class WorkerProtocol
     /** Largest output in one frame, in bytes. */
     public const MAX_OUTPUT_BYTES = 1 << 20;
 
-    public const TOKEN_BYTES = 32;
+    public const SECRET_BYTES = 32;
 
     /** Sizes of the random bytes and of the proof in a greeting. */
     public const NONCE_BYTES = 16;
     public const PROOF_BYTES = 32;
-
-    /** Size of a {@see SharedFlags} without its owner, in bytes. */
-    public const SHARED_FLAGS_BYTES = 32;
 
     public static function frame(int $type, int $id, string $payload = ''): string
     {
@@ -94,18 +91,18 @@ final class WorkerProtocol
     /** Returns the payload of the first frame of a worker or a host. */
     public static function greeting(
         #[\SensitiveParameter]
-        string $token,
+        string $secret,
         string $nonce,
         int $type,
         int $id,
         string $data,
     ): string {
-        return $nonce . hash_hmac('sha256', 'worker' . $nonce . pack('CV', $type, $id) . $data, $token, true) . $data;
+        return $nonce . hash_hmac('sha256', 'worker' . $nonce . pack('CV', $type, $id) . $data, $secret, true) . $data;
     }
 
     /** Returns the payload of the pool's first frame, for the nonce of the greeting. */
-    public static function welcome(#[\SensitiveParameter] string $token, string $nonce): string
+    public static function welcome(#[\SensitiveParameter] string $secret, string $nonce): string
     {
-        return hash_hmac('sha256', 'pool' . $nonce, $token, true);
+        return hash_hmac('sha256', 'pool' . $nonce, $secret, true);
     }
 }

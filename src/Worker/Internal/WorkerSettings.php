@@ -52,7 +52,7 @@ final class WorkerSettings
     {
         return [
             'socket' => $listener->name,
-            'token' => $listener->token,
+            'secret' => $listener->secret,
             'key' => $this->key,
             'id' => $id,
             'sharedMemoryKey' => $sharedMemoryKey,

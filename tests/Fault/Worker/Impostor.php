@@ -29,7 +29,7 @@ final class Impostor
      */
     public function __construct(
         private readonly ?string $kind,
-        string $token,
+        string $secret,
         private readonly \Closure $answer,
         private readonly string $file,
     ) {
@@ -39,7 +39,7 @@ final class Impostor
         $this->socket = $socket;
         $this->settings = [
             'socket' => $name,
-            'token' => $token,
+            'secret' => $secret,
             'key' => random_bytes(32),
             'id' => 1,
             'sharedMemoryKey' => 0,

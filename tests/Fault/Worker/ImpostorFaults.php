@@ -15,14 +15,14 @@ trait ImpostorFaults
     /** @return iterable<string, array{string}> bytes that an impostor sends before its orders */
     public static function impostures(): iterable
     {
-        $token = random_bytes(WorkerProtocol::TOKEN_BYTES);
+        $secret = random_bytes(WorkerProtocol::SECRET_BYTES);
 
         yield 'nothing' => [''];
-        yield 'a welcome by a wrong token' => [
-            WorkerProtocol::frame(WorkerProtocol::WELCOME, 1, WorkerProtocol::welcome($token, '')),
+        yield 'a welcome by a wrong secret' => [
+            WorkerProtocol::frame(WorkerProtocol::WELCOME, 1, WorkerProtocol::welcome($secret, '')),
         ];
-        yield 'a welcome to the host by a wrong token' => [
-            WorkerProtocol::frame(WorkerProtocol::WELCOME, 0, WorkerProtocol::welcome($token, '')),
+        yield 'a welcome to the host by a wrong secret' => [
+            WorkerProtocol::frame(WorkerProtocol::WELCOME, 0, WorkerProtocol::welcome($secret, '')),
         ];
         yield 'a welcome without a proof' => [WorkerProtocol::frame(WorkerProtocol::WELCOME, 1)];
         yield 'the beginning of a frame of four gigabytes' => [
@@ -33,36 +33,36 @@ trait ImpostorFaults
 
     /** Workers connect to any process that binds the name of a pool that is gone. */
     #[DataProvider('impostures')]
-    public function testAnImpostorWithTheSocketNameGetsNoTokenAndIsNotObeyed(string $words): void
+    public function testAnImpostorWithTheSocketNameGetsNoSecretAndIsNotObeyed(string $words): void
     {
-        $token = random_bytes(WorkerProtocol::TOKEN_BYTES);
-        [$ended, $printed, $told] = $this->impostor($token, static fn(): string => $words)->deceive();
+        $secret = random_bytes(WorkerProtocol::SECRET_BYTES);
+        [$ended, $printed, $told] = $this->impostor($secret, static fn(): string => $words)->deceive();
 
         self::assertFileDoesNotExist($this->path('obeyed'));
         self::assertTrue($ended, 'who was deceived goes');
         self::assertSame('', $printed, 'and says nothing');
-        self::assertStringNotContainsString($token, $told);
+        self::assertStringNotContainsString($secret, $told);
         self::assertNotSame('', $told, 'it has come');
     }
 
-    /** Shows that a worker would obey the orders of the test above with the right token. */
-    public function testAProcessThatProvesTheTokenIsObeyedWithoutReceivingIt(): void
+    /** Shows that a worker would obey the orders of the test above with the right secret. */
+    public function testAProcessThatProvesTheSecretIsObeyedWithoutReceivingIt(): void
     {
-        $token = random_bytes(WorkerProtocol::TOKEN_BYTES);
-        [$ended, , $told] = $this->impostor($token, static function (string $greeting) use ($token): string {
+        $secret = random_bytes(WorkerProtocol::SECRET_BYTES);
+        [$ended, , $told] = $this->impostor($secret, static function (string $greeting) use ($secret): string {
             /** @var array{id: int} $header */
             $header = unpack('Vid', $greeting, 5);
 
             return WorkerProtocol::frame(
                 WorkerProtocol::WELCOME,
                 $header['id'],
-                WorkerProtocol::welcome($token, substr($greeting, 9, WorkerProtocol::NONCE_BYTES)),
+                WorkerProtocol::welcome($secret, substr($greeting, 9, WorkerProtocol::NONCE_BYTES)),
             );
         })->deceive();
 
         self::assertFileExists($this->path('obeyed'));
         self::assertFalse($ended);
-        self::assertStringNotContainsString($token, $told);
+        self::assertStringNotContainsString($secret, $told);
     }
 
     public function testTheTraceOfAFailedStartContainsNoSecrets(): void
@@ -93,17 +93,17 @@ trait ImpostorFaults
             );
         }
         self::assertNotContains('key', $names);
-        self::assertNotContains('token', $names);
+        self::assertNotContains('secret', $names);
         self::assertContains(\SensitiveParameterValue::class, $values, 'of arguments that the trace has');
     }
 
     /** @param \Closure(string): string $answer */
-    private function impostor(string $token, \Closure $answer): Impostor
+    private function impostor(string $secret, \Closure $answer): Impostor
     {
         return new Impostor(match ($this->context()) {
             WorkerContext::Process => null,
             WorkerContext::Fork => 'fork',
             WorkerContext::Thread => 'thread',
-        }, $token, $answer, $this->path('obeyed'));
+        }, $secret, $answer, $this->path('obeyed'));
     }
 }

@@ -162,18 +162,18 @@ trait StrangerFaults
             "\0",
             WorkerProtocol::NONCE_BYTES + WorkerProtocol::PROOF_BYTES,
         ));
-        yield 'has a proof by a wrong token' => WorkerProtocol::frame(
+        yield 'has a proof by a wrong secret' => WorkerProtocol::frame(
             WorkerProtocol::HELLO,
             1,
             WorkerProtocol::greeting(
-                random_bytes(WorkerProtocol::TOKEN_BYTES),
+                random_bytes(WorkerProtocol::SECRET_BYTES),
                 $nonce,
                 WorkerProtocol::HELLO,
                 1,
                 $words,
             ),
         );
-        yield 'has a proof by no token' => WorkerProtocol::frame(
+        yield 'has a proof by no secret' => WorkerProtocol::frame(
             WorkerProtocol::HELLO,
             1,
             WorkerProtocol::greeting('', $nonce, WorkerProtocol::HELLO, 1, $words),

@@ -128,7 +128,7 @@ final class PortableTaskTest extends TestCase
                 [
                     $told->exitCode,
                     $told->signal,
-                    $told->exited,
+                    $told->calledExit,
                     $told->stderr,
                     $told->memoryPeak,
                     $told->attempts,

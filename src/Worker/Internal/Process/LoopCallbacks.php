@@ -58,7 +58,7 @@ final class LoopCallbacks
      * Returns whether the last task may have created a callback or queued one. A worker with the loop calls this method
      * after each task. So it reads two properties of Revolt's driver: all identifiers would take several times as long.
      */
-    public function hasLeft(): bool
+    public function hasLeftovers(): bool
     {
         return $this->nextId !== $this->knownNextId
             || ($this->nextId === null && EventLoop::getIdentifiers() !== $this->known)

@@ -55,12 +55,12 @@ final class PoolLink
     }
 
     /** Proves that this is the pool's worker or host. To save a wait, the first {@see receive()} checks the answer. */
-    public function greet(int $type, int $id, #[\SensitiveParameter] string $token, string $data = ''): void
+    public function greet(int $type, int $id, #[\SensitiveParameter] string $secret, string $data = ''): void
     {
         $nonce = random_bytes(WorkerProtocol::NONCE_BYTES);
         $this->welcome = pack('VCV', WorkerProtocol::PROOF_BYTES + 5, WorkerProtocol::WELCOME, $id)
-            . WorkerProtocol::welcome($token, $nonce);
-        $greeting = WorkerProtocol::greeting($token, $nonce, $type, $id, $data);
+            . WorkerProtocol::welcome($secret, $nonce);
+        $greeting = WorkerProtocol::greeting($secret, $nonce, $type, $id, $data);
         $this->write(pack('VCV', \strlen($greeting) + 5, $type, $id) . $greeting);
     }
 

@@ -234,7 +234,7 @@ final class Worker
                 $results->fail($thrown);
                 $lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
             }
-            if ($loop !== null && $loop->hasLeft()) {
+            if ($loop !== null && $loop->hasLeftovers()) {
                 $loop->remove();
             }
             if ($checksEach || $cancellation !== null) {

@@ -55,8 +55,8 @@ final class WorkerBoot
         $files = $settings['files'];
         $boot->files = $kind === 'thread' ? [] : $files; // each thread loads the files itself
         $boot->link = self::connect($settings);
-        $token = \is_string($settings['token']) ? $settings['token'] : '';
-        $boot->link->greet(WorkerProtocol::HOST, 0, $token, pack('V', getmypid()));
+        $secret = \is_string($settings['secret']) ? $settings['secret'] : '';
+        $boot->link->greet(WorkerProtocol::HOST, 0, $secret, pack('V', getmypid()));
     }
 
     /**
@@ -198,7 +198,7 @@ final class WorkerBoot
         /**
          * @var array{
          *     key: string, timed: bool, maxResult: int, maxGrowth: int|null, restoresState: bool, depth: int,
-         *     siblings: int, sharedMemoryKey: int, token: string, id: int, socket: string, files: list<string>,
+         *     siblings: int, sharedMemoryKey: int, secret: string, id: int, socket: string, files: list<string>,
          *     initialize: string|null,
          * } $settings
          */
@@ -219,7 +219,7 @@ final class WorkerBoot
         );
         $this->worker->attach();
         $fields = pack('VC', getmypid(), $this->worker->hasSharedMemory() ? 1 : 0);
-        $link->greet(WorkerProtocol::HELLO, $settings['id'], $settings['token'], $fields);
+        $link->greet(WorkerProtocol::HELLO, $settings['id'], $settings['secret'], $fields);
     }
 
     /** @param array<string, mixed> $settings */
