@@ -19,14 +19,14 @@ final readonly class HttpServerOptions
      *                                            requests (SNI)
      * @param int   $maxTarget           bytes of a request target; 414 beyond
      * @param int   $maxHead             bytes of a request's head, and of its trailers; 431 beyond
-     * @param int   $maxFields           header lines; 431 beyond
+     * @param int   $maxFields           header lines, and trailer lines; 431 beyond
      * @param int   $maxBody             bytes of a body, unless {@see Middleware\BodyLimit} sets another limit for
      *                                   the route; 413 beyond
      * @param FormLimits $forms          limits for bodies that are parsed; 413 beyond
      * @param float $headTimeout         from the start of a connection (after its TLS handshake), or the first byte of
      *                                   a later request, to the end of the head; 408 beyond
      * @param float $tlsTimeout          from the start of a connection to the end of its handshake
-     * @param float $idleTimeout         how long a connection is kept after a response without another request
+     * @param float $idleTimeout         how long a connection is kept after a response, until another request begins
      * @param float $handlerTimeout      how long a handler may take; 503 beyond. Waiting for the client's body does not
      *                                   count
      * @param int   $minRate             minimum bytes per second of a request body, over $rateWindow; 408 below; 0

@@ -82,7 +82,7 @@ final readonly class Supervisor
     }
 
     /**
-     * Serves until a signal stops it. Without ext-pcntl this process is the only one.
+     * Serves until a signal stops it. Without ext-pcntl, this process itself serves the application.
      *
      * Call it outside of the event loop, before opening files or connections that processes must not share.
      *

@@ -18,8 +18,8 @@ final class SupervisorException extends \RuntimeException implements SpindleExce
     public static function withoutPcntl(string $what): self
     {
         return new self(
-            "{$what} needs the extension pcntl, which this PHP does not have. Without it, one process serves,"
-                . ' and it is neither reloaded nor replaced',
+            "{$what} needs the extension pcntl, which this PHP does not have. Without pcntl, one process"
+                . ' serves, which is neither reloaded nor replaced',
         );
     }
 }

@@ -226,7 +226,7 @@ final class ServeUsageTest extends TestCase
             self::assertSame(254, $process->getExitCode());
             self::assertMatchesRegularExpression(
                 '/^spindle: .* needs the extension pcntl, which this PHP does not have.'
-                    . " Without it, one process serves, and it is neither reloaded nor replaced\n$/D",
+                    . " Without pcntl, one process serves, which is neither reloaded nor replaced\n$/D",
                 $process->getErrorOutput(),
             );
         }

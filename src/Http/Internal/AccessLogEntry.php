@@ -44,7 +44,7 @@ final readonly class AccessLogEntry
     }
 
     /**
-     * TrustedProxies and RequestId provide the client's address and an id. Else the connection's address is used.
+     * Address and id come from TrustedProxies and RequestId. Without TrustedProxies, the connection's address is used.
      *
      * @param ResponseInterface|null $response null when only the status is known
      * @param float                  $duration seconds

@@ -53,7 +53,7 @@ final class AccessLog implements MiddlewareInterface
     }
 
     /**
-     * Appends lines to a file or a named pipe. To rotate a file, copy and truncate it, or rename it and reload.
+     * Appends lines to a file or named pipe. To rotate a file, copy and truncate it, or move it and reload the server.
      *
      * @throws AccessLogException when the file can't be opened
      */

@@ -23,7 +23,7 @@ use Spindle\Http\Internal\Middleware\Vary;
  * weak. A response with "Cache-Control: no-transform" is not changed.
  *
  * Mind BREACH (https://www.breachattack.com). If a page contains both a secret, such as a CSRF token, and data chosen
- * by the request, its compressed length reveals the secret. An attacker needs to see the traffic and to make the victim
+ * by the request, the compressed length reveals the secret. An attacker needs to see the traffic and to make the victim
  * repeat the request. Mask such secrets differently in each response, or send these pages with no-transform.
  */
 final readonly class Compression implements MiddlewareInterface

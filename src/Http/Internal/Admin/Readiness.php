@@ -30,7 +30,7 @@ final readonly class Readiness
         return new self('draining', []);
     }
 
-    /** All processes have reached their limit of connections and have no idle connection that they can close. */
+    /** In each process that accepts requests, connections wait because there is no room for them. */
     public static function full(): self
     {
         return new self('full', []);

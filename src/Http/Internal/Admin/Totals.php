@@ -53,7 +53,7 @@ final class Totals
         $this->addPools($server, false);
     }
 
-    /** Adds only the counters of a server, for one that has ended or does not answer: its state is unknown. */
+    /** Adds only the counters of a server. The state of one that has ended or does not answer is unknown. */
     public function addCounts(HttpServerStatistics $server): void
     {
         $this->accepted += $server->accepted;

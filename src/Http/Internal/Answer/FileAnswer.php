@@ -40,7 +40,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the requested part, status 416, or, without a request for exactly one part, the file: RFC 9110, 14.2. */
+    /** Returns the requested part; the whole file unless exactly one part is requested (RFC 9110, 14.2); or 416. */
     private static function content(
         Response $response,
         OpenFile $file,

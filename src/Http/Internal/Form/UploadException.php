@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\SpindleException;
 
-/** An uploaded file could not be stored, or does not exist any more. */
+/** An uploaded file could not be stored or moved, or there is no file (any more). */
 final class UploadException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

@@ -59,7 +59,7 @@ final class UploadedFile implements UploadedFileInterface
     public function moveTo(string $targetPath): void
     {
         if ($targetPath === '' || str_contains($targetPath, "\0")) {
-            throw new \InvalidArgumentException('An uploaded file can only be moved to a path');
+            throw new \InvalidArgumentException('The target path of an upload must not be empty or contain a NUL byte');
         }
         $file = $this->fileOrThrow();
         $temporaryPath = \dirname($targetPath) . '/.spindle-upload-' . bin2hex(random_bytes(8));

@@ -17,7 +17,7 @@ final class ChunkDecoder
 
     private const MAX_SIZE_DIGITS = 15;
 
-    /** Bytes of the chunk's data that were not decoded, 0 before its line end; null in other lines. */
+    /** Bytes of the chunk's data that were not decoded, 0 before the line end after them; null in all other lines. */
     private ?int $remaining = null;
 
     /** Whether the last chunk was decoded, so that the trailer section follows. */
@@ -81,7 +81,7 @@ final class ChunkDecoder
         return $end === false ? null : substr($buffer, $offset, $end + 1 - $offset);
     }
 
-    /** @throws BadMessageException when the line is already too long, or wrong after the data of a chunk */
+    /** @throws BadMessageException when the line is already too long, or is not the line end after a chunk's data */
     private function checkIncompleteLine(string $buffer, int $offset): void
     {
         $bytes = \strlen($buffer) - $offset;

@@ -18,7 +18,7 @@ trait HasFields
         return $this->version;
     }
 
-    /** @throws \InvalidArgumentException when it is not a version number */
+    /** @throws \InvalidArgumentException when $version is not a number such as 1.1 */
     public function withProtocolVersion(string $version): static
     {
         if (preg_match('/^\d(?:\.\d)?$/D', $version) !== 1) {
@@ -60,7 +60,7 @@ trait HasFields
     /**
      * @param string|array<string> $value
      *
-     * @throws \InvalidArgumentException when the name or a value can't be sent unchanged
+     * @throws \InvalidArgumentException when the name or a value is invalid
      */
     public function withHeader(string $name, $value): static
     {
@@ -72,7 +72,7 @@ trait HasFields
     /**
      * @param string|array<string> $value
      *
-     * @throws \InvalidArgumentException when the name or a value can't be sent unchanged
+     * @throws \InvalidArgumentException when the name or a value is invalid
      */
     public function withAddedHeader(string $name, $value): static
     {

@@ -208,7 +208,7 @@ final class HeadReader
         if (!$this->chunked && $this->version !== '1.0' && preg_match(self::UNKNOWN_CODINGS_PATTERN, $value) === 1) {
             throw BadMessageException::coding();
         }
-        throw BadMessageException::malformed('The Transfer-Encoding must end with "chunked", and contain it once');
+        throw BadMessageException::malformed('The Transfer-Encoding must end with "chunked", and name "chunked" once');
     }
 
     private function readConnection(string $value): void

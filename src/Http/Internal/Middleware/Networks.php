@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Middleware;
 
-/** A set of IP addresses and networks. The set may also contain all clients of Unix sockets. */
+/** A set of IP addresses and networks. The set can also contain all clients of Unix sockets. */
 final readonly class Networks
 {
     /** REMOTE_ADDR of a Unix socket's client. */
