@@ -14,9 +14,8 @@ use Amp\Future;
  * A task works on copies: the callable, its argument and its result are serialized. A task can be a named function, a
  * static method, a method of a serializable object, or a closure whose captured values are serializable or closures.
  *
- * A task may be a generator. Its result is then a generator in this process, whose items arrive as the caller reads
- * them. The worker runs nothing else until the generator has ended or the caller has released it. It sends a limited
- * number of items ahead of the reader.
+ * A task may be a generator. Its result is then a generator in this process, whose items arrive a limited number ahead
+ * of the reader. The worker runs nothing else until the task has ended or the caller has released its generator.
  */
 interface Executor
 {
@@ -44,8 +43,8 @@ interface Executor
      * The first failed task in that order ends the map: its exception is thrown, and the other tasks are cancelled.
      * These are also cancelled when the caller leaves its loop.
      *
-     * Cancellation: running tasks are ended and waiting tasks never start. Then CancelledException is thrown. The
-     * executor stays usable.
+     * Cancellation: running tasks are ended and waiting tasks never start. The generator throws CancelledException,
+     * and the executor stays usable.
      *
      * @template TKey
      * @template TValue

@@ -15,10 +15,7 @@ use Spindle\Internal\WeakTimer;
  */
 final class ResultBudget
 {
-    /**
-     * Seconds without a release after which one waiting reservation is granted anyway. The bytes are possibly reserved
-     * for a result whose worker was stopped (SIGSTOP) while it sent the result.
-     */
+    /** Seconds without a release until one reservation is granted anyway: a stopped worker cannot send its result. */
     private const RELEASE_TIMEOUT = 5.0;
 
     private int $used = 0;

@@ -56,9 +56,9 @@ final class TaskContext
     /**
      * Returns a cancellation that is requested when the task is cancelled or exceeds its time limit.
      *
-     * A task that calls this method then has the grace period of the pool to end by itself. The task can pass the
-     * cancellation to operations that it waits for. Any other task is ended immediately. So is every task in a thread,
-     * or without ext-pcntl.
+     * A task that has called this method then has the pool's grace period to end by itself. It can pass the
+     * cancellation to operations that it waits for. Other tasks are ended immediately. So is every task in a thread, or
+     * without ext-pcntl.
      */
     public function cancellation(): Cancellation
     {

@@ -75,8 +75,7 @@ final class Tasks
      * A failure that no catch() handles does not stop other tasks. When all tasks are done, the first such failure is
      * thrown, and {@see failures()} returns all of them. An exception of a catch() callback is such a failure, too.
      *
-     * Cancellation: running tasks are ended and waiting tasks dropped, without callbacks. Then CancelledException is
-     * thrown.
+     * Cancellation: running tasks are ended and waiting tasks dropped, without callbacks. Throws CancelledException.
      *
      * @throws CancelledException
      * @throws \LogicException    when the tasks are running already

@@ -56,8 +56,7 @@ final class Thrown
     }
 
     /**
-     * Returns a stack frame without its arguments and object. Values of the wrong type are left out: an application can
-     * change a trace by reflection.
+     * Returns a stack frame without arguments, object and values of the wrong type, which reflection can have set.
      *
      * @param array<string, mixed> $frame
      *

@@ -155,7 +155,6 @@ final class Backlog
         }
     }
 
-    /** Removes all tasks, and fails them. */
     public function fail(\Throwable $reason): void
     {
         $tasks = [];

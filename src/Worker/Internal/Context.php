@@ -27,10 +27,8 @@ interface Context
     public function onDisconnected(int $id): void;
 
     /**
-     * Accepts a connection of a process that knows the secret and is no expected worker. Returns whether the context
-     * has expected the connection.
-     *
-     * @param string $data rest of the greeting, after nonce and proof
+     * Returns whether the context has expected this connection of a process that knows the secret and is no expected
+     * worker. `$data` is the rest of the greeting, after nonce and proof.
      */
     public function onConnected(WorkerLink $link, int $type, string $data): bool;
 

@@ -39,8 +39,7 @@ final class InheritedState
     }
 
     /**
-     * Returns what differs from a former state. The directory is always included, because another directory of the same
-     * name may have replaced it.
+     * Returns what differs from a former state, and the directory: another one of the same name may have replaced it.
      *
      * @return array{
      *     directory: string, moved: bool, umask: int|null, set: array<array-key, string>, unset: list<int|string>,

@@ -356,9 +356,8 @@ final class TaskDispatcher
     }
 
     /**
-     * Replaces the workers by new ones with the present credentials of this process. Running tasks finish. Tasks of
-     * root that have not started move to the new workers. Such tasks of any other user fail, because the new workers
-     * possibly have more privileges.
+     * Replaces the workers by new ones with the present credentials of this process. Running tasks finish. Root's other
+     * tasks move to the new workers. Those of any other user fail, because the new workers could have more privileges.
      */
     private function replaceWorkers(): void
     {

@@ -10,9 +10,8 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\TaskTimeoutException;
 
 /**
- * Watches workers whose tasks take long. Tasks that wait for a long task in the same worker are taken back. A task that
- * exceeds the time limit is ended with its worker. A worker that was suspended (SIGSTOP) before it began its tasks is
- * replaced.
+ * Watches workers whose tasks take long. Takes back tasks that wait for a long one in the same worker. Ends a task that
+ * exceeds the time limit, with its worker. Replaces a worker that was suspended (SIGSTOP) before it began its batch.
  */
 final class TaskTimeouts
 {

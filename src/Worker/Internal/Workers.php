@@ -107,8 +107,7 @@ final class Workers
     }
 
     /**
-     * Stops each worker when it has nothing to do; ends those that are not ready. New workers start with the present
-     * credentials and autoloaders.
+     * Stops ready workers when they have nothing to do, and ends the others. New ones have the present credentials.
      *
      * @param string $what what has changed, for the log
      */

@@ -29,8 +29,7 @@ final class ItemSender
     }
 
     /**
-     * Sends all items, and adds the generator's result to the results. The time limit of the task pauses while an item
-     * waits for its reader.
+     * Sends all items, and adds the generator's result to the results. Waits for the reader are not in the time limit.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      */

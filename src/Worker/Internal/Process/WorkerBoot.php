@@ -59,11 +59,7 @@ final class WorkerBoot
         $boot->link->greet(WorkerProtocol::HOST, 0, $secret, pack('V', getmypid()));
     }
 
-    /**
-     * Runs a worker in this thread.
-     *
-     * @param string $settings settings of the worker; emptied, because stack traces of its tasks would contain them
-     */
+    /** Runs a worker in this thread. Empties `$settings`, because stack traces of tasks would contain them. */
     public static function inThread(#[\SensitiveParameter] string &$settings): void
     {
         self::sendErrorsToStderr();
