@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Parameters can't be sent, such as a value that does not fit the expected type. Messages do not contain the value. */
+/** Parameters can't be sent, for example because a value does not fit the expected type. Messages contain no value. */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
     private function __construct(

@@ -23,7 +23,6 @@ final class PooledConnection implements PostgresLink
 
     private readonly SessionLease $lease;
 
-    /** Stack trace of the call that borrowed the connection. */
     private readonly string $borrowerTrace;
 
     /** Timer of the warning about a connection that was not released. */

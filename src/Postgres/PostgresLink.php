@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 
 /**
- * Executes statements. A pool, a connection and a transaction are links.
+ * Executes statements. Pools, connections and transactions implement this interface.
  *
  * Parameters are a list: $1 in the statement is the first value. They are sent separately from the statement.
  * {@see Result} lists the types of values. Each method suspends only the calling fiber. Outside of fibers, the method

@@ -22,10 +22,10 @@ use Spindle\Statistics;
  * that needs a lock of the fiber's transaction.
  *
  * Waiting fibers get connections in the order of their calls, with one exception: statements that can share a
- * connection may overtake calls that need one exclusively. For each waiting exclusive call, the pool reserves a
+ * connection can overtake calls that need one exclusively. For each waiting exclusive call, the pool reserves a
  * connection if it can, and sends no further shared statements on that connection.
  *
- * Each statement that is sent through the pool may run on another connection. To use the same connection for several
+ * Each statement that is sent through the pool can run on another connection. To use the same connection for several
  * statements, call {@see transaction()}, or borrow a connection with {@see acquire()}. When a borrowed connection is
  * released, changes of its session are undone.
  *
@@ -186,12 +186,7 @@ final class PostgresPool implements PostgresLink, Statistics
         return Listening::to(new SessionFactory($this->options), (array) $channels, $cancellation);
     }
 
-    /**
-     * Returns the current state and the counters as an object.
-     *
-     * {@see self::statistics()} returns the same values as an array. Both methods exist, because the array has the form
-     * that the interface {@see Statistics} requires, while the object has documented types and the histogram.
-     */
+    /** Returns the current state and the counters as an object, which also has the histogram of waits. */
     public function stats(): PostgresPoolStatistics
     {
         $counts = $this->pool->counts;
@@ -207,7 +202,7 @@ final class PostgresPool implements PostgresLink, Statistics
         );
     }
 
-    /** Returns the values of {@see stats()} as an array for metrics, without the histogram. */
+    /** Returns the values of {@see stats()} as an array, in the form of {@see Statistics}, without the histogram. */
     public function statistics(): array
     {
         $stats = $this->stats();

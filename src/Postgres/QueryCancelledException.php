@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * A time limit of the server or another client stopped the statement (SQLSTATE 57014).
+ * The server stopped the statement because of its time limit or a request of another client (SQLSTATE 57014).
  *
  * A statement that a Cancellation stops throws a CancelledException instead.
  */

@@ -216,7 +216,7 @@ final class Result implements \IteratorAggregate, \Countable
      * @return list<T>
      *
      * @throws UnexpectedResultException when a column has no parameter, a required parameter has no column, or a value
-     *     has the wrong type
+     *     has a wrong type
      */
     public function as(string $class): array
     {

@@ -12,7 +12,7 @@ use Spindle\Postgres\Internal\TransactionRun;
 /**
  * An open transaction. It uses its connection exclusively, and ends when the function that received it returns.
  *
- * Several fibers may send statements through a transaction. The statements run in the order in which they were sent.
+ * Several fibers can send statements through a transaction. The statements run in the order in which they were sent.
  * While a nested transaction is open, statements of the outer transaction wait for its end.
  */
 final class Transaction implements PostgresLink

@@ -75,7 +75,7 @@ final class TemporaryCluster
      *
      * @throws ClusterException when PostgreSQL is not installed, or the server can't be created or does not start
      * @throws LauncherException when no command-line PHP is installed
-     * @throws \ValueError when only the cluster itself sets a setting, such as the port, or a value has several lines
+     * @throws \ValueError when the cluster itself chooses a setting, such as the port, or a value has a line break
      */
     public static function start(array $settings = [], ?TemporaryClusterOptions $options = null): self
     {

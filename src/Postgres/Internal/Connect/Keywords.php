@@ -136,7 +136,7 @@ final class Keywords
         return $values;
     }
 
-    /** @return list<PostgresHost> hosts of three lists, whose entries are separated by commas */
+    /** @return list<PostgresHost> hosts with their addresses and ports, from comma-separated lists */
     private static function hosts(#[\SensitiveParameter] string $hosts, string $addresses, string $ports): array
     {
         if ($hosts === '' && $addresses === '') {

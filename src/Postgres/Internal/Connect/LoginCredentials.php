@@ -40,7 +40,7 @@ final readonly class LoginCredentials
         return $password;
     }
 
-    /** @throws AttemptFailedException when the server may not request this method */
+    /** @throws AttemptFailedException when the options do not allow this method */
     public function ensureAllowed(AuthenticationMethod $method): void
     {
         if (!\in_array($method, $this->methods, true)) {

@@ -39,7 +39,7 @@ final class Messages
         return pack('N', 12 + \strlen($secretKey)) . self::CANCEL_REQUEST_CODE . pack('N', $pid) . $secretKey;
     }
 
-    /** Returns the message that answers each authentication request: PasswordMessage and the SASL responses. */
+    /** Returns the answer to an authentication request: a PasswordMessage or a SASL response, which have one form. */
     public static function password(#[\SensitiveParameter] string $payload): string
     {
         return 'p' . pack('N', \strlen($payload) + 4) . $payload;

@@ -144,9 +144,7 @@ final class Socket
     }
 
     /**
-     * Requests TLS. Performs the handshake if the server agrees.
-     *
-     * @return bool whether the connection is encrypted
+     * @return bool whether the connection is encrypted; false if the server does not offer TLS
      *
      * @throws AttemptFailedException when the server answers with an error or not at all, or the handshake fails
      * @throws ProtocolException when the peer is not a PostgreSQL server

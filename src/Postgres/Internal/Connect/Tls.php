@@ -12,7 +12,6 @@ use Spindle\Postgres\TlsMode;
 /** TLS settings of the connections to one host. */
 final readonly class Tls
 {
-    /** Allowed versions: TLS 1.2 and 1.3. */
     public const VERSIONS = \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
 
     public function __construct(public TlsMode $mode, private PostgresHost $host, private PostgresOptions $options) {}

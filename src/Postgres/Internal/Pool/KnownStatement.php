@@ -15,7 +15,6 @@ final class KnownStatement
     /** After a slow execution, this many faster ones must follow in a row before the statement may share a session. */
     private const PROBATION_EXECUTIONS = 50;
 
-    /** Minimum cost in nanoseconds. */
     private const MIN_COST_NANOSECONDS = 2_000;
 
     /** Whether the statement may be in flight on a session together with earlier and later statements. */
@@ -34,8 +33,7 @@ final class KnownStatement
      */
     public function __construct(public readonly bool $isPlain, public readonly bool $isShareableRead, int $nanoseconds)
     {
-        // The first execution takes longer, because the server parses, plans, and reads data that is not in memory yet.
-        // So it counts as a short execution unless it is slow.
+        // The first execution takes longer (parsing, planning, reading from disk), so it counts as short unless slow.
         $this->cost = max(self::MIN_COST_NANOSECONDS, min($nanoseconds, ServerTime::SHORT_NANOSECONDS));
         $this->learn($nanoseconds < self::SLOW_NANOSECONDS ? $this->cost : $nanoseconds);
     }

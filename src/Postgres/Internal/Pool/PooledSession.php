@@ -64,7 +64,7 @@ final class PooledSession
     /** Maximum {@see $load} with the cost of a further query, if that query can use another session instead. */
     private int $maxLoad = self::MAX_AVOIDABLE_WAIT_NANOSECONDS;
 
-    /** @param int $expiresAt when the session is to be replaced, by hrtime() */
+    /** @param int $expiresAt when the lifetime of the session ends, by hrtime() */
     public function __construct(public readonly Session $session, public readonly int $expiresAt)
     {
         $this->native = $session instanceof NativeSession ? $session : null;

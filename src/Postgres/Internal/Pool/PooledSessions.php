@@ -10,7 +10,6 @@ final class PooledSessions
     /** @var list<PooledSession> */
     public array $all = [];
 
-    /** Number of sessions that are reserved ({@see PooledSession::$isReserved}). */
     public int $reservedCount = 0;
 
     /** The session that {@see findShareable()} returned last. */

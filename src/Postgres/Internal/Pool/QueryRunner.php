@@ -124,8 +124,8 @@ final readonly class QueryRunner
         if ($exchange->cost < 0 && $exchange->serverError === null && $exchange->waitFailure === null) {
             return $native->result($exchange, $sql, $parameters);
         }
-        // The pool has not taken the session back, because the query failed or left a transaction open. It may be taken
-        // back only after result(), which may send the query again.
+        // The pool has not taken the session back, because the query failed or left a transaction open. The session is
+        // taken back only after result(), which may send the query again.
         try {
             return $native->result($exchange, $sql, $parameters);
         } finally {
@@ -162,8 +162,8 @@ final readonly class QueryRunner
     }
 
     /**
-     * Whether encoding the parameters may call user code, such as jsonSerialize(). User code may suspend, so only the
-     * fiber of the statement may encode such parameters, after a session was lent for it.
+     * Whether encoding the parameters can call user code, such as jsonSerialize(). User code can suspend, so only the
+     * fiber of the statement can encode such parameters, after a session was lent for the statement.
      *
      * @param array<mixed> $parameters
      */

@@ -26,9 +26,8 @@ use function Amp\async;
  * session, the pool reserves a shared session if there is one. No further query is sent on a reserved session, so the
  * session is free as soon as its current queries are done.
  *
- * A query that {@see QueryRunner} pipelines uses a session from the time at which it is sent until its answer is read.
- * As soon as the answer is read, the pool sends the next waiting query on that session. At that time, neither the fiber
- * of the answered query nor the fiber of the waiting query has been resumed.
+ * Usually, a query of {@see QueryRunner} uses a session only until its answer is read. As soon as the answer is read,
+ * the pool sends the next waiting query on that session, before the fiber of either query is resumed.
  */
 final class SessionPool implements SessionLender
 {
@@ -48,7 +47,6 @@ final class SessionPool implements SessionLender
 
     private ?string $sweepTimer = null;
 
-    /** Timer of the next check of shared sessions. */
     private ?string $stallTimer = null;
 
     private readonly int $process;
@@ -177,10 +175,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /**
-     * Chooses a session that can be lent now; null when there is none. Does not lend the session. May reserve sessions
-     * for waiters, and may start to open a session.
-     */
+    /** Chooses a session that can be lent now; null when there is none. May reserve sessions, and start to open one. */
     public function chooseSession(bool $exclusive, int $cost): ?PooledSession
     {
         if ($this->closed) {
@@ -217,7 +212,7 @@ final class SessionPool implements SessionLender
         return $pooled;
     }
 
-    /** Waits for an open session and lends it. The pool first pings a session that {@see isStale()}. */
+    /** Waits for an open session and lends it. Before that, a stale session is pinged ({@see isStale()}). */
     public function acquirePooled(bool $exclusive, int $cost, ?Cancellation $cancellation): PooledSession
     {
         $since = hrtime(true);
@@ -245,11 +240,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /**
-     * Adds a waiter, and starts to open sessions if fewer than the maximum are open.
-     *
-     * @throws PoolTimeoutException when {@see PostgresPoolOptions::$maxWaiting} allows no further waiter
-     */
+    /** Adds a waiter, and starts to open sessions. Throws PoolTimeoutException if maxWaiting allows no more waiters. */
     public function enqueue(WaitingFiber $waiter): void
     {
         $this->ensureUsable();
@@ -533,21 +524,20 @@ final class SessionPool implements SessionLender
     /**
      * Pings an idle session, and returns whether it answers. Closes the session if it does not answer in time. After a
      * cancellation, the ping goes on in the background.
-     *
-     * @param float $seconds seconds until the borrower's timeout, which limits the ping like {@see PING_TIMEOUT}
      */
     private function answersPing(
         PooledSession $pooled,
         bool $exclusive,
-        float $seconds,
+        float $secondsLeft,
         ?Cancellation $cancellation,
     ): bool {
         $pooled->isExclusive = true;
         $this->sessions->unreserve($pooled);
         $shared = $exclusive ? 0 : 1;
         $this->pingedForSharing += $shared;
-        $ping = async(function () use ($pooled, $shared, $seconds): void {
-            $timeoutTimer = EventLoop::delay(min($seconds, self::PING_TIMEOUT), fn() => $this->sessions->drop($pooled));
+        $ping = async(function () use ($pooled, $shared, $secondsLeft): void {
+            $timeout = min($secondsLeft, self::PING_TIMEOUT);
+            $timeoutTimer = EventLoop::delay($timeout, fn() => $this->sessions->drop($pooled));
             try {
                 $pooled->session->ping();
             } catch (\Throwable) {
@@ -663,10 +653,7 @@ final class SessionPool implements SessionLender
         $this->openIfNeeded();
     }
 
-    /**
-     * Fails all waiters if no session is open or being opened, and the failure is permanent or the pool has never
-     * reached a server.
-     */
+    /** Fails all waiters if no session or attempt is left, and the failure is permanent or no server was reached. */
     private function onOpenFailed(\Throwable $failure): void
     {
         $this->opener->keepLoopRunning($this->queue->count() > 0);

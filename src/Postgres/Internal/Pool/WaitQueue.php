@@ -10,8 +10,8 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Fibers that wait for a session of a pool, first come first served, with one exception: queries that can share a
- * session in use may overtake borrowers that need an exclusive session.
+ * Fibers that wait for a session of a pool, first come first served, with one exception: a query that can share a
+ * session in use can overtake borrowers that need an exclusive session.
  */
 final class WaitQueue
 {
@@ -24,7 +24,7 @@ final class WaitQueue
 
     private int $lastSequence = 0;
 
-    /** Timer for the waiter that times out next. One timer is enough, because waiters time out in order of arrival. */
+    /** Timer for the waiter that times out next. One timer is enough, as waiters time out in the order of arrival. */
     private ?string $timer = null;
 
     /** Whether there are waiters, so that the event loop must keep running. Only this class writes it. */

@@ -12,7 +12,7 @@ use Spindle\Internal\Testing\Wait;
 /** Removes the processes, shared memory and files of a cluster. */
 final class ClusterLeftovers implements Removal
 {
-    /** Maximum seconds from an immediate shutdown until the processes of the server have ended. */
+    /** Maximum seconds of an immediate shutdown. After that, the processes are killed. */
     private const GRACE_SECONDS = 0.7;
 
     private const SIGQUIT = 3;
