@@ -13,10 +13,10 @@ final class ExitStatus
     public const BROKEN_PIPE = 141;
     public const TERMINATED = 143;
 
-    /** The broker refuses the connection, or its settings would lose jobs. The same command would fail again. */
+    /** The broker refuses a request, or its settings would lose jobs. The same command would fail again. */
     public const REFUSED = 253;
 
-    /** Spindle itself failed, not a job: the launcher died, or an output or the job log could not be written. */
+    /** Spindle itself failed, not a job. For example, the launcher died, or an output could not be written. */
     public const TROUBLE = 254;
 
     /** Invalid options, or input that can't be read. */

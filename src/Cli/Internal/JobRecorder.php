@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Command\CommandResult;
 
-/** Stores the result of a finished job: prints its output, then saves its folder, then logs it. */
+/** Stores the result of a finished job: prints its output, then saves its folder, then logs the job. */
 final class JobRecorder
 {
     public function __construct(

@@ -11,7 +11,7 @@ final class JsonOutput implements ResultWriter
 {
     private const MAX_BUFFER_BYTES = 1 << 18;
 
-    /** Status of a job that exceeded its time limit and then exited with code 0, as of timeout(1). */
+    /** Status of a job that exceeded its time limit and then exited with code 0, as in timeout(1). */
     private const TIMED_OUT = 124;
 
     public function __construct(private readonly Console $console) {}

@@ -39,14 +39,14 @@ final class OutputOrder
         return \count($this->early) >= self::MAX_EARLY_RESULTS || $this->earlyBytes >= self::MAX_EARLY_BYTES;
     }
 
-    /** Adds a job that has been started. Called in the order of the input. */
+    /** Adds a job that was created. Called in the order of the input. */
     public function expect(InputJob $job): void
     {
         $this->jobs->enqueue($job);
     }
 
     /**
-     * Adds the result of a finished job, and yields the results that all earlier jobs now allow.
+     * Adds the result of a finished job, and yields the results that no longer wait for an earlier job.
      *
      * @param CommandResult|null $result null for a job that has none, so that later results do not wait for it
      *

@@ -7,13 +7,13 @@ namespace Spindle\Cli\Internal;
 /** Shows how far a run is, on standard error. */
 interface Progress
 {
-    /** Reports changed statistics. Called for each job; not every call shows them. */
+    /** Reports changed statistics. Called after each group of output; not every call shows them. */
     public function update(RunStatistics $statistics): void;
 
     /** Clears the progress from the terminal, before other output is written. */
     public function hide(): void;
 
-    /** Shows the statistics, changed or not. Called every second, and after {@see hide()}. */
+    /** Shows the statistics, changed or not. Called every second. */
     public function show(RunStatistics $statistics): void;
 
     /** Shows the final statistics of the run. */

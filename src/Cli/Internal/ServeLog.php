@@ -58,8 +58,8 @@ final class ServeLog extends AbstractLogger
     }
 
     /**
-     * Formats an exception and its previous exceptions, the first cause first. The time for PHP's own format grows with
-     * the square of their number, which a client can possibly influence. So this method leaves out some of many.
+     * Formats an exception and its previous exceptions, the first cause first. Leaves out some if there are many: the
+     * time for PHP's own format grows with the square of their number, which clients may influence.
      */
     private static function describe(\Throwable $exception): string
     {

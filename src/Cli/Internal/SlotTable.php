@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal;
 /** Numbers of slots, from 1. A job gets the lowest free number. */
 final class SlotTable
 {
-    /** @var \SplMinHeap<int> free numbers below the highest */
+    /** @var \SplMinHeap<int> free numbers up to $highest, the highest that was ever used */
     private \SplMinHeap $free;
     private int $highest = 0;
 

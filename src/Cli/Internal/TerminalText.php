@@ -15,7 +15,7 @@ final class TerminalText
     /** Returns the text in one line, with escaped control characters. */
     public static function escape(string $text): string
     {
-        $last = preg_match('//u', $text) === 1 ? "\177" : "\377"; // bytes that are not UTF-8 may mean anything
+        $last = preg_match('//u', $text) === 1 ? "\177" : "\377"; // without UTF-8, any byte can be a control character
 
         return (string) preg_replace_callback(
             self::C1_PATTERN,

@@ -27,7 +27,7 @@ final class WorkOptions
 
     /**
      * @param non-empty-array<array-key, positive-int> $queues number of workers by queue name
-     * @param string|null  $admin      address for operators; null for none
+     * @param string|null  $admin      admin address; null for none
      * @param list<string> $adminHosts accepted Host names of requests to that address
      * @param bool         $json       whether log lines are JSON
      * @param bool         $quiet      whether only warnings and errors are logged

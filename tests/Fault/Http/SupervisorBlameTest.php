@@ -63,7 +63,7 @@ final class SupervisorBlameTest extends TestCase
         ];
         yield 'a process that was stopped' => [
             '/stop',
-            'its position is unknown: the process was stopped, or waits in a PHP function,'
+            'its position is unknown: the process was suspended (SIGSTOP), or waits in a PHP function,'
                 . ' for example for a lock or a database',
         ];
         yield 'a target that is long' => [
@@ -131,7 +131,7 @@ final class SupervisorBlameTest extends TestCase
         self::assertSame(0, $server->wait());
         self::assertTrue(
             $this->logged(
-                "or the process was stopped ({$this->path('app.php')}, line 8 while it handled GET /loop)"
+                "or the process was suspended (SIGSTOP) ({$this->path('app.php')}, line 8 while it handled GET /loop)"
                     . ' before all received requests were answered',
             ),
             $server->getErrorOutput(),

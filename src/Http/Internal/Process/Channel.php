@@ -107,7 +107,7 @@ final class Channel
     /**
      * Sends the unsent bytes, and waits until the kernel has accepted them or the other side is closed.
      *
-     * @param float $timeout seconds after which the rest is dropped: the other side may be stopped (SIGSTOP)
+     * @param float $timeout seconds after which the rest is dropped: the other side may be suspended (SIGSTOP)
      */
     public function finish(float $timeout = self::FINISH_TIMEOUT): void
     {

@@ -69,7 +69,7 @@ final class Child
     {
         return match (true) {
             $this->killAt === null => '',
-            $this->position === '' => ' (its position is unknown: the process was stopped,'
+            $this->position === '' => ' (its position is unknown: the process was suspended (SIGSTOP),'
                 . ' or waits in a PHP function, for example for a lock or a database)',
             default => " ({$this->position})",
         };

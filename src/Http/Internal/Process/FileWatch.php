@@ -86,8 +86,8 @@ final class FileWatch
     }
 
     /**
-     * Returns status and hash. The hash is computed if the status has changed. For a file of the last second, it is
-     * computed again by the next scan, because a later version may have the same status.
+     * Returns status and hash. The hash is computed if the status has changed. It is also computed for a file that was
+     * written in the last second, and again by the next scan, because a later version may have the same status.
      *
      * @return array{string, string}
      */

@@ -198,7 +198,7 @@ final class ProcessManager
             $child->endDeadline,
             (int) hrtime(true) + self::nanoseconds($timeout + self::GRACE_SECONDS),
         );
-        Signals::send($child->pid, \SIGCONT); // a process that is stopped (SIGSTOP) would not even read the message
+        Signals::send($child->pid, \SIGCONT); // a suspended process (SIGSTOP) would not even read the message
     }
 
     private static function closeSockets(Slot $slot): void
@@ -223,7 +223,7 @@ final class ProcessManager
                 $this->killWithReport(
                     $child,
                     'was killed, because it did not end in time: a handler blocks its event loop,'
-                        . ' or the process was stopped',
+                        . ' or the process was suspended (SIGSTOP)',
                 );
             }
             if ($child->replaceAt <= $now) {

@@ -132,7 +132,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->dropped + $this->offset;
     }
 
-    /** Returns whether the body can be read again. If its length is unknown, it can't after too many bytes. */
+    /** Returns whether the body can be read again; with an unknown length, only until too many bytes have arrived. */
     public function isSeekable(): bool
     {
         if ($this->dropped > 0 || $this->closed) {

@@ -144,12 +144,12 @@ final class Connection
     }
 
     /**
-     * Returns received bytes of the current request's body. Suspends until some have arrived.
+     * Returns the next bytes of the current request's body. Suspends until some have arrived.
      *
      * @return string '' at the end of the body
      *
      * @throws HttpException when the body is malformed or too slow
-     * @throws ClientLeftException
+     * @throws ClientLeftException when the client has ended its side, or the connection is closed
      */
     public function receiveBody(ServerExchange $exchange): string
     {
@@ -168,7 +168,7 @@ final class Connection
         }
     }
 
-    /** Returns the body of the current request if its length is known, all of it has arrived, and none was read. */
+    /** Returns the current request's body if its length is known and allowed, it has arrived, and none was read. */
     public function wholeBody(ServerExchange $exchange): ?string
     {
         return $exchange === $this->exchange

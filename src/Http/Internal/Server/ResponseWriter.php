@@ -49,7 +49,7 @@ final class ResponseWriter
     /** @var array<array-key, bool> whether a field is one of SERVER_FIELDS, by its name; only valid names */
     private array $names = [];
 
-    /** Input of the last call of {@see reusableHead()}, and its result, because many responses have the same head. */
+    /** Last input and result of {@see reusableHead()} that can be used again: many responses have the same head. */
     private string $lastStatusLine = '';
 
     /** @var array<array-key, mixed> */

@@ -28,7 +28,7 @@ final class Service
     /** Minimum nanoseconds from a check of all deadlines to the next one, unless an earlier deadline is added. */
     private const MIN_CHECK_NANOSECONDS = 100_000_000;
 
-    /** Seconds for which a client may still send after this side has ended the connection. */
+    /** Seconds for which a client can still send after this side has ended the connection. */
     private const LINGER_SECONDS = 2.0;
 
     /** @var array<int, Connection> */
@@ -130,7 +130,7 @@ final class Service
         return false;
     }
 
-    /** Records that a connection waits. Responses end their connections until {@see markNotFull()} is called. */
+    /** Records that a new connection waits. Responses end their connections until {@see markNotFull()} is called. */
     public function markFull(): void
     {
         $this->connectionLimits->recordWait();
