@@ -55,7 +55,6 @@ final class HttpServer
     /** @var DeferredFuture<null>|null null before the stop; completed when the last connection has ended */
     private ?DeferredFuture $stopping = null;
 
-    /** Number of requests that were unfinished when the stop timed out. */
     private int $unanswered = 0;
 
     /**

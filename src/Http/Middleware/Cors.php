@@ -164,7 +164,6 @@ final readonly class Cors implements MiddlewareInterface
         return "{$part[1]}://{$part[2]}:{$port}";
     }
 
-    /** Sets a header; removes it if the value is empty. */
     private static function setOrRemove(ResponseInterface $response, string $name, string $value): ResponseInterface
     {
         return match (true) {

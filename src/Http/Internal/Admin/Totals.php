@@ -16,7 +16,6 @@ final class Totals
     public int $evicted = 0;
     public int $maxConnections = 0;
 
-    /** Number of servers that are full. */
     public int $fullServers = 0;
 
     public int $handshakesFailed = 0;

@@ -98,7 +98,6 @@ final class MultipartParser
         return true;
     }
 
-    /** Passes data to the sink, and counts bytes that are ignored. */
     private function consume(int $length): void
     {
         $skipped = min($this->skip, $length);

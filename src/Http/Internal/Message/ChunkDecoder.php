@@ -112,7 +112,6 @@ final class ChunkDecoder
         $this->isInTrailers ? $this->readTrailer(substr($line, 0, -2)) : $this->readSize(substr($line, 0, -2));
     }
 
-    /** Checks the line end after the data of a chunk. */
     private static function checkDataEnd(string $bytes): void
     {
         if (!str_starts_with("\r\n", substr($bytes, 0, 2)) || \strlen($bytes) > 2) {

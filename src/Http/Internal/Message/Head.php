@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * The head of a request: its first line, its header lines as received, and their meaning for the message.
+ * The head of a request: its first line, its header lines, and their meaning for the message.
  *
  * Only the parser sets the properties. The class has no constructor, because setting properties takes less than half
  * the time, and each request has such an object.
@@ -18,7 +18,7 @@ final class Head
     /** "1.0" or "1.1". */
     public string $version = '1.1';
 
-    /** The header lines, each with its CRLF. All are valid field lines. */
+    /** The valid header lines, each with its CRLF. The host of an absolute target has replaced the Host line. */
     public string $fields = '';
 
     /** Value of the Host field, or host of an absolute target; '' without these. */
