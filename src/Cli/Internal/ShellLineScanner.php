@@ -15,8 +15,7 @@ namespace Spindle\Cli\Internal;
  */
 final class ShellLineScanner
 {
-    // Constructs that can be open. Each value is the beginning of the construct, except for PARENTHESIS: a ( inside
-    // arithmetic.
+    // Constructs that can be open, as the characters that begin them. Only PARENTHESIS differs: a ( inside arithmetic.
     private const SINGLE_QUOTES = "'";
     private const DOUBLE_QUOTES = '"';
     private const COMMENT = '#';

@@ -28,9 +28,8 @@ use Spindle\Internal\LoopTurn;
  * handler suspends, the event loop continues in another fiber. While the handler is suspended, the connection is still
  * watched for reading, so that the server notices when the client closes it.
  *
- * The class is long because it is one state machine. Received bytes, the end of the client's side, a deadline, a
- * response or a stop of the server can end any {@see Phase}, even while a handler or a write is suspended. Code without
- * this state is in other classes.
+ * The class is long because it is one state machine. Bytes or an end from the client, a deadline, a response or a stop
+ * can end any {@see Phase}, even while a handler or a write is suspended. Code without this state is in other classes.
  */
 final class Connection
 {

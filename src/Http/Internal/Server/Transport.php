@@ -82,11 +82,7 @@ final class Transport
         return $this->broken;
     }
 
-    /**
-     * Begins or continues the TLS handshake.
-     *
-     * @return bool|null whether the handshake has succeeded; null while more bytes of the client are needed
-     */
+    /** @return bool|null whether the TLS handshake has succeeded; null while more bytes of the client are needed */
     public function handshake(): ?bool
     {
         [$done, $this->warning] = Warnings::of(
