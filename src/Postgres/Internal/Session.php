@@ -57,7 +57,7 @@ interface Session
     /** Whether the session would send a read immediately: neither a COPY nor a cancel request delays it. */
     public function canSend(): bool;
 
-    /** Opens a transaction. `$sql` is BEGIN with its options, which may be sent later, with the next statement. */
+    /** Begins a transaction: sends `$sql`, which is BEGIN with its options, immediately or with the next statement. */
     public function begin(string $sql, ?Cancellation $cancellation): void;
 
     /** Discards a BEGIN that was not sent yet. Returns whether there was one. */

@@ -229,9 +229,9 @@ final class TransactionRun
     }
 
     /**
-     * Releases the session of a transaction, after ending the transaction if it is still open. The transaction is still
-     * open when the caller has ended the loop over a stream, or when the fiber is being destroyed. Nothing may suspend
-     * then, so another fiber ends the transaction and releases the session.
+     * Releases the session of a transaction. The transaction is still open if the caller has ended its loop over a
+     * stream, or the fiber is being destroyed. In these cases nothing may suspend, so another fiber ends the
+     * transaction and releases the session.
      *
      * @param string $end COMMIT or ROLLBACK
      */

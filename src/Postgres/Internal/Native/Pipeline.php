@@ -129,7 +129,7 @@ final class Pipeline
         $this->outbox = new WriteBuffer();
         $this->waiting = new WaitingCallers();
         $this->copyMutex = new FairMutex(
-            'The connection is busy with a COPY until its data are read to the end or the loop is left',
+            'The connection is busy with a COPY until its data are read to the end or the loop over them ends',
         );
         $this->lastActivity = hrtime(true);
         if (!$hasStreamBuffer) {

@@ -663,8 +663,8 @@ final class PgsqlHandle
 
     /**
      * Makes the server notice a cancel request during a COPY … FROM STDIN: the server checks for requests after each
-     * row, and a line end completes a row in any format. Also sends the end of the data. Only the request prevents that
-     * the server stores the rows.
+     * row, and a line end completes a row in any format. Also sends the end of the data. If the server had not received
+     * the request, it would store the rows.
      */
     private function sendInvalidCopyRow(Call $call): void
     {

@@ -250,7 +250,7 @@ final class PgsqlPreparation
         return $this->statements->add($sql, $statement, $isTentative);
     }
 
-    /** Prepares a statement. If it must not be cached, only returns one without a name. */
+    /** Prepares a statement that may be cached. For any other, returns a statement without a name. */
     private function prepare(string $sql, ?Cancellation $cancellation): PgsqlStatement
     {
         $changesSession = self::mayChangeSessionOrMeaning($sql);
