@@ -55,6 +55,8 @@ final class Tasks
     }
 
     /**
+     * Adds a task, which {@see wait()} runs.
+     *
      * @template T
      *
      * @param callable(): T $task

@@ -124,7 +124,7 @@ final class WorkerPool implements Executor, Statistics
     /**
      * Changes the number of workers. When the number decreases, running tasks finish first.
      *
-     * @throws \ValueError         when it is below 1
+     * @throws \ValueError         when $workers is below 1
      * @throws PoolClosedException in a fork of the process that created the pool
      */
     public function resize(int $workers): void
@@ -137,7 +137,7 @@ final class WorkerPool implements Executor, Statistics
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
      * A running map() yields the results of the input that it has read. It then throws PoolClosedException, unless it
-     * has reached the end of the input. For an iterator, that needs another read, and a closed pool reads no more.
+     * has reached the end of the input. Only another read shows an iterator's end, and a closed pool reads no more.
      * For a generator task, close() waits until the generator has ended in the worker or was released here.
      */
     public function close(): void

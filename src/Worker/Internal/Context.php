@@ -27,8 +27,8 @@ interface Context
     public function onDisconnected(int $id): void;
 
     /**
-     * Returns whether the context has expected this connection of a process that knows the secret and is no expected
-     * worker. `$data` is the rest of the greeting, after nonce and proof.
+     * Accepts the connection of an expected host. Returns false for any other process that knows the secret. `$data` is
+     * the rest of the greeting, after nonce and proof.
      */
     public function onConnected(WorkerLink $link, int $type, string $data): bool;
 

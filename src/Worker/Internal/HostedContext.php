@@ -123,7 +123,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** Checks until this worker has ended whether the host is suspended (SIGSTOP). If so, ends all its workers. */
+    /** Checks until this worker has ended whether the host is suspended (SIGSTOP). If it is, ends the host. */
     private function endHostOnceSuspended(int $id): void
     {
         $check = static function (self $context) use ($id): void {
@@ -242,7 +242,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** @return array<int, array<string, mixed>> settings of starts that the host has not read, as it ended a thread */
+    /** @return array<int, array<string, mixed>> settings of starts that the host has not read, as it ends a thread */
     private function unreadStarts(): array
     {
         $first = $this->requestedEnds === [] ? \PHP_INT_MAX : min($this->requestedEnds);

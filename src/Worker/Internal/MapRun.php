@@ -27,9 +27,9 @@ final class MapRun implements Source
     private const BATCHES_AHEAD = 4;
 
     /**
-     * No more input is read while the arguments and results of these tasks have this many bytes. When the results alone
-     * have as many, tasks that have not started are taken back until the results are down to MIN_BUFFERED_BYTES. In
-     * map(), the limit is twice as high for the first task without an outcome, so that later results do not delay it.
+     * No more input is read while arguments and results between input and loop have this many bytes. When the results
+     * alone have as many, tasks that have not started are taken back until the results are down to MIN_BUFFERED_BYTES.
+     * In map(), this limit is doubled for the first task without an outcome, so that later results do not delay it.
      */
     private const MAX_BUFFERED_BYTES = 16 << 20;
     private const MIN_BUFFERED_BYTES = self::MAX_BUFFERED_BYTES >> 1;

@@ -10,7 +10,7 @@ use Spindle\Internal\WeakTimer;
 /** Counts workers that ended before they began a task, and decides when the pool gives up. */
 final class StartBackoff
 {
-    /** Number of consecutive failures without another worker after which the pool gives up. */
+    /** Number of consecutive failures, each of which left the pool without a worker, after which the pool gives up. */
     private const MAX_FAILURES = 5;
 
     /** Nanoseconds after the pool has given up in which a single failure is enough to give up again. */

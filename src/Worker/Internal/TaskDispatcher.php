@@ -178,7 +178,7 @@ final class TaskDispatcher
             foreach ($worker->batches as $batch) {
                 $index = $batch->source === $this->submissions ? array_search($submission, $batch->keys, true) : false;
                 if ($index === false || $index < $batch->receivedCount || $index >= $batch->limit) {
-                    continue; // another task, or its outcome has arrived, or the pool has taken it back
+                    continue; // the worker does not have the task: the outcome has arrived, or the task was taken back
                 }
                 $this->endTask($worker, $batch, $index, $reason);
 

@@ -254,7 +254,7 @@ final class ValueSerializer
         return 'nested deeper than ' . self::MAX_DEPTH . ' levels';
     }
 
-    /** Returns how serialize() reads an object. Only the class decides: the object may be a proxy or refuse calls. */
+    /** Returns how serialize() reads an object. Examines only its class: the object may be a proxy or refuse calls. */
     private static function serializationKind(object $value): int
     {
         $class = $value::class;

@@ -25,7 +25,7 @@ final class WorkerListener
     /** Largest number of strangers. Another connection then replaces the oldest stranger. */
     private const MAX_STRANGERS = 128;
 
-    /** Nanoseconds after its arrival in which a stranger is not replaced. A worker needs less time for its greeting. */
+    /** Nanoseconds during which a new stranger is not replaced. A worker needs less time for its greeting. */
     private const MIN_STRANGER_NANOSECONDS = 100_000_000;
 
     private const MAX_ACCEPTS_PER_TURN = 64;

@@ -19,7 +19,7 @@ final class ForkHost
     private const SIGCONT = 18;
     private const READ_BYTES = 1 << 16;
 
-    /** Milliseconds to wait for the exit of a worker that closed its socket or standard error, as a task can, too. */
+    /** Milliseconds to wait for the exit of a worker whose socket or standard error was closed, possibly by a task. */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
     /** @var array<int, int> process ids by worker */

@@ -15,7 +15,7 @@ use Spindle\Worker\Thrown;
 /** A worker: receives batches of tasks, runs one task after the other, sends their outcomes. */
 final class Worker
 {
-    /** Results wait until the last ones were sent this many nanoseconds ago. If the worker is killed, they are lost. */
+    /** Between tasks, results are sent only this many nanoseconds after the last ones. A kill loses those that wait. */
     private const MAX_RESULT_DELAY_NANOSECONDS = 100_000;
 
     /** Size of the header of TASKS's payload, in bytes; the tasks follow. */

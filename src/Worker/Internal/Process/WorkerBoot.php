@@ -222,6 +222,6 @@ final class WorkerBoot
     private static function connect(#[\SensitiveParameter] array $settings): PoolLink
     {
         /** @var array{socket: string} $settings */
-        return PoolLink::connect($settings['socket']) ?? exit(1); // the pool has been closed
+        return PoolLink::connect($settings['socket']) ?? exit(1); // the pool accepts no connections
     }
 }
