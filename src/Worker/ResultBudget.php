@@ -15,7 +15,7 @@ use Spindle\Internal\WeakTimer;
  */
 final class ResultBudget
 {
-    /** Seconds without a release until one reservation is granted anyway: a stopped worker cannot send its result. */
+    /** Seconds without a release until one reservation is granted anyway: a suspended worker cannot send its result. */
     private const RELEASE_TIMEOUT = 5.0;
 
     private int $used = 0;

@@ -20,7 +20,10 @@ trait KeepsSecrets
     {
         $pool = $this->pool(1, initialize: static fn(): bool => true);
         $dump = $pool->submit(Dump::everything(...))->await();
-        $secrets = [self::within($pool, WorkerSettings::class)->key, self::within($pool, WorkerListener::class)->secret];
+        $secrets = [
+            self::within($pool, WorkerSettings::class)->key,
+            self::within($pool, WorkerListener::class)->secret,
+        ];
 
         self::assertStringContainsString('TaskContext', $dump);
         foreach ($secrets as $secret) {
