@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Spindle\Internal\CpuCount;
+use Spindle\LauncherException;
 use Spindle\Statistics;
 use Spindle\Worker\Internal\Context;
 use Spindle\Worker\Internal\ContextEvents;
@@ -46,6 +47,7 @@ final class WorkerPool implements Executor, Statistics
      * @throws \ValueError              when $workers is below 1, or $retries is below 0 or above 1,000,000,000
      * @throws UnserializableException  when the option `initialize` cannot be serialized
      * @throws ContextUnavailableException
+     * @throws LauncherException        when no command-line PHP is found
      * @throws WorkerStartException     when pools that are created by tasks are already nested four deep
      */
     public function __construct(

@@ -375,7 +375,6 @@ final class Workers
         }
     }
 
-    /** Closes a replaced group once it has no workers. */
     private function closeRetiredGroup(WorkerGroup $group): void
     {
         if ($group->workers === [] && isset($this->retired[spl_object_id($group)])) {
