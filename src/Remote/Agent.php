@@ -39,7 +39,7 @@ final class Agent implements Statistics
     /** All results together may use memory_limit divided by this number, because results are copied several times. */
     private const MEMORY_DIVISOR = 8;
 
-    /** Maximum size of all results together in bytes, if there is no memory_limit. */
+    /** Without a memory_limit, all results together may have this number of bytes, or those of one result if more. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
     /** Number of bytes that a worker may return in addition to the result. */
@@ -47,8 +47,6 @@ final class Agent implements Statistics
 
     private readonly JobRunner $runner;
     private readonly LoggerInterface $logger;
-
-    /** Maximum size of a result in bytes. */
     private readonly int $maxResult;
 
     private ?AgentLease $lease = null;
@@ -115,12 +113,12 @@ final class Agent implements Statistics
      * the running jobs have ended.
      *
      * While the engine is not available, the agent retries. When the agent has lost its lease, it ends its running jobs
-     * and takes a new lease.
+     * and takes a new lease. If no worker can be started, gives the jobs back and throws the exception of the pool.
      *
      * @param Cancellation|null $end if requested after $stop, ends the running jobs at once and gives them back
      *
-     * @throws BrokerRefusedException when the engine refuses the agent before it has answered any claim. Later, the
-     *                                agent logs a refusal and retries
+     * @throws BrokerRefusedException when the engine refuses the agent's requests and has not answered a claim yet.
+     *                                Later, the agent logs a refusal and retries
      * @throws TamperedFrameException when the agent could verify none of the jobs that it has claimed
      */
     public function run(Cancellation $stop, ?Cancellation $end = null): void
@@ -145,8 +143,9 @@ final class Agent implements Statistics
     }
 
     /**
-     * Returns the agent's own counters and, while it has a lease, statistics of the queue. The latter are some seconds
-     * old: waiting, delayed, blocked, dead, agents, and oldest_seconds, the age of the oldest claimable job.
+     * Returns the agent's own counters and, from the fifth heartbeat of a lease to its end, statistics of the queue:
+     * waiting, delayed, blocked, dead, agents, and oldest_seconds, for how long the oldest claimable job has been
+     * claimable. They are up to five heartbeats old.
      */
     public function statistics(): array
     {
@@ -192,7 +191,7 @@ final class Agent implements Statistics
             } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
                 $this->hasServed = $this->hasServed || $lease->hasServed();
                 if ($failure instanceof BrokerRefusedException && !$this->hasServed) {
-                    throw $failure; // an operator must change the configuration
+                    throw $failure; // an operator has to change the configuration
                 }
                 $failure instanceof BrokerRefusedException
                     ? $this->logger->error($failure->getMessage())

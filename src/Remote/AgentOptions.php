@@ -18,15 +18,16 @@ final class AgentOptions
      * @param float             $margin              seconds before the end of a lease that was not renewed, at which
      *                                               the agent ends its running jobs
      * @param float             $retention           seconds for which outcomes are kept
-     * @param int               $maxResult           maximum size in bytes of a task's result, and of a generator's item
+     * @param int               $maxResult           maximum size in bytes of a task's result, of a generator's item,
+     *                                               and of a command's output; also limited by memory_limit
      * @param float|null        $stopTimeout         seconds that running jobs have to finish after a stop request. Then
      *                                               the agent ends them and gives them back, which counts neither as an
      *                                               attempt nor as a crash. Null for no limit
-     * @param bool              $guard               whether a helper process kills everything that this process has
-     *                                               started when half of the margin is left. A stopped process
-     *                                               (SIGSTOP, a freezer, no memory) can't do that itself. The helper
-     *                                               finds processes in /proc, so it works on Linux only
-     * @param int               $maxDeadLetters      number of dead letters that are kept; the oldest others are dropped
+     * @param bool              $guard               whether a helper process kills all descendants of this process,
+     *                                               when only half of the margin is left. A stopped process (SIGSTOP,
+     *                                               a freezer, no memory) can't do that itself. The helper finds
+     *                                               processes in /proc, so it works on Linux only
+     * @param int               $maxDeadLetters      number of dead letters that are kept; older ones are dropped
      * @param float             $deadLetterRetention seconds for which the queue keeps dead letters
      *
      * @throws \ValueError

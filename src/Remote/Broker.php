@@ -12,16 +12,17 @@ namespace Spindle\Remote;
  *
  * An owner is the name of an agent during one lease. A broker guarantees:
  *
- * - A job that {@see submit()} has confirmed exists until an agent has settled it, whichever process or machine fails.
- *   {@see Durability} says what the engine may lose if its own machine fails.
- * - No second job is added under an id while the first one exists or its outcome is kept.
+ * - A job that {@see submit()} has confirmed exists until an agent has settled it or it was withdrawn, no matter which
+ *   process or machine fails. {@see Durability} says what can be lost if the engine's own machine fails.
+ * - With $mayExist, {@see submit()} adds no second job under an id while the first one exists, is a dead letter, or its
+ *   outcome is kept.
  * - A claimed job belongs to one owner until it is settled or the owner's lease ends. Only that owner can settle the
  *   job, during its lease and with the number of the claim. The first settlement counts.
- * - Frequent operations handle batches, and take at most O(log n) time for each of them in a queue of n jobs.
+ * - Frequent operations handle many jobs at once, and take at most O(log n) time per job in a queue of n jobs.
  *
- * All methods except {@see openMailbox()} and {@see report()} suspend the fiber until the engine has answered. When no
- * answer arrives, they throw a {@see BrokerUnavailableException}. The operation may have been done, and repeating it is
- * safe. After a {@see BrokerRefusedException}, repeating it does not help.
+ * All methods except {@see openMailbox()} and {@see report()} suspend the fiber until the engine has answered. If no
+ * answer arrives, they throw a {@see BrokerUnavailableException}. Perhaps the engine has done the operation even so;
+ * repeating it is safe. After a {@see BrokerRefusedException}, repeating it does not help.
  */
 interface Broker
 {
@@ -35,15 +36,14 @@ interface Broker
     /**
      * Adds jobs to a queue in their order, until the queue is full.
      *
-     * If the queue already has the job, it counts as accepted and is not added again. If the id belongs to a different
-     * job, that is a conflict, and the new job is not added. Jobs are different when their frames differ after the
-     * first 42 bytes, which depend on the signing key. Conflicts are detected while the other job exists, is a dead
-     * letter, or its outcome is kept.
+     * With $mayExist, a job that the queue already has counts as accepted and is not added again. If the id belongs to
+     * a different job, that is a conflict, and the new job is not added. Jobs are different if their frames differ
+     * after the first 42 bytes, which depend on the signing key.
      *
      * @param list<Job> $jobs     at most 4,000
      * @param int       $maxJobs  maximum number of jobs in the queue, not counting dead letters
      * @param string    $mailbox  name of the mailbox that receives the outcomes
-     * @param bool      $mayExist whether the queue may have jobs with these ids; if false, the broker does not check
+     * @param bool      $mayExist whether the queue can have jobs with these ids; if false, the broker does not check
      *
      * @throws QueueFullException when the engine is out of memory; a full queue is reported in the result
      * @throws BrokerException
@@ -51,7 +51,7 @@ interface Broker
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $mayExist): SubmitResult;
 
     /**
-     * Looks up jobs and their outcomes. The mailbox receives the outcomes of those jobs that have none yet.
+     * Looks up jobs and their outcomes. The mailbox will receive the outcomes of those jobs that have none yet.
      *
      * Unlike {@see status()}, this returns outcomes, and does not distinguish waiting jobs from running ones.
      *
@@ -68,7 +68,8 @@ interface Broker
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return list<string> ids of the removed jobs, and unknown ids. A job with an outcome is neither
+     * @return list<string> ids of the removed jobs, and unknown ids; not those of claimed jobs, nor of jobs whose
+     *                      outcome is kept
      *
      * @throws BrokerException
      */
@@ -97,8 +98,8 @@ interface Broker
     /**
      * Starts to open a mailbox, and returns at once. The mailbox reconnects until it is closed.
      *
-     * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after the first and
-     * each further connection, and the caller can look up the jobs that it waits for.
+     * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each connection,
+     * and the caller can look up the jobs that it waits for.
      *
      * @param \Closure(MailboxMessage): void $onMessage
      * @param \Closure(): void               $onOpen
@@ -108,17 +109,18 @@ interface Broker
     public function openMailbox(string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure;
 
     /**
-     * Takes or renews an owner's lease, by the engine's clock. Also makes jobs claimable whose delay is over, and jobs
-     * of owners whose lease has ended. Also drops old dead letters.
+     * Takes or renews an owner's lease, by the engine's clock. Also makes jobs whose delay is over and jobs of ended
+     * leases claimable, and drops old dead letters: a limited number in each call, and more in the next calls.
      *
-     * If no agent has renewed a lease for $lease seconds, the engine was not available. Then other expired leases are
-     * extended by half of $lease, so that running agents can still call {@see releaseLease()}. A lease is extended only
-     * once until its owner renews it.
+     * If no agent has renewed a lease for $lease seconds, the broker assumes that the engine was not available. Other
+     * leases that have ended since the last renewal then last for another half of $lease from now. So agents that are
+     * still running can end their jobs and call {@see releaseLease()}, and these jobs do not count as crashed. A lease
+     * is extended only once until its owner renews it.
      *
      * @param float  $lease               seconds until the lease ends
      * @param bool   $isNew               whether the owner takes its lease; false to renew it
      * @param string $description         JSON that describes the agent to operators
-     * @param int    $maxDeadLetters      number of dead letters that are kept; the oldest others are dropped
+     * @param int    $maxDeadLetters      number of dead letters that are kept; older ones are dropped
      * @param float  $deadLetterRetention seconds for which dead letters are kept
      *
      * @return float|null seconds until the delay of the next job is over; null without delayed jobs
@@ -137,16 +139,18 @@ interface Broker
     ): ?float;
 
     /**
-     * Settles jobs and claims others, in one request. Jobs that were given back, or lost by another owner, are claimed
-     * first. An owner that gets fewer than $maxClaims jobs receives a message when more jobs are available.
+     * Settles jobs and claims others, in one request. Jobs that were blocked, lost by another owner, or given back
+     * without a delay are claimed first. An owner that gets fewer than $maxClaims jobs receives a message when more
+     * jobs are available.
      *
-     * The owner numbers its claims in their order. These sequence numbers tell the broker which jobs have started.
+     * The owner numbers the jobs that it claims, in their order. These sequence numbers, which are not claim numbers,
+     * tell the broker which jobs can have started ($lastStartableNumber).
      *
      * @param list<Settlement> $settlements         jobs to settle
      * @param int              $maxClaims           maximum number of jobs to claim, at most 4,000; 0 to claim none
      * @param float            $retention           seconds for which the outcomes are kept
      * @param int              $firstSequenceNumber sequence number of the first job that this call claims
-     * @param int|null         $lastStartableNumber   highest sequence number of a job that may start before the next
+     * @param int|null         $lastStartableNumber highest sequence number of a job that can start before the next
      *                                              call; null if unchanged. If the owner's lease ends, only jobs up to
      *                                              this number count as crashed
      * @param int              $maxFrameBytes       size of the largest frame that the owner can read. A larger frame is
@@ -168,7 +172,7 @@ interface Broker
 
     /**
      * Returns the owner's claimed jobs that the owner does not know, because the answer to the claim was lost. Also
-     * returns known jobs that were withdrawn, without their frames. If the frames exceed 4 MiB, returns only some jobs.
+     * returns known jobs that were withdrawn, without their frames. If the frames exceed 4 MiB, some jobs are left out.
      *
      * @param array<string, int> $known         claim numbers of the jobs that the owner knows, by id
      * @param int                $maxFrameBytes as in {@see settleAndClaim()}
@@ -192,9 +196,9 @@ interface Broker
      * @param int          $offset      number of items that were stored before these
      * @param list<string> $frames      the items. With no items and offset 0, notifies the mailboxes again
      *
-     * @return int|null number of stored items that were not taken. Null if the claim does not count any more, the job
-     *                  was withdrawn, or no process wants the items: {@see stopTakingItems()} was called, or all
-     *                  listening mailboxes have been closed for 10 seconds
+     * @return int|null number of stored items that were not taken. Null if no more items are wanted: the owner's
+     *                  claim has ended, the job was withdrawn, {@see stopTakingItems()} was called, or no mailbox has
+     *                  listened for 10 seconds after one did
      *
      * @throws LeaseLostException
      * @throws BrokerException
@@ -221,8 +225,8 @@ interface Broker
     public function takeItems(string $queue, string $id, int $offset, int $limit): array;
 
     /**
-     * Declares that no more items of a job will be taken. {@see putItems()} then returns null. Unlike
-     * {@see withdraw()}, this does not end the job.
+     * Declares that no more items of a running job will be taken. {@see putItems()} then returns null, so the agent
+     * ends the task. Unlike {@see withdraw()}, this has no effect on an unclaimed job.
      *
      * @throws BrokerException
      */
@@ -233,8 +237,8 @@ interface Broker
 
     /**
      * Returns statistics of the queue: the numbers of waiting, running, delayed, blocked and dead jobs, and of agents;
-     * oldest_ms, the age of the oldest claimable job; and counters whose names end in "_total". A blocked job waits
-     * until another job with the same exclusive key has ended.
+     * oldest_ms, for how long the oldest claimable job has been claimable; and counters whose names end in "_total". A
+     * blocked job waits until another job with the same exclusive key has ended, and is not counted as waiting.
      *
      * @return array<string, int>
      *
@@ -252,6 +256,7 @@ interface Broker
      *
      * The times since, due and died are in milliseconds of the engine's clock. Waiting jobs are in the order in which
      * they are claimed, delayed jobs in the order in which they become claimable, and dead letters latest first.
+     * Blocked jobs are not listed.
      *
      * @return array<string, array<string, int|float|string>> details by id
      *
@@ -293,8 +298,9 @@ interface Broker
     public function repair(string $queue): int;
 
     /**
-     * Ends an owner's lease. None of its jobs may be running. The owner's claimed jobs become claimable at once, and
-     * that does not count as a crash. Does nothing if the owner has no lease.
+     * Ends an owner's lease. The owner must have ended its running jobs before. Its claimed jobs become claimable: up
+     * to 1,000 of them now, and the others with the next renewals of other owners. That does not count as a crash. Does
+     * nothing if the owner has no lease.
      *
      * @throws BrokerException
      */

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A job that an owner has claimed. The owner's name and the claim number are the fencing token, which is unique. */
+/** A job that an owner has claimed. Only a settlement with the owner's name and the claim number counts. */
 final class Delivery
 {
     /**
-     * @param int    $claimNumber   number of this claim among all claims of the job, from 1
+     * @param int    $claimNumber   number of this claim in the order of the job's claims, from 1
      * @param int    $crashes       number of earlier attempts in which the worker or agent crashed
      * @param int    $failures      number of earlier attempts that threw or exceeded the time limit
-     * @param bool   $cancelled     whether the job was withdrawn
+     * @param bool   $cancelled     whether the job was withdrawn, or no process will take its items
      * @param bool   $lost          whether the lease of an earlier owner of the job has ended
      * @param bool   $streamed      whether items of the job are stored
      * @param string $frame         the signed job; empty if it is larger than the owner can read

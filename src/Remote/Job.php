@@ -14,10 +14,10 @@ final class Job
     public const MAX_DELAY_SECONDS = 31_622_400.0;
 
     /**
-     * @param string $id           unique in the queue; at most 128 printable ASCII characters, not all of them digits
+     * @param string $id           unique in the queue; at most 128 printable ASCII characters; not an integer
      * @param string $frame        the encoded and signed task or command
      * @param string $exclusiveKey jobs with the same key never run at the same time; at most 128 bytes; '' for no key
-     * @param float  $delay        seconds of the engine's clock before the job may run
+     * @param float  $delay        seconds of the engine's clock before the job can run
      *
      * @throws \ValueError
      */
@@ -39,8 +39,8 @@ final class Job
     }
 
     /**
-     * Returns the id under which the broker stores a job. An id of digits, such as an order number, gets the prefix #,
-     * because PHP converts array keys of digits to integers. An id that consists of # and digits gets another #.
+     * Returns the id under which the broker stores a job. An id that is an integer, such as an order number, gets the
+     * prefix #, because PHP converts such array keys to int. An id that consists of # and an integer gets another #.
      *
      * @internal
      *

@@ -9,8 +9,8 @@ use Spindle\SpindleException;
 /**
  * Thrown when the broker does not know a job: the job never existed, was withdrawn, or its outcome has expired.
  *
- * Also thrown when items of a generator are missing, because each item can be taken only once. Also thrown when no
- * agent reports the end of a cancelled command.
+ * Also thrown when items of a generator are missing, because each item can be taken only once, and when no agent
+ * reports the end of a cancelled command.
  */
 final class JobLostException extends \RuntimeException implements SpindleException
 {
@@ -19,7 +19,7 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
         return new self(
             "The queue {$queue} does not have the job "
                 . Job::givenId($id)
-                . ' or its outcome: the job was never submitted, or its outcome was dropped after the retention',
+                . ' or its outcome: the job was never submitted, was withdrawn, or its outcome has expired',
         );
     }
 

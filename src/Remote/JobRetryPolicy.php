@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\Internal\Backoff;
 
-/** The number of attempts before a job becomes a dead letter, and the pauses between them. */
+/** The number of attempts and crashes after which a job becomes a dead letter, and the pauses between attempts. */
 final class JobRetryPolicy
 {
     private readonly Backoff $backoff;

@@ -7,13 +7,13 @@ namespace Spindle\Remote;
 /** The status of a job in a queue. */
 enum JobStatus: string
 {
-    /** The job waits for an agent, or for another job with its exclusive key. */
+    /** The job waits for an agent, or until another job with its exclusive key has ended. */
     case Waiting = 'waiting';
 
     /** An agent has claimed the job. */
     case Running = 'running';
 
-    /** The job may not be claimed yet: it was submitted with a delay, or waits for its next attempt. */
+    /** The job can't be claimed yet: it was submitted with a delay, or waits for its next attempt. */
     case Delayed = 'delayed';
 
     /** The job has failed and is not retried: it is a dead letter. */

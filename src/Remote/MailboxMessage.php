@@ -12,7 +12,7 @@ final class MailboxMessage
      * @param array<string, string> $outcomes      frames by job id; '' for a frame that is too large for a message
      * @param array<string, int>    $withdrawn     claim numbers of withdrawn jobs, by job id
      * @param list<string>          $items         ids of jobs with new items
-     * @param list<string>          $taken         ids of jobs whose items were taken
+     * @param list<string>          $taken         ids of jobs whose items were taken, or are not wanted any more
      * @param array<string, string> $reports       frames of tasks' reports, by job id
      * @param float|null            $nextDueIn     seconds until a delayed job can be claimed; null in other messages
      */

@@ -63,9 +63,9 @@ final class RemoteCommands implements CommandCarrier
      * Runs a command on an agent, and returns when the agent has reported its outcome.
      *
      * Cancellation: ends the command on its agent, and waits until it has ended, at most for the patience. If the
-     * engine does not confirm the cancellation within a second, this method returns an outcome that says so. The
-     * command may then be queued or running. It is ended when the engine is available again, if this process is still
-     * running.
+     * engine does not confirm the cancellation within a second, this method returns an outcome that says so. Perhaps
+     * the command is then still queued or running. It is ended when the engine is available again, if this process is
+     * still running.
      *
      * @throws PayloadTooLargeException
      * @throws BrokerException

@@ -20,9 +20,9 @@ use Spindle\Worker\UnserializableException;
  *
  * A task in a queue is called a job. The queue is in the engine: the Redis or Valkey server of a {@see RedisBroker}.
  *
- * A task may run more than once when a machine or a worker dies. Its outcome is that of the first run that ended. A
- * task whose effects must not happen twice uses {@see \Spindle\Worker\TaskContext::$idempotencyKey} and
- * {@see \Spindle\Worker\TaskContext::$attempt}.
+ * If a machine or a worker dies, its tasks run again elsewhere. Each task has one outcome, because only the agent that
+ * has claimed it last can report one. A task whose effects must not happen twice uses
+ * {@see \Spindle\Worker\TaskContext::$idempotencyKey} and {@see \Spindle\Worker\TaskContext::$attempt}.
  */
 final class RemoteExecutor implements Executor
 {
@@ -60,11 +60,12 @@ final class RemoteExecutor implements Executor
      * {@see Broker::durability()} returns how durable the task is then.
      *
      * Cancellation: withdraws the task, and ends it if it is running. The future fails when the task has ended. If the
-     * engine does not answer, the future fails after {@see RemoteOptions::$patience} at the latest.
+     * engine does not confirm the withdrawal, the future fails after {@see RemoteOptions::$patience}, and after at
+     * least one second.
      *
      * @throws QueueFullException
      * @throws PayloadTooLargeException
-     * @throws BrokerException          when the engine does not answer; the task may be in the queue
+     * @throws BrokerException          when the engine does not answer; perhaps the task is in the queue
      */
     public function submit(callable $task, ?Cancellation $cancellation = null): Future
     {
@@ -75,16 +76,16 @@ final class RemoteExecutor implements Executor
      * Adds a task to the queue, and returns the task's id when the engine has confirmed it. The task runs even if this
      * process has exited by then. {@see attach()} returns the outcome, which is kept for an hour by default.
      *
-     * Cancellation: ends the wait for the engine at once. The task is not withdrawn: it may be in the queue, or may be
-     * added to it until {@see RemoteOptions::$patience} is over. With an $id, the caller can dispatch the same task
-     * again, or {@see attach()} to it. Without an $id, the caller can't find the task.
+     * Cancellation: ends the wait for the engine at once. The task is not withdrawn: perhaps it is in the queue, or
+     * will be added to it until {@see RemoteOptions::$patience} is over. With an $id, the caller can dispatch the same
+     * task again, or {@see attach()} to it. Without an $id, the caller can't find the task.
      *
      * @param string|null $id           the caller's id, such as an order number; null for a new id. While the queue has
      *                                  a task with this id or keeps its outcome, dispatching the same task again
      *                                  succeeds but does not run it again, also with another key or delay. A different
      *                                  task is refused. A closure at another place in the code is a different task
      * @param string      $exclusiveKey tasks with the same key never run at the same time; '' for no key
-     * @param float       $delay        seconds of the engine's clock before the task may run
+     * @param float       $delay        seconds of the engine's clock before the task can run
      *
      * @throws UnserializableException
      * @throws QueueFullException
@@ -126,8 +127,8 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Returns the status of a dispatched task; null when the task is unknown. A task that waits for
-     * another task with its exclusive key has the status "waiting".
+     * Returns the status of a dispatched task; null for an unknown task. A task that waits for another task with its
+     * exclusive key has the status "waiting".
      *
      * Cancellation: ends the wait for the engine at once.
      *

@@ -9,13 +9,13 @@ final class RemoteOptions
 {
     /**
      * @param float|null $timeout    maximum run time of a task in seconds; null for no limit
-     * @param int        $maxJobs    maximum number of jobs in the queue, besides dead letters; more jobs are refused
+     * @param int        $maxJobs    maximum number of jobs without an outcome in the queue; more jobs are refused
      * @param int        $maxPayload maximum size in bytes of a task with its argument, or of a command. Each agent
      *                               of the queue needs a memory_limit of six times this size. A job that is too large
      *                               for the agents becomes a dead letter
      * @param float      $patience   seconds for which submissions and requests for items are retried while the engine
-     *                               is not available. A task that is cancelled during that time fails at its end. The
-     *                               agent ends the task when the engine is available again
+     *                               is not available. A task that is cancelled in that state fails when this time is
+     *                               over, and its agent ends it when the engine is available again
      * @param (\Closure(mixed): void)|null $onReport receives what tasks send with
      *                                               {@see \Spindle\Worker\TaskContext::report()}; reports may be lost
      *

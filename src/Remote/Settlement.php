@@ -11,9 +11,9 @@ final class Settlement
      * @param int    $claimNumber the claim's {@see Delivery::$claimNumber}
      * @param int    $crashes     number of crashes of the job so far, for the next claim
      * @param int    $failures    number of failed attempts of the job so far, for the next claim
-     * @param float  $delay       seconds of the engine's clock until the job may be claimed again
+     * @param float  $delay       seconds of the engine's clock until the job can be claimed again
      * @param string $frame       the signed outcome; empty if the job returns to the queue
-     * @param string $reason      reason in JSON that is shown with a dead letter
+     * @param string $reason      for a dead letter: JSON that {@see Broker::listJobs()} returns
      */
     public function __construct(
         public readonly string $id,

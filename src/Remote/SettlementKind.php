@@ -7,7 +7,7 @@ namespace Spindle\Remote;
 /** How a claim ends. Done, Dead and Cancelled give the job an outcome. The other kinds return the job to the queue. */
 enum SettlementKind: int
 {
-    /** The job has ended with a result, or is a command that has ended. */
+    /** The task has returned a result, or the command has ended. */
     case Done = 1;
 
     /** The job has failed and is not retried. The failure is its outcome, and the job is kept as a dead letter. */
@@ -22,10 +22,10 @@ enum SettlementKind: int
     /** The job was cancelled. The cancellation is its outcome. */
     case Cancelled = 5;
 
-    /** The owner can't read or verify the frame. Another owner gets the job. A second refusing owner makes it dead. */
+    /** The owner can't read or verify the frame. Another owner gets the job. Its refusal makes the job dead. */
     case Refused = 6;
 
-    /** The job is retried, by another owner if there is one. */
+    /** The job is retried after a failed attempt, by another owner if there is one. */
     case Elsewhere = 7;
 
     /** Returns the name of the agent's counter for this kind. */

@@ -10,7 +10,6 @@ namespace Spindle\Remote;
  */
 final class SigningKeys
 {
-    /** Minimum length of a secret in bytes. */
     private const MIN_SECRET_BYTES = 32;
 
     /** Byte order marks, which editors may write at the start of a file. */
@@ -121,11 +120,7 @@ final class SigningKeys
         return $name . $this->authenticationCode($name, $context . $body);
     }
 
-    /**
-     * Returns whether $authenticationCode is that of $context . $body with the key named $name. False without that key.
-     *
-     * @internal
-     */
+    /** @internal Returns whether $authenticationCode is that of $context . $body with the key of this name. */
     public function verify(string $name, string $authenticationCode, string $context, string $body): bool
     {
         return isset($this->keys[$name])

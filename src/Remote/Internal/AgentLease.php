@@ -29,8 +29,8 @@ use Spindle\Worker\WorkerCrashedException;
 /**
  * An agent's work under one lease and one owner name: renews the lease, claims jobs, runs them and settles them.
  *
- * The work ends when the agent is asked to stop, or when the lease is lost. When the lease is lost, the running jobs
- * are cancelled, because other agents may claim them.
+ * The work ends when the agent is asked to stop, or when it fails, such as when the lease is lost. A failure cancels
+ * the running jobs, because other agents can claim them soon.
  */
 final class AgentLease
 {
@@ -43,19 +43,19 @@ final class AgentLease
 
     private const MAX_CLAIMED_JOBS = 2000;
 
-    /** Seconds that are added to delays, because the engine rounds to milliseconds. */
+    /** Seconds that are added to the time until a delay is over, because the engine rounds to milliseconds. */
     private const ROUNDING_SECONDS = 0.002;
 
     /** Maximum size of all outcomes in one request, in bytes. A single outcome may be larger. */
     private const MAX_REQUEST_BYTES = 4 << 20;
 
-    /** Number of claims without any verifiable job after which the agent stops. */
+    /** An agent that has never verified any job stops after this number of claims. */
     private const MAX_REFUSED_CLAIMS = 5;
 
-    /** Pause after the first claim without any verifiable job, in seconds. Each further pause is twice as long. */
+    /** Pause of such an agent after its first claim, in seconds. Each further pause is twice as long. */
     private const REFUSAL_PAUSE_SECONDS = 1.0;
 
-    /** Number of heartbeats between two checks for jobs that no agent can find. */
+    /** Number of heartbeats between two checks for jobs that no agent could claim. */
     private const HEARTBEATS_PER_REPAIR = 5;
 
     /** Memory that reading a frame needs, as a multiple of the frame's size: the frame is copied several times. */
@@ -83,12 +83,13 @@ final class AgentLease
     /** @var list<Settlement> */
     private array $pendingSettlements = [];
 
-    /** Bytes of all settlements that the engine has not confirmed. */
+    /** Bytes of the frames of all settlements that the engine has not confirmed. */
     private int $settlementBytes = 0;
 
+    /** Bytes of the frames of all claimed jobs. */
     private int $jobBytes = 0;
 
-    /** Maximum number of jobs that the agent holds. */
+    /** Number of jobs that the agent wants to hold. */
     private int $capacity;
     private bool $isExchanging = false;
     private bool $isExchangeRequested = false;
@@ -101,12 +102,12 @@ final class AgentLease
     /** Whether the signature of any job was valid, which shows that the agent has a key of the queue. */
     private bool $hasVerified = false;
 
-    /** Number of successive claims without any verifiable job. */
+    /** Number of claims so far without any verifiable job. */
     private int $refusedClaimCount = 0;
 
     private float $claimsPausedUntil = 0.0;
 
-    /** Why the agent stops after too many refused claims. */
+    /** Why the last job was refused, if the agent stops for this reason. */
     private ?TamperedFrameException $refusal = null;
 
     private ?string $stopTimer = null;
@@ -119,13 +120,13 @@ final class AgentLease
     /** Last sequence number that was reserved. This lease numbers its jobs in the order in which it claims them. */
     private int $lastReservedNumber = 0;
 
-    /** Sequence number of the last job that the pool has. */
+    /** The pool has received no job with a higher sequence number than this. */
     private int $lastPooledNumber = 0;
 
-    /** Sequence number of the last job that may have started, as the broker knows it. */
+    /** The last sequence number from {@see lastStartableNumber()} that the broker has received. */
     private int $lastReportedNumber = 0;
 
-    /** Whether an answer or a message may be lost, so that this process may not know some claims or withdrawals. */
+    /** Whether an answer or a message can have been lost, so that a claim or a withdrawal is unknown here. */
     private bool $mayHaveMissedMessages = false;
     private ?\Throwable $failure = null;
 
@@ -158,7 +159,7 @@ final class AgentLease
         $this->maxFrameBytes = $memory > 0 ? max(1, intdiv($memory, self::MEMORY_PER_FRAME)) : \PHP_INT_MAX;
     }
 
-    /** Returns the owner name if none of its jobs is running; otherwise null. */
+    /** Returns the owner name if this object has no jobs; otherwise null. */
     public function idleOwner(): ?string
     {
         return $this->jobs === [] ? $this->owner : null;
@@ -192,9 +193,10 @@ final class AgentLease
     /**
      * Serves the queue until $stop is requested and all claimed jobs are settled.
      *
-     * @param Cancellation $end after $stop, ends the running jobs and gives them back
+     * @param Cancellation $end if requested after $stop, ends the running jobs and gives them back
      *
      * @throws LeaseLostException
+     * @throws TamperedFrameException when the agent could verify none of the jobs that it has claimed
      * @throws \Spindle\Remote\BrokerException
      */
     public function serve(Cancellation $stop, Cancellation $end): void
@@ -247,12 +249,12 @@ final class AgentLease
         }
     }
 
-    /** Ends a job that its caller has withdrawn. */
+    /** Ends a job that was withdrawn, if $claimNumber is that of its current claim. */
     private function cancel(string $id, int $claimNumber): void
     {
         $job = $this->jobs[$id] ?? null;
         if ($job === null) {
-            $this->withdrawn[$id] = $claimNumber; // the message arrived before the answer with the job
+            $this->withdrawn[$id] = $claimNumber; // perhaps the message has arrived before the answer with the job
         } elseif ($job->delivery->claimNumber === $claimNumber) {
             isset($this->waiting[$id])
                 ? $this->settle($job, $this->settlements->cancelled($job->delivery))
@@ -260,14 +262,14 @@ final class AgentLease
         }
     }
 
-    /** Asks the broker for the owner's jobs, because messages may have been lost before the mailbox was open. */
+    /** Requests the owner's jobs from the broker, because messages before the opening of the mailbox are lost. */
     private function onMailboxOpen(): void
     {
         $this->mayHaveMissedMessages = true;
         $this->requestExchange();
     }
 
-    /** Handles a report of a worker: forwards a task's own report, or starts the time limit of a started task. */
+    /** Handles a report of a worker: forwards the report of a task, or starts the time limit of a task that starts. */
     private function onReport(mixed $report): void
     {
         if (!\is_array($report)) {
@@ -305,7 +307,7 @@ final class AgentLease
         $this->requestExchange();
     }
 
-    /** Ends the running jobs and gives them back, which counts neither as an attempt nor as a crash. */
+    /** After {@see stop()}, ends the running jobs and gives them back. This counts as no attempt and as no crash. */
     private function giveBack(): void
     {
         if (!$this->isStopping) {
@@ -334,7 +336,7 @@ final class AgentLease
         $this->settledSinceHeartbeat = 0;
         $this->capacity = (int) max($this->workers, min(self::MAX_CLAIMED_JOBS, $rate * self::CLAIM_SECONDS));
         $running = \count($this->jobs) - \count($this->waiting);
-        // Release the jobs beyond the new capacity, because other agents may be idle.
+        // Jobs beyond the new capacity are given back, because other agents can be idle.
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $running), null, true) as $job) {
             $this->settle($job, $this->settlements->released($job->delivery));
         }
@@ -408,7 +410,7 @@ final class AgentLease
         }
     }
 
-    /** Claims again in $seconds, when the delay of a job is over. A single timer waits for the earliest such time. */
+    /** Claims again in $seconds, when the delay of a job is over. One timer waits for the earliest of these times. */
     private function requestExchangeIn(float $seconds): void
     {
         $time = Clock::now() + $seconds + self::ROUNDING_SECONDS;
@@ -431,7 +433,7 @@ final class AgentLease
         }
     }
 
-    /** Schedules {@see exchange()}, because there may be jobs to settle or to claim. */
+    /** Schedules {@see exchange()}, or makes a running exchange() continue: jobs can be settled or claimed. */
     private function requestExchange(): void
     {
         $this->isExchangeRequested = true;
@@ -519,7 +521,7 @@ final class AgentLease
             && Clock::now() >= $this->claimsPausedUntil;
     }
 
-    /** Returns the sequence number of the last job for which the pool has room before the next request. */
+    /** Returns the highest sequence number of a job that the pool can receive before the next request. */
     private function lastStartableNumber(): int
     {
         return $this->waiting === []
@@ -532,7 +534,7 @@ final class AgentLease
         return max($this->workers, (int) ($this->capacity * self::POOL_SECONDS / self::CLAIM_SECONDS));
     }
 
-    /** @return list<Settlement> the first pending settlements, at most MAX_REQUEST_BYTES */
+    /** @return list<Settlement> the first pending settlements: one, or as many as have MAX_REQUEST_BYTES together */
     private function takeSettlements(): array
     {
         $size = 0;
@@ -550,8 +552,8 @@ final class AgentLease
     }
 
     /**
-     * Recovers from a request without an answer: asks for the jobs that the lost answer may have contained. Without
-     * this, no agent would run them while this lease is renewed.
+     * Recovers from a request without an answer: requests the jobs that the lost answer possibly contained. Otherwise
+     * no agent would run them while this lease is renewed.
      */
     private function recover(BrokerUnavailableException $failure, int $failures): void
     {
@@ -575,7 +577,7 @@ final class AgentLease
     {
         $known = array_column($this->pendingSettlements, 'claimNumber', 'id');
         foreach ($this->jobs as $id => $job) {
-            $known[$id] = $job->delivery->claimNumber; // may replace an earlier claim that is not settled yet
+            $known[$id] = $job->delivery->claimNumber; // also if an earlier claim of the same job is not settled yet
         }
         $deliveries = [];
         foreach ($this->broker->claimedJobs($this->queue, $this->owner, $known, $this->maxFrameBytes) as $delivery) {
@@ -585,7 +587,7 @@ final class AgentLease
                 $deliveries[] = $delivery;
             }
         }
-        // The sequence numbers of the recovered jobs are unknown, so any reserved number may belong to a started job.
+        // The sequence numbers of the recovered jobs are unknown, so each reserved number can be that of a started job.
         $this->lastPooledNumber = $this->lastReservedNumber;
         $this->addClaimed($deliveries, 0);
     }
@@ -597,7 +599,7 @@ final class AgentLease
     private function addClaimed(array $deliveries, int $first): void
     {
         if ($this->failure !== null) {
-            return; // the lease is lost, so other agents can claim these jobs soon
+            return; // other agents can claim these jobs when the lease has ended
         }
         $refusals = [];
         foreach ($deliveries as $i => $delivery) {
@@ -639,8 +641,8 @@ final class AgentLease
     }
 
     /**
-     * Refuses jobs that can't be verified. An agent that has never verified any job may have a wrong key, so it gives
-     * the jobs back instead of refusing them. Then it pauses, longer after each such claim, and finally stops.
+     * Refuses jobs that can't be verified. An agent that has never verified any job possibly has a wrong key, so it
+     * gives the jobs back instead. Then it pauses, longer after each such claim, and finally stops.
      *
      * @param list<array{Delivery, TamperedFrameException}> $refusals
      */
@@ -672,11 +674,11 @@ final class AgentLease
         EventLoop::unreference(EventLoop::delay($pause, $this->requestExchange(...)));
     }
 
-    /** Fills the pool with waiting jobs, unless the lease is nearly over, such as after SIGSTOP. */
+    /** Fills the pool with waiting jobs, unless the lease is nearly over or the budget for results is full. */
     private function fillPool(): void
     {
         if ($this->isExpiring() || ($this->settlementBytes > 0 && $this->runner->budget->isFull())) {
-            // The next heartbeat abandons an expiring lease. A full budget is freed when the engine accepts results.
+            // The next heartbeat abandons an expiring lease. A full budget has room again when results are settled.
             return;
         }
         $capacity = $this->poolCapacity();
@@ -748,7 +750,7 @@ final class AgentLease
 
     private function jobFailed(ClaimedJob $job, \Throwable $failure): void
     {
-        if ($this->isExpiring()) { // the guard killed the worker before the end of the lease, so this is no crash
+        if ($this->isExpiring()) { // perhaps the guard has killed the worker, so this counts as no crash
             $this->abandon(LeaseLostException::of($this->owner));
             unset($this->jobs[$job->delivery->id]);
 
@@ -763,7 +765,7 @@ final class AgentLease
             $this->settle($job, $settlement);
         } else {
             $this->settle($job, $this->settlements->released($job->delivery));
-            $this->abandon($failure); // the job did not cause the failure: no worker can be started here
+            $this->abandon($failure); // the job is not the cause, such as when no worker can be started here
         }
     }
 
@@ -792,7 +794,7 @@ final class AgentLease
         $this->runner->budget->release($bytes);
     }
 
-    /** Ends the work with a failure, and cancels the running jobs before another agent runs them. */
+    /** Ends the work with a failure, and cancels the running jobs, so that they end before another agent runs them. */
     private function abandon(\Throwable $failure): void
     {
         $this->failure ??= $failure;

@@ -17,8 +17,8 @@ use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RemoteOptions;
 
 /**
- * One process's client of a broker: submits and withdraws jobs, and passes outcomes to their waiters. Each broker
- * object has one client with one mailbox, which all executors of the process share.
+ * The client of a broker in one process: submits and withdraws jobs, and passes outcomes to the objects that wait for
+ * them. Each broker object has one client with one mailbox, which all executors with this object share.
  */
 final class BrokerClient
 {
@@ -30,10 +30,10 @@ final class BrokerClient
     /** Pause in seconds before a request without an answer is retried. */
     private const RETRY_SECONDS = 0.5;
 
-    /** Number of delivered outcomes of a queue after which the engine is asked to drop the delivered outcomes. */
+    /** Number of delivered outcomes of one queue after which the engine is asked to drop those of all queues. */
     private const MAX_READ_OUTCOMES = 500;
 
-    /** Total size of delivered outcomes in bytes after which the engine is asked to drop them. */
+    /** Total size of delivered outcomes, in bytes, after which the engine is asked to drop them. */
     private const MAX_READ_BYTES = 4 << 20;
 
     /** @var \WeakMap<Broker, \WeakReference<self>>|null */
@@ -41,10 +41,10 @@ final class BrokerClient
 
     public readonly string $mailbox;
 
-    /** Process id. A fork creates its own client, so that it does not read this process's messages. */
+    /** Process id. A fork creates a client of its own, so that it does not read the messages of its parent. */
     private readonly int $pid;
 
-    /** @var array<string, array<string, OutcomeReceiver>> receivers of outcomes, by queue and job id */
+    /** @var array<string, array<string, OutcomeReceiver>> by queue and job id */
     private array $waiters = [];
 
     /** @var array<string, list<string>> ids of jobs whose outcomes were delivered, by queue */
@@ -56,19 +56,18 @@ final class BrokerClient
     /** @var list<array{string, string}> queue and id of each job whose outcome is too large for a message */
     private array $largeOutcomes = [];
 
-    /** @var array<string, array<string, bool>> unsent withdrawals by queue and id; true if a claimed job is included */
+    /** @var array<string, array<string, bool>> unsent withdrawals by queue and id; true to end a claimed job as well */
     private array $pendingWithdrawals = [];
 
     /** @var array<string, array<array-key, mixed>> keys: withdrawals that are sent and not answered, by queue and id */
     private array $sentWithdrawals = [];
 
-    /** Bytes of delivered outcomes that were not dropped yet, in all queues. */
     private int $readBytes = 0;
 
     private int $waiterCount = 0;
     private int $lastJobNumber = 0;
 
-    /** @var array<string, array<array-key, JobOutbox>> by queue and patience: short ones must not wait for long ones */
+    /** @var array<string, array<array-key, JobOutbox>> by queue and patience: a short patience must not be exceeded */
     private array $outboxes = [];
 
     /** @var array<string, true> names of the queues that this client has used, as keys */
@@ -128,12 +127,12 @@ final class BrokerClient
 
     /**
      * Sends jobs. Returns how many of them the engine has accepted, from the start of the list, before the queue was
-     * full. The waiter may receive outcomes before this returns.
+     * full. Outcomes can arrive before this method returns.
      *
      * @param list<Job> $jobs
      *
      * @throws QueueFullException when the engine is out of memory
-     * @throws BrokerException    when the engine does not answer; it may have accepted some of the jobs
+     * @throws BrokerException    when the engine does not answer; perhaps it has accepted some of the jobs
      */
     public function submit(string $queue, RemoteOptions $options, array $jobs, OutcomeReceiver $waiter): int
     {
@@ -166,7 +165,7 @@ final class BrokerClient
         return $this->outbox($queue, $options->patience)->send($options->maxJobs, [$job], true);
     }
 
-    /** Adds a waiter for a job that any process has submitted before. */
+    /** Adds a waiter for a job that this or another process has submitted. */
     public function attach(string $queue, string $id, OutcomeReceiver $waiter): void
     {
         $this->openMailbox();
@@ -187,8 +186,8 @@ final class BrokerClient
     }
 
     /**
-     * Withdraws jobs. Waiters of removed jobs are notified that the job is unknown. Waiters of other jobs receive the
-     * outcomes later. If the engine is not available, the request is sent when it is available again.
+     * Withdraws jobs. The waiters of removed jobs are notified that the job is unknown; others receive the outcomes
+     * later. If the engine is not available, the request is sent when the engine is available again.
      *
      * @param list<string> $ids
      * @param bool         $claimed whether claimed jobs are withdrawn too
@@ -264,7 +263,7 @@ final class BrokerClient
         }
     }
 
-    /** Reports to the engine that the items of a job are not read any more. Ignores failures. */
+    /** Notifies the engine that no further items of a job will be read. Ignores failures. */
     public function stopTakingItems(string $queue, string $id): void
     {
         try {
@@ -362,26 +361,26 @@ final class BrokerClient
         }
     }
 
-    /** Returns whether several queues may have this id: messages contain no queue name, and callers choose ids. */
+    /** Returns whether several queues can have this id. Messages contain no queue name, and callers choose ids. */
     private function isAmbiguous(string $id): bool
     {
         return \count($this->queues) > 1 && !$this->isOwn($id);
     }
 
-    /** Notifies the waiter if the job of this queue has items. */
+    /** Notifies the waiter of the job in this queue if that job has items. */
     private function checkForItems(string $queue, string $id): void
     {
         try {
             $frames = $this->broker->takeItems($queue, $id, 0, 1);
         } catch (BrokerException) {
-            return; // The waiter fetches the items when the outcome arrives.
+            return; // The waiter fetches the items with the outcome.
         }
         if ($frames !== []) {
             ($this->waiters[$queue][$id] ?? null)?->onItems($id);
         }
     }
 
-    /** Fetches an outcome that is too large for a message. Fetches one outcome at a time, to limit the memory. */
+    /** Fetches an outcome that is too large for a message. To limit the memory, only one is fetched at a time. */
     private function fetch(string $queue, string $id): void
     {
         $this->largeOutcomes[] = [$queue, $id];
@@ -505,7 +504,7 @@ final class BrokerClient
         return true;
     }
 
-    /** Schedules a lookup of all jobs after a request without an answer, because messages may have been lost too. */
+    /** Schedules a lookup of all jobs after a request without an answer, because messages can have been lost too. */
     private function scheduleLookup(): void
     {
         if ($this->retryTimer === null) {
@@ -521,8 +520,8 @@ final class BrokerClient
     }
 
     /**
-     * Adds $change to the number of waiters. While the number is not 0, a timer keeps the loop running. The timer also
-     * references this client, because a waiting fiber may be referenced by nothing else.
+     * Adds $change to the number of waiters. While there are waiters, a timer keeps the loop running. The timer also
+     * references this client. Otherwise PHP could destroy the client together with the fibers that wait.
      */
     private function changeWaiterCount(int $change): void
     {

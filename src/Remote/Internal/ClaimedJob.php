@@ -19,7 +19,7 @@ use Spindle\Remote\Delivery;
  */
 final class ClaimedJob implements Cancellation
 {
-    /** Seconds that a generator has to reach its next item and end there, when no more items are wanted. */
+    /** Seconds that a generator task has to end by itself after its items were dropped. It ends at its next item. */
     private const GENERATOR_END_TIMEOUT = 1.0;
 
     /** Number of stored items of a generator; null for other tasks. */
@@ -27,7 +27,7 @@ final class ClaimedJob implements Cancellation
 
     public bool $isTimedOut = false;
 
-    /** Whether the agent has ended the job in order to give it back to the queue. */
+    /** Whether the agent has cancelled the job in order to give it back to the queue. */
     public bool $isGivenBack = false;
 
     private readonly DeferredCancellation $cancellation;
@@ -100,7 +100,7 @@ final class ClaimedJob implements Cancellation
         }
     }
 
-    /** Ends the job. Its outcome is then a cancellation. */
+    /** Ends the task or command. The outcome is then a cancellation, unless $isTimedOut or $isGivenBack is set. */
     public function cancel(): void
     {
         $this->cancellation->cancel();
@@ -124,7 +124,7 @@ final class ClaimedJob implements Cancellation
         $waiter?->resume();
     }
 
-    /** Waits for {@see notify()}, at most $seconds. Returns at once if it was called since the last wait. */
+    /** Waits for {@see notify()}, at most $seconds. Does not wait if notify() was called since the last wait. */
     public function awaitNotification(float $seconds): void
     {
         if (!$this->isNotified) {
@@ -136,7 +136,7 @@ final class ClaimedJob implements Cancellation
         $this->isNotified = false;
     }
 
-    /** Starts the task's time limit. The worker has started the task now. */
+    /** Starts the task's time limit, because a worker has started the task. No effect at further calls. */
     public function startTimeLimit(): void
     {
         if ($this->body->timeout !== null && $this->timeLimit === null) {

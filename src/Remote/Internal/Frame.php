@@ -13,7 +13,8 @@ use Spindle\Remote\TamperedFrameException;
  *     u8 version | u8 kind | u32 claim number, 0 in a job | 4 bytes key name | 32 bytes authentication code | body
  *
  * The authentication code is a keyed BLAKE2b (RFC 7693) of the version, kind, claim number, queue, job id and body. So
- * a frame that was moved to another job, claim or queue is detected. The code is verified before the body is decoded.
+ * a frame that was moved to another job or queue is refused before its body is decoded. Frames of different claims of a
+ * job are not distinguished here, because the broker accepts only those of the current claim.
  */
 final class Frame
 {

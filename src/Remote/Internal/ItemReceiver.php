@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 
-/** Passes messages to an {@see StoredItems} as long as the stream is referenced elsewhere. */
+/** Passes messages to a {@see StoredItems} object as long as something else references that object. */
 final class ItemReceiver implements OutcomeReceiver
 {
     /** @param \WeakReference<StoredItems> $stream */

@@ -9,7 +9,7 @@ use Spindle\Internal\Clock;
 use Spindle\Remote\Broker;
 use Spindle\Worker\ResultBudget;
 
-/** Stores the items of a generator task in the engine. Stores at most a limited number of items that no reader took. */
+/** Stores the items of a generator task in the engine. Waits while too many items were not taken by a reader. */
 final class ItemStore
 {
     private const MAX_UNTAKEN_ITEMS = 32;
@@ -18,7 +18,7 @@ final class ItemStore
     private const CHECK_INTERVAL = 1.0;
 
     /**
-     * @param \Generator<mixed, mixed, mixed, mixed>|null $items     encoded items; null once the task is to end
+     * @param \Generator<mixed, mixed, mixed, mixed>|null $items     encoded items; null once the task must end
      * @param float                                       $retention seconds to wait until a reader takes items
      * @param ResultBudget                                $budget    memory budget of items that are not stored yet
      */
@@ -95,7 +95,7 @@ final class ItemStore
         }
     }
 
-    /** @return int number of stored items that are not taken */
+    /** @return int number of stored items that were not taken */
     private function putItem(string $item): int
     {
         $size = \strlen($item);
@@ -108,10 +108,10 @@ final class ItemStore
     }
 
     /**
-     * Stores frames, and returns the number of stored items that are not taken. Retries while the engine is not
-     * available, until the job is cancelled because its lease is lost.
+     * Stores frames, and returns the number of stored items that were not taken. While the engine is not available,
+     * this method retries until the job is cancelled, because the lease is lost then.
      *
-     * @param list<string> $frames empty to announce items again, because the message about them may have been lost
+     * @param list<string> $frames empty to announce the stored items again, in case the message about them was lost
      */
     private function put(array $frames): int
     {

@@ -13,14 +13,14 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobConflictException;
 use Spindle\Remote\SubmitResult;
 
-/** Submits jobs to a queue. Jobs that are sent while a request is pending go together in the next request. */
+/** Submits jobs to a queue. Jobs that arrive while a request is pending go together into the next request. */
 final class JobOutbox
 {
-    /** A batch gets no further submission when it has this many jobs or bytes. */
+    /** A request gets no further submission when it has this number of jobs or bytes. */
     private const MAX_BATCH_JOBS = 1000;
     private const MAX_BATCH_BYTES = 4 << 20;
 
-    /** @var list<array{int, list<Job>, bool, Suspension<int>}> arguments of {@see send()} and the fiber that waits */
+    /** @var list<array{int, list<Job>, bool, Suspension<int>}> arguments of {@see send()} and its fiber */
     private array $submissions = [];
 
     /** @var array<string, true> ids of jobs whose submission is pending, as keys */

@@ -11,7 +11,7 @@ use Spindle\Worker\Executor;
 use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
-/** The pools that run an agent's tasks and commands, and the agent's counters. They outlive a single lease. */
+/** The pools that run an agent's tasks and commands, and the agent's counters. All leases of the agent share them. */
 final class JobRunner
 {
     /** @var array<string, int> totals since the start of the agent */
@@ -40,9 +40,9 @@ final class JobRunner
      *                                                              the reports of tasks
      * @param int                                       $workers    maximum number of commands that run at once
      * @param float                                     $grace      seconds between SIGTERM and SIGKILL for a command
-     * @param ResultBudget                              $budget     memory budget of results that are not yet settled
+     * @param ResultBudget                              $budget     memory budget of results that are not settled yet
      * @param bool                                      $isGuarded  whether a {@see LeaseGuard} kills the processes that
-     *                                                              outlive the lease
+     *                                                              run longer than the lease permits
      */
     public function __construct(
         private readonly \Closure $createPool,
@@ -54,7 +54,7 @@ final class JobRunner
         $this->guard = new LeaseGuard();
     }
 
-    /** @param float $until time of {@see Clock::now()} at which the guard kills all jobs; INF for never */
+    /** @param float $until time of {@see Clock::now()} at which the guard kills all running jobs; INF for never */
     public function extend(float $until): void
     {
         $this->guard->extend($until);

@@ -10,11 +10,11 @@ use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\LauncherException;
 
 /**
- * Starts and controls a helper process. The helper kills all processes that this process has started when their time is
- * over, unless {@see extend()} was called before.
+ * Starts and controls a helper process. When a time is over that {@see extend()} has set, the helper kills all other
+ * descendants of this process.
  *
- * An agent that is stopped, such as by SIGSTOP, can't end its own workers. Without the helper, they would continue
- * while another agent runs the same jobs.
+ * An agent that is stopped, such as by SIGSTOP, can't end its own workers. Without the helper, the workers would
+ * continue while another agent runs the same jobs.
  */
 final class LeaseGuard
 {
@@ -45,7 +45,7 @@ final class LeaseGuard
             return;
         }
         $none = ['file', '/dev/null', 'r+'];
-        // The helper would inherit all file descriptors, and so keep sockets open that this process closes.
+        // Otherwise the helper would inherit all file descriptors, and keep sockets open that this process has closed.
         $replaced = array_fill_keys(Descriptors::toReplace(), $none);
         $command = [PhpBinary::find(null), ...PhpBinary::options(), __DIR__ . '/lease-guard.php', (string) getmypid()];
         $process = @proc_open($command, [['pipe', 'r'], $none, $none] + $replaced, $pipes, '/');

@@ -34,7 +34,7 @@ final class OutcomeBody
         )) . $bytes;
     }
 
-    /** @return int|null number of items; null when the outcome is not a generator's */
+    /** @return int|null number of stored items; null if the outcome is not that of a generator */
     public static function itemCount(string $outcome): ?int
     {
         /** @var array{kind: int, items?: int} $head */
@@ -70,7 +70,7 @@ final class OutcomeBody
     /**
      * @param mixed $key key of the task's input in a map
      *
-     * @return mixed the task's result, or the bytes of a command's result
+     * @return mixed the task's result, or the encoded result of a command
      *
      * @throws CancelledException
      * @throws TamperedFrameException

@@ -6,7 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Internal\UnlinkedFile;
 
-/** An unlinked file for outcomes that exceed the memory limit. The file is truncated when all outcomes were read. */
+/** An unlinked file for outcomes that exceed a map's share of memory. It is truncated when all outcomes were read. */
 final class OutcomeFile
 {
     /** @var resource|null */

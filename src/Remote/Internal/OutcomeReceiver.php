@@ -6,28 +6,28 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
 
-/** A waiter of one or more jobs: receives their outcomes, and the messages about them. */
+/** A waiter of one or more jobs: an object that receives their outcomes and the messages about them. */
 interface OutcomeReceiver
 {
-    /** Returns whether the outcome is needed. If not, {@see onOutcome()} may receive an empty string. */
+    /** Returns whether the outcome is needed. If not, {@see onOutcome()} can receive an empty string. */
     public function wantsOutcome(): bool;
 
     /**
      * Receives the outcome. No further message follows for the job.
      *
-     * @param string $frame the unverified frame; may be empty if the outcome is not needed
+     * @param string $frame the unverified frame; empty, or not, if the outcome is not needed
      */
     public function onOutcome(string $id, string $frame): void;
 
-    /** Reports that the broker does not know the job. No further message follows for the job. */
+    /** Called when the broker does not know the job. No further message follows for the job. */
     public function onUnknown(string $id): void;
 
-    /** Reports that the engine refuses requests about the job. No further message follows for the job. */
+    /** Called when the engine refuses requests about the job. No further message follows for the job. */
     public function onRefused(string $id, BrokerRefusedException $refused): void;
 
-    /** Reports that new items of a generator task are stored. */
+    /** Called when new items of a generator task are stored. */
     public function onItems(string $id): void;
 
-    /** @param string $frame the unverified frame of the task's report */
+    /** @param string $frame the unverified frame of a report that the task has sent */
     public function onReport(string $id, string $frame): void;
 }

@@ -20,10 +20,9 @@ use Spindle\Remote\QueueFullException;
 /** A command that is sent to a queue, until its outcome arrives. */
 final class PendingRemoteCommand implements OutcomeReceiver
 {
-    /** Pause in seconds before a job that a full queue did not accept is sent again. */
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
-    /** Seconds between two withdrawals of the job, because the message to its agent may be lost. */
+    /** Seconds between two withdrawals of the job. They are repeated, because the message to its agent can be lost. */
     private const WITHDRAWAL_INTERVAL = 1.0;
 
     private const ABANDONED = 'cancelled while the broker was not available, '
@@ -32,7 +31,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** @var DeferredFuture<string> */
     private readonly DeferredFuture $deferred;
 
-    /** False once the command was recalled or cancelled. */
+    /** False once the command is recalled or cancelled. */
     private bool $isWanted = true;
 
     public function __construct(private readonly QueueClient $client, private readonly Job $job)

@@ -44,10 +44,10 @@ final class QueueClient
         $this->brokerClient = BrokerClient::of($broker);
     }
 
-    /** Returns the part of the job's body that all tasks with this code share. */
+    /** Returns the start of the job's body, which is the same for all tasks with this code. */
     public function head(string $code): string
     {
-        $this->brokerClient = $this->brokerClient(); // once for all tasks, because getmypid() is slow
+        $this->brokerClient = $this->brokerClient(); // here once for all tasks of a map, because getmypid() is slow
 
         return TaskBody::head($this->retryPolicy, $this->options->timeout, $code);
     }
@@ -205,8 +205,8 @@ final class QueueClient
     }
 
     /**
-     * Sends a job as {@see send()} does. After a cancellation, this still waits for CONFIRMATION_TIMEOUT. If no answer
-     * arrives by then, calls $abandon, returns null, and withdraws the job when the engine answers.
+     * Sends a job as {@see send()} does. After a cancellation, this method waits for CONFIRMATION_TIMEOUT. If no answer
+     * has arrived by then, the method calls $abandon and returns null. The job is withdrawn when the engine answers.
      *
      * @param \Closure(CancelledException): void $abandon
      *
@@ -240,14 +240,15 @@ final class QueueClient
         }
     }
 
-    /** @param list<string> $ids waiters of unclaimed jobs are notified at once, others when their jobs have ended */
+    /** @param list<string> $ids the waiter of a job is notified when the job is removed, or has ended on its agent */
     public function withdraw(array $ids): void
     {
         $this->brokerClient()->withdraw($this->queue, $ids, true);
     }
 
     /**
-     * Calls $callback after the patience, unless $owner was destroyed by then. The timer keeps the loop running.
+     * Calls $callback after the patience, at least after CONFIRMATION_TIMEOUT, unless $owner was destroyed by then. The
+     * timer keeps the loop running.
      *
      * @template T of object
      *
@@ -331,7 +332,7 @@ final class QueueClient
         return PortableOutcome::item(substr($body, 4), 1, $key);
     }
 
-    /** Passes a task's report to the caller. Drops frames with a wrong signature or of another queue's job. */
+    /** Passes a task's report to the caller's closure. Drops a frame with a wrong signature or from another queue. */
     public function report(string $id, string $frame): void
     {
         $onReport = $this->options->onReport;

@@ -12,13 +12,13 @@ use Spindle\Remote\BrokerUnavailableException;
 final class ReconnectBackoff
 {
     /**
-     * @template T
-     *
      * Calls $request until it does not throw a {@see BrokerUnavailableException}.
      *
-     * @param float             $seconds for which the request is retried
-     * @param \Closure(bool): T $request its argument is false at the first call and true at further calls, when an
-     *                                   earlier call may have had its effect
+     * @template T
+     *
+     * @param float             $seconds how long to retry
+     * @param \Closure(bool): T $request its argument is false in the first call, and true in later ones: perhaps an
+     *                                   earlier call had its effect
      *
      * @return T
      *

@@ -20,9 +20,9 @@ use Spindle\Worker\PortableTask;
  * One call of map() or mapUnordered() on a queue. A callback of the event loop pulls the input and submits the tasks.
  * Outcomes are kept until the caller's loop takes them.
  *
- * The window is what was pulled from the input and not yet taken by the caller. It has at most MAX_WINDOW_TASKS tasks.
- * While the jobs and outcomes of the window exceed MAX_BYTES, no more input is pulled. Outcomes beyond MAX_BYTES of
- * memory are written to a file.
+ * The window consists of the tasks that were pulled from the input and whose outcomes the caller has not taken. It has
+ * at most MAX_WINDOW_TASKS tasks. While its jobs and outcomes have MAX_BYTES or more, no more input is pulled. Outcomes
+ * beyond MAX_BYTES of memory are written to a file.
  */
 final class RemoteMap implements OutcomeReceiver
 {
@@ -33,15 +33,15 @@ final class RemoteMap implements OutcomeReceiver
     /** Longest time in seconds for which the input is pulled before the batch is sent. */
     private const GATHER_SECONDS = 0.001;
 
-    /** Pause in seconds before jobs that a full queue did not accept are sent again. */
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
     /** @var array<string, array{int, mixed, int}> number, key and bytes of jobs without an outcome, by id */
     private array $pending = [];
 
     /**
-     * Outcomes that the caller has not taken, with key and id. Ordered maps number them by their input, unordered maps
-     * by their arrival. An outcome is a frame, its range in the file, the items of a generator, or null if it is lost.
+     * Outcomes that the caller has not taken, with key and id. Ordered maps number outcomes in the order of the input,
+     * unordered maps in the order of arrival. An outcome is a frame, its range in the file, the items of a generator,
+     * or null if it is lost.
      *
      * @var array<int, array{string|array{int, int}|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}>
      */
@@ -86,7 +86,6 @@ final class RemoteMap implements OutcomeReceiver
     /** @var \Generator<int, mixed, mixed, void>|null pairs of key and value */
     private ?\Generator $input;
 
-    /** The part of the job's body that all tasks share. */
     private readonly string $head;
 
     /** @param iterable<mixed, mixed> $input */
@@ -125,7 +124,7 @@ final class RemoteMap implements OutcomeReceiver
                 $arrived = null;
                 if ($outcome instanceof \Generator) {
                     yield from self::yieldOnce($key, $outcome);
-                    yield from OneWayGenerator::release(); // ends the task now if the caller has dropped the stream
+                    yield from OneWayGenerator::release(); // ends the task now if the caller has dropped the generator
                 } else {
                     yield $key => $this->client->result(
                         $id,
@@ -148,7 +147,7 @@ final class RemoteMap implements OutcomeReceiver
     }
 
     /**
-     * Yields the items, and keeps no reference to them.
+     * Yields the generator, and keeps no reference to it.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      *
@@ -341,7 +340,7 @@ final class RemoteMap implements OutcomeReceiver
         }
     }
 
-    /** @param list<\Spindle\Remote\Job> $jobs jobs that a full queue does not accept are sent again */
+    /** @param list<\Spindle\Remote\Job> $jobs are sent again as long as a full queue does not accept them */
     private function send(array $jobs): void
     {
         while ($jobs !== [] && !$this->isAbandoned) {
@@ -407,7 +406,7 @@ final class RemoteMap implements OutcomeReceiver
         }
     }
 
-    /** Stops waiting for submissions and withdrawals without an answer, because the engine may never answer. */
+    /** Stops waiting for submissions and withdrawals without an answer, because the engine perhaps never answers. */
     private function giveUp(): void
     {
         foreach ([

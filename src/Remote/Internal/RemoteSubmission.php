@@ -15,13 +15,12 @@ use Spindle\Remote\JobLostException;
 /** A submitted task and the future of its outcome. */
 final class RemoteSubmission implements OutcomeReceiver
 {
-    /** @var DeferredFuture<mixed>|null null once complete, because a reference to a generator keeps its task running */
+    /** @var DeferredFuture<mixed>|null null once complete, because it would keep a generator and so its task running */
     private ?DeferredFuture $deferred;
 
     /** @var Future<mixed>|null null once {@see Future()} has returned it, for the same reason */
     private ?Future $future;
 
-    /** Set once the submission is cancelled. */
     private ?CancelledException $cancelled = null;
 
     /** @var (\Closure(): void)|null unsubscribes from the cancellation */
@@ -48,7 +47,7 @@ final class RemoteSubmission implements OutcomeReceiver
         return $future;
     }
 
-    /** Withdraws the job when $cancellation is requested. The engine must have confirmed the job. */
+    /** Withdraws the job when $cancellation is requested. Must not be called while the job is being submitted. */
     public function cancelOn(Cancellation $cancellation): void
     {
         $weak = \WeakReference::create($this);
@@ -134,7 +133,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->client->withdraw([$this->id]);
     }
 
-    /** Stops waiting if the engine has not confirmed the withdrawal, because the engine may never answer. */
+    /** Stops waiting if the engine has not confirmed the withdrawal, because the engine perhaps never answers. */
     private function giveUp(CancelledException $cancelled): void
     {
         if ($this->client->isWithdrawalPending($this->id)) {

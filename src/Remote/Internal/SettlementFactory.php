@@ -24,7 +24,7 @@ use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
-/** Creates the settlement of a claimed job, which is done, is retried, is given back, or becomes a dead letter. */
+/** Verifies claimed jobs and creates their settlements. Signs outcomes, items and reports. */
 final class SettlementFactory
 {
     private const LOST_REASON = 'each agent that ran the job was lost';
@@ -36,7 +36,7 @@ final class SettlementFactory
     /** Minimum number of attempts for a task that could not be decoded. Another agent may have the missing code. */
     private const MIN_UNREADABLE_ATTEMPTS = 2;
 
-    /** Number of refusals by a single agent after which the job is dead, because no other agent claims it. */
+    /** Number of refusals after which a job is dead, if only one agent claims it. */
     private const MAX_REFUSALS = 4;
 
     /** @param int $maxResult maximum size of a result in bytes */
@@ -68,7 +68,7 @@ final class SettlementFactory
         }
     }
 
-    /** Returns the settlement of a job that must not run again; null for a job that may run. */
+    /** Returns the settlement of a job that must not run again; null for any other job. */
     public function withoutRun(ClaimedJob $job): ?Settlement
     {
         $delivery = $job->delivery;
@@ -86,7 +86,7 @@ final class SettlementFactory
 
     /**
      * Refuses a job whose frame is too large, or can't be verified although this agent has verified other jobs. The job
-     * is dead when a second agent refuses it, or after MAX_REFUSALS by a single agent.
+     * is dead after MAX_REFUSALS failures, or when the broker knows that another agent has refused it too.
      */
     public function refused(
         Delivery $delivery,
@@ -112,7 +112,7 @@ final class SettlementFactory
         return $this->settlement($delivery, SettlementKind::Cancelled, outcome: OutcomeBody::cancelled());
     }
 
-    /** Gives a job back with unchanged attempts and crashes. An agent may claim the job after $delay seconds. */
+    /** Gives a job back with unchanged attempts and crashes. Agents can claim the job again after $delay seconds. */
     public function released(Delivery $delivery, float $delay = 0.0): Settlement
     {
         return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->failures, $delay);
@@ -168,7 +168,7 @@ final class SettlementFactory
         );
     }
 
-    /** Returns the settlement of a job without an outcome, such as after a crash; null if the job is not the cause. */
+    /** Returns the settlement of a job that has failed without a result; null if the job is not the cause. */
     public function ofFailure(ClaimedJob $job, \Throwable $failure): ?Settlement
     {
         return match (true) {
@@ -235,7 +235,7 @@ final class SettlementFactory
         );
     }
 
-    /** Makes a job a dead letter because its worker or agent was lost. */
+    /** Makes a job a dead letter, because its worker or agent was lost and the job must not run again. */
     private function lost(ClaimedJob $job, int $attempts, string $reason): Settlement
     {
         return $job->body->isCommand()
@@ -282,7 +282,7 @@ final class SettlementFactory
             : $this->dead($job, $job->attempt(), $outcome, $reason);
     }
 
-    /** Retries a job on another agent, because this agent's code lacks a class or function that the job needs. */
+    /** Retries a job on another agent, because this agent lacks a class or function, or makes the job a dead letter. */
     private function missingCode(ClaimedJob $job, string $outcome, Thrown $thrown): Settlement
     {
         $policy = $job->body->retryPolicy;

@@ -6,7 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
 
-/** Passes the messages about a job to two waiters. The first may be another shared receiver. */
+/** Passes the messages about a job to two waiters. The first one can be a shared receiver itself. */
 final class SharedReceiver implements OutcomeReceiver
 {
     public function __construct(private readonly OutcomeReceiver $first, private readonly OutcomeReceiver $second) {}
@@ -51,6 +51,7 @@ final class SharedReceiver implements OutcomeReceiver
         $this->first->onItems($id);
     }
 
+    /** Notifies only the first waiter, so that this process receives each report once. */
     public function onReport(string $id, string $frame): void
     {
         $this->first->onReport($id, $frame);

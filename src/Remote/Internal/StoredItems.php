@@ -10,17 +10,17 @@ use Spindle\Internal\Fibers;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\JobLostException;
 
-/** Reads the items of a generator task. Dropping the last reference declares that no more items are wanted. */
+/** Reads the items of a generator task. Dropping the last reference ends the task, unless it can have other readers. */
 final class StoredItems
 {
-    /** @var array<int, self> streams with a waiting reader, whose fiber may be referenced by nothing else */
+    /** @var array<int, self> objects with a waiting reader, because perhaps nothing else references its fiber */
     private static array $awaited = [];
 
     private const MAX_ITEMS_PER_REQUEST = 32;
 
     private int $takenCount = 0;
 
-    /** Whether the engine may have items that were not fetched. */
+    /** Whether the engine possibly has items that were not fetched. */
     private bool $mayHaveMore = true;
 
     /** Whether the reader has reached the end or a failure. */
@@ -43,7 +43,7 @@ final class StoredItems
 
     public function __destruct()
     {
-        // Another process may read the items of a dispatched task, unless this stream has taken some of them.
+        // Another process possibly reads the items of a dispatched task, unless this object has taken some of them.
         $isOnlyReader = $this->takenCount > 0 || $this->client->isOwn($this->id);
         if (!$this->isFinished && $this->outcome === null && $isOnlyReader) {
             [$client, $id] = [$this->client, $this->id];
@@ -51,7 +51,7 @@ final class StoredItems
         }
     }
 
-    /** Returns a waiter with only a weak reference to this stream. */
+    /** Returns a waiter with only a weak reference to this object. */
     public function waiter(): OutcomeReceiver
     {
         return new ItemReceiver($this->client, \WeakReference::create($this));
@@ -71,7 +71,7 @@ final class StoredItems
                     try {
                         [$key, $item] = $this->client->item($this->id, $frame, $this->takenCount, $this->key);
                     } catch (JobLostException $lost) {
-                        $this->isFinished = true; // another reader has taken items, and may want further ones
+                        $this->isFinished = true; // another reader has taken items, and perhaps wants more
 
                         throw $lost;
                     }
@@ -98,14 +98,14 @@ final class StoredItems
         }
     }
 
-    /** Makes the reader fetch items, because the engine has announced some. */
+    /** Makes the reader fetch items, because the engine has new ones. */
     public function onItems(): void
     {
         $this->mayHaveMore = true;
         $this->wake();
     }
 
-    /** Records the outcome. All items are stored before it, and the remaining ones are fetched first. */
+    /** Records the outcome. All items were stored before the outcome, and the reader fetches them first. */
     public function onOutcome(string $outcome): void
     {
         $this->outcome = $outcome;

@@ -18,7 +18,7 @@ final class TaskBody
     /** Bytes of a task's encoded outcome before the result: the kind of the outcome. */
     public const KIND_BYTES = 1;
 
-    /** One byte behind the code. Only a body WITH_ARGUMENT has bytes after it. */
+    /** Values of the byte after the code. Bytes follow only after WITH_ARGUMENT: the argument. */
     private const NO_ARGUMENT = 0;
     private const WITH_ARGUMENT = 1;
     private const COMMAND = 2;
@@ -36,7 +36,7 @@ final class TaskBody
         private readonly bool $isCommand,
     ) {}
 
-    /** Returns the part of the body that all tasks of a map share. */
+    /** Returns the start of the body, which is the same for all tasks of a map. */
     public static function head(JobRetryPolicy $policy, ?float $timeout, string $code): string
     {
         return pack(
@@ -52,7 +52,7 @@ final class TaskBody
         ) . $code;
     }
 
-    /** Returns the body of a task; null for a task without an argument. */
+    /** @param string|null $argument encoded; null for a task without an argument */
     public static function ofTask(string $head, ?string $argument): string
     {
         return $argument === null ? $head . \chr(self::NO_ARGUMENT) : $head . \chr(self::WITH_ARGUMENT) . $argument;

@@ -7,7 +7,7 @@ declare(strict_types=1);
  * over. A running agent extends the time. A stopped agent, or one without CPU time, does not.
  *
  * Argument: the agent's process id. Standard input: lines with the time until which the processes may run, in
- * nanoseconds of hrtime(). At the end of the input the agent has exited, and this process exits too.
+ * nanoseconds of hrtime(). At the end of the input, the agent has exited or closed the guard, and this process exits.
  */
 
 use Spindle\Internal\Launcher\Process\ProcessTree;

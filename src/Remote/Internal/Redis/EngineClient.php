@@ -63,7 +63,6 @@ final class EngineClient
     /** @var array<string, array{string, string}> source and SHA-1 hash, by name; empty until they are read */
     private static array $scripts = [];
 
-    /** Id of the process that the connection belongs to. */
     private int $pid;
 
     private ?RedisConnection $connection = null;
@@ -114,11 +113,7 @@ final class EngineClient
         }
     }
 
-    /**
-     * Returns the durability of confirmed jobs.
-     *
-     * @throws BrokerException
-     */
+    /** @throws BrokerException */
     public function durability(): Durability
     {
         $this->connection();
@@ -138,10 +133,7 @@ final class EngineClient
         return $this->connectionCount;
     }
 
-    /**
-     * Makes {@see run()} wait until the first attempt to open this mailbox has ended, and fail while the engine refuses
-     * the mailbox.
-     */
+    /** Makes {@see run()} wait for the first attempt to open the mailbox, and throw while the mailbox is refused. */
     public function addUnopenedMailbox(Mailbox $mailbox): void
     {
         $this->unopenedMailboxes[spl_object_id($mailbox)] = $mailbox;
@@ -197,10 +189,9 @@ final class EngineClient
     }
 
     /**
-     * Runs a script as {@see run()} does, but perhaps twice, so running it twice must be safe. If no answer arrives
-     * within $hedgeDelay seconds, the script is also sent on a new connection, because a network may drop a connection
-     * silently. Returns the first answer, or throws the first failure. If the new connection answers first, the old one
-     * is closed unless it has received or sent bytes since the request.
+     * Runs a script as {@see run()} does, but perhaps twice, which must be safe. If no answer arrives within $hedgeDelay
+     * seconds, sends the script also on a new connection, because networks drop connections silently. Returns the first
+     * answer, or throws the first failure. Closes the old connection if no bytes have passed over it since.
      *
      * @throws BrokerException
      */
@@ -271,10 +262,8 @@ final class EngineClient
     }
 
     /**
-     * Loads the scripts that the engine does not know. Then requests run in the order in which they are sent. A request
-     * with an unknown script would be sent again with the source, and so could run after later requests.
-     *
-     * @throws BrokerException such as when the user may not call SCRIPT
+     * Loads the scripts that the engine does not know. Otherwise {@see run()} would send a request again with the
+     * source of the script, and so perhaps after later requests.
      */
     private static function load(RedisConnection $connection): void
     {
@@ -300,11 +289,7 @@ final class EngineClient
         $this->unopenedMailboxes = [];
     }
 
-    /**
-     * Returns the durability of confirmed jobs.
-     *
-     * @throws BrokerRefusedException when the engine is too old, or would lose jobs with its settings
-     */
+    /** Returns the durability of confirmed jobs. Throws if the engine is too old, or would lose jobs. */
     private function checkSettings(RedisConnection $connection): Durability
     {
         $where = (string) $this->address;

@@ -18,7 +18,6 @@ final class Mailbox
     /** Seconds between two PING commands. They detect a broken connection. */
     private const PING_INTERVAL = 5.0;
 
-    /** Pause in seconds before the next attempt if the engine has refused the last one. */
     private const REFUSED_PAUSE_SECONDS = 30.0;
 
     private ?RedisConnection $connection = null;
@@ -115,7 +114,7 @@ final class Mailbox
         ($this->onOpen)();
     }
 
-    /** Returns the flag through a method, because static analysis assumes that a read property stays the same. */
+    /** Returns the flag. Static analysis does not expect a property to change while a fiber waits. */
     private function isClosed(): bool
     {
         return $this->isClosed;

@@ -34,7 +34,6 @@ final class RedisConnection
 
     private const TLS_ADVICE = 'if the server accepts only TLS, use an address that begins with rediss://';
 
-    /** Error number of a refused connection on Linux. */
     private const ECONNREFUSED = 111;
 
     /** @var array<int, self> connections with pending commands, because perhaps nothing else references them */
