@@ -189,7 +189,7 @@ final class EngineClient
     }
 
     /**
-     * Runs a script as {@see run()} does, but perhaps twice, which must be safe. If no answer arrives within $hedgeDelay
+     * Runs a script as {@see run()} does, perhaps twice, which must be safe. If no answer arrives within $hedgeDelay
      * seconds, sends the script also on a new connection, because networks drop connections silently. Returns the first
      * answer, or throws the first failure. Closes the old connection if no bytes have passed over it since.
      *
