@@ -189,9 +189,9 @@ final class EngineClient
     }
 
     /**
-     * Runs a script as {@see run()} does, perhaps twice, which must be safe. If no answer arrives within $hedgeDelay
-     * seconds, sends the script also on a new connection, because networks drop connections silently. Returns the first
-     * answer, or throws the first failure. Closes the old connection if no bytes have passed over it since.
+     * Runs a script as {@see run()} does. If no answer arrives within $hedgeDelay seconds, also sends it on a new
+     * connection, because networks drop connections silently. So running the script twice must be safe. Returns the
+     * first answer, or throws the first failure. Closes the old connection if no bytes have passed over it since.
      *
      * @throws BrokerException
      */
