@@ -13,7 +13,7 @@ final class AgentOptions
     /**
      * @param WorkerPoolOptions $pool                options of the workers
      * @param float             $lease               seconds after the last renewal until the lease ends, and other
-     *                                               agents may claim the agent's jobs
+     *                                               agents can claim the agent's jobs
      * @param float             $heartbeat           seconds between two renewals of the lease
      * @param float             $margin              seconds before the end of a lease that was not renewed, at which
      *                                               the agent ends its running jobs

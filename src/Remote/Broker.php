@@ -125,7 +125,7 @@ interface Broker
      *
      * @return float|null seconds until the delay of the next job is over; null without delayed jobs
      *
-     * @throws LeaseLostException when the lease has ended, so that other agents may claim its jobs
+     * @throws LeaseLostException when the lease has ended, so that other agents can claim its jobs
      * @throws BrokerException
      */
     public function renewLease(
@@ -232,7 +232,7 @@ interface Broker
      */
     public function stopTakingItems(string $queue, string $id): void;
 
-    /** Sends a task's report to the job's mailboxes. Returns at once and never throws. The report may be lost. */
+    /** Sends a task's report to the job's mailboxes. Returns at once and never throws. The report can be lost. */
     public function report(string $queue, string $owner, string $id, int $claimNumber, string $frame): void;
 
     /**

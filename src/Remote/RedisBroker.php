@@ -270,7 +270,7 @@ final class RedisBroker implements Broker
             try {
                 $this->engine->run('report', $queue, $owner, $id, (string) $claimNumber, $frame);
             } catch (BrokerException) {
-                // Reports may be lost.
+                // Reports can be lost.
             } finally {
                 $this->pendingReportBytes -= self::REPORT_OVERHEAD_BYTES + \strlen($frame);
             }

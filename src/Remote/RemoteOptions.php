@@ -17,7 +17,7 @@ final class RemoteOptions
      *                               is not available. A task that is cancelled in that state fails when this time is
      *                               over, and its agent ends it when the engine is available again
      * @param (\Closure(mixed): void)|null $onReport receives what tasks send with
-     *                                               {@see \Spindle\Worker\TaskContext::report()}; reports may be lost
+     *                                               {@see \Spindle\Worker\TaskContext::report()}; reports can be lost
      *
      * @throws \ValueError when a number is out of its range
      */

@@ -16,7 +16,7 @@ enum SettlementKind: int
     /** The job is retried after a failed attempt or a crash. */
     case Retry = 3;
 
-    /** The owner has given the job back. Any agent may claim it. */
+    /** The owner has given the job back. Any agent can claim it. */
     case Release = 4;
 
     /** The job was cancelled. The cancellation is its outcome. */

@@ -12,7 +12,7 @@ final class SigningKeys
 {
     private const MIN_SECRET_BYTES = 32;
 
-    /** Byte order marks, which editors may write at the start of a file. */
+    /** Byte order marks, which some editors write at the start of a file. */
     private const UTF8_MARK = "\xEF\xBB\xBF";
     private const UTF16_LE_MARK = "\xFF\xFE";
     private const UTF16_BE_MARK = "\xFE\xFF";

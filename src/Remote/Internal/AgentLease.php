@@ -150,7 +150,7 @@ final class AgentLease
         private readonly LoggerInterface $logger,
     ) {
         $host = (string) preg_replace('/[^A-Za-z0-9.-]+/', '-', (string) gethostname());
-        // Random bytes make the name unique: machines may have the same host name.
+        // Random bytes make the name unique: machines can have the same host name.
         $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6));
         $this->settlements = new SettlementFactory($keys, $queue, $this->owner, $maxResult);
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
@@ -460,7 +460,7 @@ final class AgentLease
                         $this->mayHaveMissedMessages = false;
                         $this->recoverClaims();
 
-                        continue; // the lease may be lost now
+                        continue; // perhaps the lease is lost now
                     }
                     $batch = $this->takeSettlements();
                     $maxClaims = $this->mayClaim() ? max(0, $this->capacity - \count($this->jobs)) : 0;

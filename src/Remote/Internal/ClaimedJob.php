@@ -58,7 +58,7 @@ final class ClaimedJob implements Cancellation
         return $this->delivery->crashes + $this->delivery->failures + 1;
     }
 
-    /** Returns whether items are stored. A reader may have seen them, so the task must not run again. */
+    /** Returns whether items are stored. Perhaps a reader has seen them, so the task must not run again. */
     public function hasItems(): bool
     {
         return ($this->itemCount ?? 0) > 0;

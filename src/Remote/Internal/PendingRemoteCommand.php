@@ -144,7 +144,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         }
     }
 
-    /** Ends the wait with an outcome that says that the command may still run. */
+    /** Ends the wait with an outcome that says that the command is perhaps still running. */
     private function abandon(): void
     {
         if (!$this->isOver()) {

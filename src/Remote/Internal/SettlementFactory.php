@@ -33,7 +33,7 @@ final class SettlementFactory
     private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found'
         . '|Call to undefined function |A worker has no )/';
 
-    /** Minimum number of attempts for a task that could not be decoded. Another agent may have the missing code. */
+    /** Minimum number of attempts for a task that could not be decoded. Perhaps another agent has the missing code. */
     private const MIN_UNREADABLE_ATTEMPTS = 2;
 
     /** Number of refusals after which a job is dead, if only one agent claims it. */

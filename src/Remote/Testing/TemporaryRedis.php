@@ -231,7 +231,7 @@ final class TemporaryRedis
         string $password,
         float $timeout,
     ): void {
-        RedisLeftovers::of($directory)->kill(); // a child of a killed server may still write a snapshot
+        RedisLeftovers::of($directory)->kill(); // perhaps a child of the killed server still writes a snapshot
         $daemon->start(static function () use ($directory, $password): bool {
             try {
                 return (new TestRedisClient(

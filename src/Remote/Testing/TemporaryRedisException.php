@@ -11,7 +11,7 @@ use Spindle\SpindleException;
 final class TemporaryRedisException extends \RuntimeException implements SpindleException
 {
     /**
-     * @param string $output    the end of the server's log, or the error that the server answered
+     * @param string $output    the end of the server's log, or the error with which the server has answered
      * @param string $separator between $message and $output
      */
     private function __construct(

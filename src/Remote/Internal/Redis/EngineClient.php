@@ -276,7 +276,7 @@ final class EngineClient
                 }
             }
         } catch (EngineError) {
-            // The command SCRIPT may be disabled. Then run() sends the source of each script that the engine lacks.
+            // If the engine has no command SCRIPT, run() sends the source of each script that the engine lacks.
         }
     }
 

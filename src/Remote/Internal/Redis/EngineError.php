@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal\Redis;
 /** Thrown when the engine answers a command with an error. */
 final class EngineError extends \RuntimeException
 {
-    /** Explanations of temporary errors, after which a retry may help. Null if the engine's own text is clear. */
+    /** Explanations of temporary errors, after which a retry can help. Null if the engine's own text is clear. */
     private const TEMPORARY_ERRORS = [
         'LOADING' => null,
         'READONLY' => 'it is a replica, which accepts no jobs',

@@ -53,7 +53,7 @@ final class TestRedisClient
         for ($sent = 0; $sent < \strlen($request); $sent += $written) {
             $written = @fwrite($this->stream, substr($request, $sent));
             if ($written === false || $written === 0) {
-                break; // the connection is closed, but an earlier answer may be readable
+                break; // the connection is closed, but perhaps an earlier answer can be read
             }
         }
 

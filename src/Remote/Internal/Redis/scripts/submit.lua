@@ -1,5 +1,5 @@
 -- Adds jobs. Returns the number of accepted jobs and the positions of conflicts. ARGV: jobs, how many these are,
--- maximum number of jobs in the queue, mailbox, whether the ids may exist, number of the caller's connection.
+-- maximum number of jobs in the queue, mailbox, whether the ids can exist, number of the caller's connection.
 local packed, jobCount, maxJobs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local mailbox, mayExist = ARGV[4], ARGV[5] == '1'
 -- A caller without an answer submits again on another connection. The first submission can arrive later, such as when
