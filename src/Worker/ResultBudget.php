@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker;
 
 use Revolt\EventLoop;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\WeakTimer;
 
 /**
@@ -83,14 +84,15 @@ final class ResultBudget
     /** Waits until there is room for these bytes, and adds them. The caller must {@see release()} them. */
     public function acquire(int $bytes): void
     {
-        $suspension = EventLoop::getSuspension();
-        $later = static function () use ($suspension): bool {
-            $suspension->resume();
+        $added = new Condition();
+        $later = static function () use ($added): bool {
+            $isNeeded = $added->isAwaited();
+            $added->notify();
 
-            return true;
+            return $isNeeded;
         };
         if (!$this->reserve($bytes, $later)) {
-            $suspension->suspend();
+            $added->wait();
         }
     }
 

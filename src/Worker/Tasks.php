@@ -6,9 +6,7 @@ namespace Spindle\Worker;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
-use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
-use Spindle\Internal\Fibers;
+use Spindle\Internal\Async\Condition;
 
 /**
  * Tasks with callbacks for their outcomes: `Tasks::create()->add($task)->then($callback)->catch($callback)`.
@@ -29,8 +27,8 @@ final class Tasks
     /** @var \SplQueue<array{Task<mixed>, mixed, ?\Throwable}> ended tasks and their outcomes */
     private readonly \SplQueue $ended;
 
-    /** @var Suspension<null>|null the waiting fiber, while it has no callbacks to run */
-    private ?Suspension $suspension = null;
+    /** Suspends {@see wait()} while there are no callbacks to run. */
+    private readonly Condition $hasEnded;
     private bool $isRunning = false;
 
     /** @var list<\Throwable> */
@@ -40,6 +38,7 @@ final class Tasks
     {
         $this->waiting = new \SplQueue();
         $this->ended = new \SplQueue();
+        $this->hasEnded = new Condition();
     }
 
     /**
@@ -94,7 +93,7 @@ final class Tasks
         $this->failures = [];
         try {
             while ($this->startTasks($cancellation) > 0) {
-                $this->ended->isEmpty() ? $this->awaitOutcome() : $this->runCallbacks($cancellation);
+                $this->ended->isEmpty() ? $this->hasEnded->wait() : $this->runCallbacks($cancellation);
             }
         } finally {
             $this->isRunning = false;
@@ -136,15 +135,7 @@ final class Tasks
     private function addEnded(Task $task, mixed $result, ?\Throwable $failure): void
     {
         $this->ended->enqueue([$task, $result, $failure]);
-        $suspension = $this->suspension;
-        $this->suspension = null;
-        $suspension?->resume();
-    }
-
-    private function awaitOutcome(): void
-    {
-        $this->suspension = EventLoop::getSuspension();
-        Fibers::suspend($this->suspension);
+        $this->hasEnded->notify();
     }
 
     private function runCallbacks(?Cancellation $cancellation): void

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Async\Condition;
 
 /**
  * Suspends the fiber that reads the input until bytes arrive, a time is reached, or another condition is true. After
@@ -15,8 +15,12 @@ final class InputWait
 {
     private bool $stopped = false;
 
-    /** @var Suspension<mixed>|null */
-    private ?Suspension $suspension = null;
+    private readonly Condition $changed;
+
+    public function __construct()
+    {
+        $this->changed = new Condition();
+    }
 
     public function isStopped(): bool
     {
@@ -31,17 +35,14 @@ final class InputWait
 
     public function wake(): void
     {
-        $suspension = $this->suspension;
-        $this->suspension = null;
-        $suspension?->resume();
+        $this->changed->notify();
     }
 
     /** @param \Closure(): bool $condition checked first, and after each {@see wake()} */
     public function until(\Closure $condition): void
     {
         while (!$this->stopped && !$condition()) {
-            $this->suspension = EventLoop::getSuspension();
-            $this->suspension->suspend();
+            $this->changed->wait();
         }
     }
 

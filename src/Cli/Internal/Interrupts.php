@@ -6,8 +6,8 @@ namespace Spindle\Cli\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\UnsupportedFeatureException;
+use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\IgnoredSignals;
-use Spindle\Internal\LoopTurn;
 
 /**
  * Handles Ctrl-C, SIGTERM and SIGUSR1. Without ext-pcntl, these signals end this process at once, and its launcher ends

@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberQueue;
 
 /**
  * Standard output or standard error, unbuffered: when {@see write()} returns, everything is written.
@@ -24,20 +25,21 @@ final class OutputStream
 
     private readonly bool $isFile;
 
-    /** @var Suspension<mixed>|null the fiber that waits until the stream is writable */
-    private ?Suspension $suspension = null;
+    /** Suspends the fiber that waits until the stream is writable. */
+    private readonly Condition $writable;
     private bool $writing = false;
     private bool $abandoned = false;
 
-    /** @var \SplQueue<Suspension<mixed>> fibers that wait until another write has finished */
-    private readonly \SplQueue $writers;
+    /** Fibers that wait until another write has finished. */
+    private readonly FiberQueue $writers;
 
     /** @param resource $stream */
     public function __construct(private readonly mixed $stream, private readonly string $name)
     {
         $this->isFile = ((fstat($stream)['mode'] ?? 0) & self::S_IFMT) === self::S_IFREG;
         stream_set_write_buffer($stream, 0);
-        $this->writers = new \SplQueue();
+        $this->writable = new Condition();
+        $this->writers = new FiberQueue();
     }
 
     public static function standardOutput(): self
@@ -64,18 +66,14 @@ final class OutputStream
     public function write(string $bytes): void
     {
         while ($this->writing) {
-            $suspension = EventLoop::getSuspension();
-            $this->writers->enqueue($suspension);
-            $suspension->suspend();
+            $this->writers->wait(null, $this->writers->wakeFirst(...));
         }
         $this->writing = true;
         try {
             $this->writeAll($bytes);
         } finally {
             $this->writing = false;
-            if (!$this->writers->isEmpty()) {
-                $this->writers->dequeue()->resume();
-            }
+            $this->writers->wakeFirst();
         }
     }
 
@@ -83,7 +81,7 @@ final class OutputStream
     public function abandon(): void
     {
         $this->abandoned = true;
-        $this->wake();
+        $this->writable->notify();
     }
 
     private function writeAll(string $bytes): void
@@ -120,10 +118,9 @@ final class OutputStream
         if ($this->isFile || $this->isWritable()) {
             return;
         }
-        $watcher = EventLoop::onWritable($this->stream, $this->wake(...));
+        $watcher = EventLoop::onWritable($this->stream, $this->writable->notify(...));
         try {
-            $this->suspension = EventLoop::getSuspension();
-            $this->suspension->suspend();
+            $this->writable->wait();
         } finally {
             EventLoop::cancel($watcher);
         }
@@ -135,12 +132,5 @@ final class OutputStream
         $streams = [$this->stream];
 
         return @stream_select($none, $streams, $none, 0) === 1;
-    }
-
-    private function wake(): void
-    {
-        $suspension = $this->suspension;
-        $this->suspension = null;
-        $suspension?->resume();
     }
 }

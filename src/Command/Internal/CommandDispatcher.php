@@ -11,12 +11,13 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\RunSummary;
 use Spindle\Command\SpoolException;
+use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
-use Spindle\Internal\Fibers;
 use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\Launcher\Environment;
 use Spindle\Internal\Launcher\LauncherProtocol;
-use Spindle\Internal\LoopTurn;
 use Spindle\Internal\Preload;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;
@@ -86,7 +87,8 @@ final class CommandDispatcher
         Preload::classes(
             IsolatedCall::class,
             CannotWaitException::class,
-            Fibers::class,
+            Condition::class,
+            FiberQueue::class,
             LoopTurn::class,
             SpoolException::class,
             LauncherException::class,

@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandResult;
+use Spindle\Internal\Async\Condition;
 
 /** A call of {@see CommandPool::execute()}. */
 final class Execution implements PendingCommandOwner
@@ -13,7 +14,7 @@ final class Execution implements PendingCommandOwner
     private ?CommandResult $result = null;
     private ?\Throwable $failure = null;
 
-    public function __construct(private readonly FiberCondition $ended = new FiberCondition()) {}
+    public function __construct(private readonly Condition $ended = new Condition()) {}
 
     /** Suspends until there is an outcome. Returns the result, or throws the reason why there is none. */
     public function wait(): CommandResult

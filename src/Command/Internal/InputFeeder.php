@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
 
@@ -25,7 +26,7 @@ final class InputFeeder
     private bool $full = false;
 
     private bool $stopped = false;
-    private readonly FiberCondition $changed;
+    private readonly Condition $changed;
 
     /**
      * @param string|resource|iterable<mixed, string> $source
@@ -39,7 +40,7 @@ final class InputFeeder
         private readonly \Closure $end,
         private readonly \Closure $failed,
     ) {
-        $this->changed = new FiberCondition();
+        $this->changed = new Condition();
     }
 
     /** Returns whether bytes of the source may have been read. */

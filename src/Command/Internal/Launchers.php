@@ -4,11 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
-use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\CpuCount;
-use Spindle\Internal\Fibers;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Launcher\ProcessCredentials;
 use Spindle\LauncherException;
@@ -54,8 +52,8 @@ final class Launchers implements CommandBackend
     /** How launchers start processes: posix_spawn or proc_open; '' until the first launcher is ready. */
     private string $startMethod = '';
 
-    /** @var array<int, Suspension<mixed>> fibers that wait in {@see capacity()} */
-    private array $waiting = [];
+    /** Fibers in {@see capacity()}. */
+    private readonly FiberQueue $waiting;
 
     /**
      * The parameters after `$log` are those of {@see Launcher}.
@@ -71,7 +69,9 @@ final class Launchers implements CommandBackend
         private readonly \Closure $onFrame,
         private readonly \Closure $onDeath,
         private readonly \Closure $onFork,
-    ) {}
+    ) {
+        $this->waiting = new FiberQueue();
+    }
 
     /**
      * Starts missing launchers, also in place of idle launchers that have died unnoticed.
@@ -300,15 +300,11 @@ final class Launchers implements CommandBackend
         $this->start($concurrency);
         while ($this->capacity === null) {
             $this->start($concurrency); // replaces a launcher that has died before it was ready
-            $suspension = EventLoop::getSuspension();
-            $id = spl_object_id($suspension);
-            $this->waiting[$id] = $suspension;
             $launcher = $this->launchers[0];
             $launcher->keepLoop();
             try {
-                Fibers::suspend($suspension);
+                $this->waiting->wait();
             } finally {
-                unset($this->waiting[$id]);
                 $launcher->releaseLoop();
             }
         }
@@ -432,11 +428,7 @@ final class Launchers implements CommandBackend
     /** Resumes the fibers that wait in {@see capacity()}, with an exception if there is one. */
     private function wake(?LauncherException $why = null): void
     {
-        $waiting = $this->waiting;
-        $this->waiting = [];
-        foreach ($waiting as $suspension) {
-            $why === null ? $suspension->resume() : $suspension->throw($why);
-        }
+        $why === null ? $this->waiting->wakeAll() : $this->waiting->failAll($why);
     }
 
     /** For each launcher with free slots, asks other launchers to return waiting commands. */

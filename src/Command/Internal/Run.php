@@ -10,7 +10,8 @@ use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Command\RunSummary;
-use Spindle\Internal\LoopTurn;
+use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\LoopTurn;
 
 /**
  * One call of run() or runInOrder(): pulls commands from the caller's iterable and yields results to the caller's loop.
@@ -63,7 +64,7 @@ final class Run implements PendingCommandOwner
     /** Exception that the caller gets after all results. */
     private ?\Throwable $failure = null;
 
-    private readonly FiberCondition $changed;
+    private readonly Condition $changed;
 
     /** @param iterable<mixed, mixed> $commands each value is checked to be a {@see Command} when it is pulled */
     public function __construct(
@@ -74,7 +75,7 @@ final class Run implements PendingCommandOwner
         $this->input = \is_array($commands) ? new \ArrayIterator($commands) : new \IteratorIterator($commands);
         $this->ready = new \SplQueue();
         $this->order = new \SplQueue();
-        $this->changed = new FiberCondition();
+        $this->changed = new Condition();
         $this->lane = $dispatcher->open($this);
     }
 

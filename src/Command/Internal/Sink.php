@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Command\SpoolException;
-use Spindle\Internal\Fibers;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Warnings;
 
 /**
@@ -146,13 +146,10 @@ final class Sink
     /** @param resource $stream */
     private function awaitWritable(mixed $stream): void
     {
-        $suspension = EventLoop::getSuspension();
-        $callbackId = EventLoop::onWritable($stream, static function (string $callbackId) use ($suspension): void {
-            EventLoop::cancel($callbackId);
-            $suspension->resume();
-        });
+        $writable = new Condition();
+        $callbackId = EventLoop::onWritable($stream, static fn() => $writable->notify());
         try {
-            Fibers::suspend($suspension);
+            $writable->wait();
         } finally {
             EventLoop::cancel($callbackId);
         }

@@ -6,6 +6,7 @@ namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Postgres\Result;
 
 /**
@@ -37,7 +38,7 @@ final class ConnectionSession implements SessionLender
     public bool $isTransactionEnded = false;
 
     /** The borrower that holds the mutex and waits until no shared statement is in progress. */
-    private readonly WaitingCallers $waitingBorrower;
+    private readonly FiberQueue $waitingBorrower;
 
     /**
      * @param bool $isTransaction whether this object serves one transaction, which no statement may end
@@ -52,7 +53,7 @@ final class ConnectionSession implements SessionLender
             'The connection is busy with a transaction, a stream or a COPY',
             'Use that transaction, read the stream or the COPY to the end first, or use a pool',
         );
-        $this->waitingBorrower = new WaitingCallers();
+        $this->waitingBorrower = new FiberQueue();
         $this->process = (int) getmypid();
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
+use Spindle\Internal\Async\FiberQueue;
 
 /** A mutex for fibers, first come first served. A fiber that is known to hold it gets an exception, and never waits. */
 final class FairMutex
@@ -18,7 +19,7 @@ final class FairMutex
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the holder's fiber; null also for {main} */
     private ?\WeakReference $fiber = null;
 
-    private readonly WaitingCallers $waiting;
+    private readonly FiberQueue $waiting;
 
     /**
      * @param string $busy clause that says why the mutex is locked, for the message to a fiber that already holds it
@@ -26,7 +27,7 @@ final class FairMutex
      */
     public function __construct(private readonly string $busy, private readonly string $advice = '')
     {
-        $this->waiting = new WaitingCallers();
+        $this->waiting = new FiberQueue();
     }
 
     /**

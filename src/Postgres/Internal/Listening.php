@@ -5,11 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
-use Amp\CancelledException;
-use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Backoff;
-use Spindle\Internal\Fibers;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionLostException;
@@ -29,9 +26,6 @@ final class Listening
     /** Maximum bytes of a channel's name, unless the server was built with another NAMEDATALEN. */
     private const MAX_CHANNEL_BYTES = 63;
 
-    /** @var array<int, self> instances whose caller is suspended; see {@see take()} */
-    private static array $keptAlive = [];
-
     /** @var list<Notification> notifications that are not read yet */
     private array $pending = [];
 
@@ -41,12 +35,15 @@ final class Listening
     /** Set when the connection is lost, until another connection is open. */
     private ?NotificationGap $gap = null;
 
-    /** @var Suspension<null>|null */
-    private ?Suspension $waiting = null;
+    /** Suspends the caller that reads notifications. */
+    private readonly Condition $changed;
 
     private ?Session $session = null;
 
-    private function __construct(private readonly ?Cancellation $cancellation) {}
+    private function __construct(private readonly ?Cancellation $cancellation)
+    {
+        $this->changed = new Condition();
+    }
 
     /**
      * @param list<string> $channels
@@ -141,23 +138,7 @@ final class Listening
     private function take(): array
     {
         if ($this->pending === [] && $this->gap === null) {
-            // Possibly nothing else references the suspended fiber. PHP would destroy it without this reference.
-            self::$keptAlive[spl_object_id($this)] = $this;
-            $suspension = $this->waiting = EventLoop::getSuspension();
-            $subscription = $this->cancellation?->subscribe(function (CancelledException $reason): void {
-                $waiting = $this->waiting;
-                $this->waiting = null;
-                $waiting?->throw($reason);
-            });
-            try {
-                Fibers::suspend($suspension);
-            } finally {
-                $this->waiting = null;
-                if ($this->cancellation !== null) {
-                    $this->cancellation->unsubscribe((string) $subscription);
-                }
-                unset(self::$keptAlive[spl_object_id($this)]);
-            }
+            $this->changed->wait($this, $this->cancellation); // nothing else may refer to the suspended fiber
         }
         [$taken, $this->pending] = [$this->pending, []];
         if ($this->session?->isOpen() === true) {
@@ -173,7 +154,7 @@ final class Listening
         if ($this->isAnswered && \count($this->pending) >= self::MAX_PENDING_NOTIFICATIONS) {
             $this->session?->pause(true);
         }
-        $this->wake();
+        $this->changed->notify();
     }
 
     private function onConnectionClosed(Session $session, ?\Throwable $reason): void
@@ -183,14 +164,7 @@ final class Listening
             $ago = (hrtime(true) - $session->lastActivity()) / 1e9;
             $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
             $this->gap = new NotificationGap($since, $reason ?? ConnectionLostException::while('it was closed'));
-            $this->wake();
+            $this->changed->notify();
         }
-    }
-
-    private function wake(): void
-    {
-        $waiting = $this->waiting;
-        $this->waiting = null;
-        $waiting?->resume();
     }
 }

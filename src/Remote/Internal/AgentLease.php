@@ -8,9 +8,9 @@ use Amp\Cancellation;
 use Amp\Future;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
 use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
 use Spindle\LauncherException;
@@ -136,8 +136,8 @@ final class AgentLease
     private int $settledSinceHeartbeat = 0;
     private int $heartbeatCount = 0;
 
-    /** @var Suspension<null>|null the fiber in {@see serve()}; null before and after the work */
-    private ?Suspension $suspension = null;
+    /** Suspends {@see serve()} until the work is over. */
+    private readonly Condition $finished;
 
     public function __construct(
         private readonly Broker $broker,
@@ -153,6 +153,7 @@ final class AgentLease
         // Random bytes make the name unique: machines can have the same host name.
         $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6));
         $this->settlements = new SettlementFactory($keys, $queue, $this->owner, $maxResult);
+        $this->finished = new Condition();
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->capacity = $workers;
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
@@ -208,8 +209,7 @@ final class AgentLease
         $this->runner->onReport = $this->onReport(...);
         try {
             $this->requestExchange();
-            $this->suspension = EventLoop::getSuspension();
-            $this->suspension->suspend();
+            $this->finished->wait();
             $failure = $this->failure;
             if ($failure !== null) {
                 $this->awaitRunningJobs();
@@ -368,7 +368,7 @@ final class AgentLease
     /** Renews the lease. Retries after a failure, without waiting for the next heartbeat. */
     private function renewWithRetries(): void
     {
-        for ($failures = 1; $this->suspension !== null; ++$failures) {
+        for ($failures = 1; $this->finished->isAwaited(); ++$failures) {
             try {
                 $this->renew(false);
 
@@ -510,7 +510,7 @@ final class AgentLease
             $this->isExchanging = false;
         }
         if ($this->isStopping && $this->jobs === [] && $this->pendingSettlements === []) {
-            $this->finish();
+            $this->finished->notify();
         }
     }
 
@@ -803,7 +803,7 @@ final class AgentLease
         foreach ($this->jobs as $job) {
             $job->cancel();
         }
-        $this->finish();
+        $this->finished->notify();
     }
 
     /** Waits until no job is running, at most for the margin. */
@@ -812,13 +812,5 @@ final class AgentLease
         for ($end = Clock::now() + $this->options->margin; $this->jobs !== [] && Clock::now() < $end;) {
             \Amp\delay(0.02);
         }
-    }
-
-    /** Resumes {@see serve()}. */
-    private function finish(): void
-    {
-        $suspension = $this->suspension;
-        $this->suspension = null;
-        $suspension?->resume();
     }
 }

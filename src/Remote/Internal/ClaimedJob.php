@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal;
 use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Delivery;
 
@@ -37,11 +37,11 @@ final class ClaimedJob implements Cancellation
     /** Whether {@see notify()} was called since the last {@see awaitNotification()}. */
     private bool $isNotified = false;
 
-    /** @var Suspension<null>|null fiber in {@see awaitNotification()} */
-    private ?Suspension $waiter = null;
+    /** Suspends {@see awaitNotification()}; null while it is not running. */
+    private ?Condition $notified = null;
 
-    /** @var Suspension<null>|null fiber in {@see awaitEnd()} */
-    private ?Suspension $endWaiter = null;
+    /** Suspends {@see awaitEnd()}; null while it is not running. */
+    private ?Condition $ended = null;
 
     /** @param int $sequenceNumber number of the job in the order of the owner's claims; 0 when unknown */
     public function __construct(
@@ -75,8 +75,7 @@ final class ClaimedJob implements Cancellation
     {
         $this->isRunning = false;
         $this->cancellation->getCancellation()->unsubscribe($id);
-        $this->endWaiter?->resume();
-        $this->endWaiter = null;
+        $this->ended?->notify();
     }
 
     public function isRequested(): bool
@@ -93,9 +92,9 @@ final class ClaimedJob implements Cancellation
     public function awaitEnd(): void
     {
         if ($this->isRunning) {
-            $this->endWaiter = EventLoop::getSuspension();
+            $this->ended = new Condition();
             $timer = EventLoop::delay(self::GENERATOR_END_TIMEOUT, $this->cancel(...));
-            $this->endWaiter->suspend();
+            $this->ended->wait();
             EventLoop::cancel($timer);
         }
     }
@@ -119,18 +118,16 @@ final class ClaimedJob implements Cancellation
     public function notify(): void
     {
         $this->isNotified = true;
-        $waiter = $this->waiter;
-        $this->waiter = null;
-        $waiter?->resume();
+        $this->notified?->notify();
     }
 
     /** Waits for {@see notify()}, at most $seconds. Does not wait if notify() was called since the last wait. */
     public function awaitNotification(float $seconds): void
     {
         if (!$this->isNotified) {
-            $this->waiter = EventLoop::getSuspension();
+            $this->notified = new Condition();
             $timer = EventLoop::delay($seconds, $this->notify(...));
-            $this->waiter->suspend();
+            $this->notified->wait();
             EventLoop::cancel($timer);
         }
         $this->isNotified = false;

@@ -5,9 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Async\OneShot;
 use Spindle\Internal\CannotWaitException;
-use Spindle\Internal\Fibers;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobConflictException;
@@ -20,7 +19,7 @@ final class JobOutbox
     private const MAX_BATCH_JOBS = 1000;
     private const MAX_BATCH_BYTES = 4 << 20;
 
-    /** @var list<array{int, list<Job>, bool, Suspension<int>}> arguments of {@see send()} and its fiber */
+    /** @var list<array{int, list<Job>, bool, OneShot<int>}> arguments of {@see send()}, and its result */
     private array $submissions = [];
 
     /** @var array<string, true> ids of jobs whose submission is pending, as keys */
@@ -53,8 +52,9 @@ final class JobOutbox
      */
     public function send(int $maxJobs, array $jobs, bool $mayExist): int
     {
-        $suspension = EventLoop::getSuspension();
-        $this->submissions[] = [$maxJobs, $jobs, $mayExist, $suspension];
+        /** @var OneShot<int> $accepted */
+        $accepted = new OneShot();
+        $this->submissions[] = [$maxJobs, $jobs, $mayExist, $accepted];
         foreach ($jobs as $job) {
             $this->pendingIds[$job->id] = true;
         }
@@ -63,8 +63,7 @@ final class JobOutbox
             EventLoop::queue($this->sendAll(...));
         }
         try {
-            /** @var int */
-            return Fibers::suspend($suspension);
+            return $accepted->await();
         } catch (CannotWaitException $blocked) {
             array_pop($this->submissions); // the loop has not run since, so the last one is that of this call
 
@@ -98,19 +97,19 @@ final class JobOutbox
             try {
                 $result = $this->submit($jobs, $maxJobs, $mayExist);
             } catch (\Throwable $failure) {
-                foreach ($batch as [, , , $suspension]) {
-                    $suspension->throw($failure);
+                foreach ($batch as [, , , $accepted]) {
+                    $accepted->fail($failure);
                 }
 
                 continue;
             }
             $conflicts = array_flip($result->conflicts);
             $offset = 0;
-            foreach ($batch as [, $ownJobs, , $suspension]) {
+            foreach ($batch as [, $ownJobs, , $accepted]) {
                 // Only a dispatched job can be in conflict, and its submission consists of that job.
                 isset($conflicts[$offset])
-                    ? $suspension->throw(JobConflictException::of($this->queue, Job::givenId($ownJobs[0]->id)))
-                    : $suspension->resume(max(0, min(\count($ownJobs), $result->accepted - $offset)));
+                    ? $accepted->fail(JobConflictException::of($this->queue, Job::givenId($ownJobs[0]->id)))
+                    : $accepted->complete(max(0, min(\count($ownJobs), $result->accepted - $offset)));
                 $offset += \count($ownJobs);
             }
         }

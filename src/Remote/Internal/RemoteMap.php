@@ -7,9 +7,8 @@ namespace Spindle\Remote\Internal;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
-use Spindle\Internal\Fibers;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
@@ -80,8 +79,8 @@ final class RemoteMap implements OutcomeReceiver
     /** The cancellation. It is thrown when all pending jobs have ended; no further outcomes are delivered. */
     private ?\Throwable $abortReason = null;
 
-    /** @var Suspension<null>|null */
-    private ?Suspension $consumer = null;
+    /** Suspends the caller's loop. */
+    private readonly Condition $changed;
 
     /** @var \Generator<int, mixed, mixed, void>|null pairs of key and value */
     private ?\Generator $input;
@@ -96,6 +95,7 @@ final class RemoteMap implements OutcomeReceiver
         private readonly bool $inOrder,
     ) {
         $this->file = new OutcomeFile();
+        $this->changed = new Condition();
         $this->head = $client->head($code);
         $this->input = (static function () use ($input): \Generator {
             foreach ($input as $key => $value) {
@@ -114,7 +114,7 @@ final class RemoteMap implements OutcomeReceiver
             }
             $this->abortReason = $cancelled;
             $this->abandon();
-            $this->wake();
+            $this->changed->notify();
             $this->patienceTimer = $this->client->afterPatience($this, static fn(self $map) => $map->giveUp());
         });
         try {
@@ -213,7 +213,7 @@ final class RemoteMap implements OutcomeReceiver
             $this->windowBytes += $size;
         }
         if ($this->isAbandoned || isset($this->arrived[$this->nextNumber])) {
-            $this->wake();
+            $this->changed->notify();
         }
     }
 
@@ -247,12 +247,7 @@ final class RemoteMap implements OutcomeReceiver
                 return $this->failure === null ? null : throw $this->failure;
             }
             $this->schedulePull();
-            $this->consumer = EventLoop::getSuspension();
-            try {
-                Fibers::suspend($this->consumer);
-            } finally {
-                $this->consumer = null;
-            }
+            $this->changed->wait();
         }
     }
 
@@ -273,7 +268,7 @@ final class RemoteMap implements OutcomeReceiver
             }
         } finally {
             $this->isPulling = false;
-            $this->wake();
+            $this->changed->notify();
         }
     }
 
@@ -336,7 +331,7 @@ final class RemoteMap implements OutcomeReceiver
         } catch (\Throwable $failure) {
             $this->isExhausted = true;
             $this->failure ??= $failure;
-            $this->wake();
+            $this->changed->notify();
         }
     }
 
@@ -366,7 +361,7 @@ final class RemoteMap implements OutcomeReceiver
                 if ($this->abortReason === null) {
                     array_map($this->client->removeWaiter(...), array_column($jobs, 'id'));
                 }
-                $this->wake();
+                $this->changed->notify();
 
                 return;
             }
@@ -379,7 +374,7 @@ final class RemoteMap implements OutcomeReceiver
             unset($this->pending[$job->id]);
         }
         if ($this->isAbandoned) {
-            $this->wake();
+            $this->changed->notify();
         }
     }
 
@@ -415,13 +410,6 @@ final class RemoteMap implements OutcomeReceiver
         ] as $id) {
             unset($this->pending[$id]);
         }
-        $this->wake();
-    }
-
-    private function wake(): void
-    {
-        $consumer = $this->consumer;
-        $this->consumer = null;
-        $consumer?->resume();
+        $this->changed->notify();
     }
 }

@@ -5,17 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
-use Spindle\Internal\Fibers;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\JobLostException;
 
 /** Reads the items of a generator task. Dropping the last reference ends the task, unless it can have other readers. */
 final class StoredItems
 {
-    /** @var array<int, self> objects with a waiting reader, because perhaps nothing else references its fiber */
-    private static array $awaited = [];
-
     private const MAX_ITEMS_PER_REQUEST = 32;
 
     private int $takenCount = 0;
@@ -31,15 +27,16 @@ final class StoredItems
 
     private ?\Throwable $failure = null;
 
-    /** @var Suspension<null>|null */
-    private ?Suspension $reader = null;
+    private readonly Condition $changed;
 
     /** @param mixed $key key of the task's input in a map */
     public function __construct(
         private readonly QueueClient $client,
         private readonly string $id,
         private readonly mixed $key,
-    ) {}
+    ) {
+        $this->changed = new Condition();
+    }
 
     public function __destruct()
     {
@@ -87,13 +84,7 @@ final class StoredItems
 
                 return $this->client->generatorReturn($this->id, $this->outcome, $this->key, $this->takenCount);
             } else {
-                self::$awaited[spl_object_id($this)] = $this;
-                $this->reader = EventLoop::getSuspension();
-                try {
-                    Fibers::suspend($this->reader);
-                } finally {
-                    $this->reader = null;
-                }
+                $this->changed->wait($this); // nothing else may refer to this stream and to the reader's fiber
             }
         }
     }
@@ -102,7 +93,7 @@ final class StoredItems
     public function onItems(): void
     {
         $this->mayHaveMore = true;
-        $this->wake();
+        $this->changed->notify();
     }
 
     /** Records the outcome. All items were stored before the outcome, and the reader fetches them first. */
@@ -115,14 +106,6 @@ final class StoredItems
     public function fail(\Throwable $failure): void
     {
         $this->failure = $failure;
-        $this->wake();
-    }
-
-    private function wake(): void
-    {
-        unset(self::$awaited[spl_object_id($this)]);
-        $reader = $this->reader;
-        $this->reader = null;
-        $reader?->resume();
+        $this->changed->notify();
     }
 }

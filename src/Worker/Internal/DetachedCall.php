@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
-use Spindle\Internal\Fibers;
+use Spindle\Internal\Async\OneShot;
 
 /**
  * A call in a fiber of its own, so that the caller regains control when the called code suspends its fiber. The fiber
@@ -22,15 +20,15 @@ final class DetachedCall
     private static ?\Fiber $idle = null;
 
     private bool $isStarted = false;
-    private bool $isOver = false;
-    private mixed $result = null;
-    private ?\Throwable $thrown = null;
 
-    /** @var Suspension<null>|null fiber that waits for the end of the call */
-    private ?Suspension $waiting = null;
+    /** @var OneShot<mixed> */
+    private readonly OneShot $result;
 
     /** @param \Closure(): mixed $work */
-    private function __construct(private readonly \Closure $work) {}
+    private function __construct(private readonly \Closure $work)
+    {
+        $this->result = new OneShot();
+    }
 
     /** @param \Closure(): mixed $work called now; start() returns when $work has returned or suspended its fiber */
     public static function start(\Closure $work): self
@@ -54,22 +52,13 @@ final class DetachedCall
 
     public function isOver(): bool
     {
-        return $this->isOver;
+        return $this->result->isCompleted();
     }
 
     /** Returns what the call returned, or throws what it threw. Waits until the call is over. */
     public function await(): mixed
     {
-        if (!$this->isOver) {
-            $this->waiting = EventLoop::getSuspension();
-            try {
-                Fibers::suspend($this->waiting);
-            } finally {
-                $this->waiting = null;
-            }
-        }
-
-        return $this->thrown === null ? $this->result : throw $this->thrown;
+        return $this->result->await();
     }
 
     private static function startFiber(self $call): void
@@ -98,11 +87,12 @@ final class DetachedCall
     {
         $this->isStarted = true;
         try {
-            $this->result = ($this->work)();
+            $result = ($this->work)();
         } catch (\Throwable $thrown) {
-            $this->thrown = $thrown;
+            $this->result->fail($thrown);
+
+            return;
         }
-        $this->isOver = true;
-        $this->waiting?->resume();
+        $this->result->complete($result);
     }
 }

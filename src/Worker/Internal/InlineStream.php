@@ -6,15 +6,14 @@ namespace Spindle\Worker\Internal;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
-use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Async\Condition;
 use Spindle\Worker\UnserializableException;
 
 /** Produces the items of a generator task in this process: each item when the reader has taken the one before it. */
 final class InlineStream
 {
-    /** @var Suspension<null>|null the task's fiber, while an item waits for its reader */
-    private ?Suspension $suspension = null;
+    /** Suspends the task's fiber while an item waits for its reader. */
+    private readonly Condition $taken;
 
     /** @var \WeakReference<ItemStream>|null stream of the reader; empty after the reader has released the generator */
     private ?\WeakReference $stream = null;
@@ -30,12 +29,14 @@ final class InlineStream
         private readonly DeferredCancellation $taskCancellation,
         private readonly \Closure $convertFailure,
         private readonly string $keySuffix,
-    ) {}
+    ) {
+        $this->taken = new Condition();
+    }
 
     /** @return \Generator<mixed, mixed, mixed, mixed> */
     public function reader(): \Generator
     {
-        $stream = new ItemStream($this->decode(...), $this->resume(...), $this->cancelTask(...));
+        $stream = new ItemStream($this->decode(...), $this->taken->notify(...), $this->cancelTask(...));
         $this->stream = \WeakReference::create($stream);
 
         return $stream->items();
@@ -46,7 +47,7 @@ final class InlineStream
     {
         $this->taskCancellation->getCancellation()->subscribe(function (CancelledException $cancelled): void {
             $this->stream?->get()?->failed(static fn(): \Throwable => $cancelled);
-            $this->resume();
+            $this->taken->notify();
         });
         try {
             while ($this->hasReader() && $this->items->valid()) {
@@ -81,8 +82,7 @@ final class InlineStream
         }
         $this->stream?->get()?->arrived($bytes);
         if ($this->hasReader()) {
-            $this->suspension = EventLoop::getSuspension();
-            $this->suspension->suspend();
+            $this->taken->wait();
         }
 
         return $this->hasReader();
@@ -116,12 +116,5 @@ final class InlineStream
         } catch (\Throwable $refused) {
             throw ($this->convertFailure)($refused);
         }
-    }
-
-    private function resume(): void
-    {
-        $suspension = $this->suspension;
-        $this->suspension = null;
-        $suspension?->resume();
     }
 }

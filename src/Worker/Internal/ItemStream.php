@@ -5,8 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
-use Spindle\Internal\Fibers;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\PoolClosedException;
 use Spindle\Worker\ResultBudget;
@@ -23,9 +22,6 @@ final class ItemStream
      */
     private const MIN_BUDGETED_BYTES = WorkerProtocol::MAX_UNREAD_BYTES;
 
-    /** @var array<int, self> streams with a waiting reader: possibly nothing else refers to the reader's fiber */
-    private static array $awaited = [];
-
     /** @var \SplQueue<string> */
     private \SplQueue $items;
     private bool $isEnded = false;
@@ -37,8 +33,8 @@ final class ItemStream
     /** @var (\Closure(): \Throwable)|null decodes the exception that ended the generator */
     private ?\Closure $decodeFailure = null;
 
-    /** @var Suspension<null>|null reader that waits for an item */
-    private ?Suspension $reader = null;
+    /** Suspends the reader. */
+    private readonly Condition $changed;
 
     /**
      * @param \Closure(string): mixed  $decodeItem    returns key and value of an item
@@ -52,6 +48,7 @@ final class ItemStream
         private readonly ?ResultBudget $budget = null,
     ) {
         $this->items = new \SplQueue();
+        $this->changed = new Condition();
         $this->ownerPid = (int) getmypid();
     }
 
@@ -70,7 +67,7 @@ final class ItemStream
     {
         $this->items->enqueue($item);
         $this->budget?->occupy(self::budgetedBytes($item));
-        $this->wake();
+        $this->changed->notify();
     }
 
     /** @param \Closure(): mixed $decodeResult decodes the result; called in the reader's fiber */
@@ -78,7 +75,7 @@ final class ItemStream
     {
         $this->isEnded = true;
         $this->decodeResult = $decodeResult;
-        $this->wake();
+        $this->changed->notify();
     }
 
     /** @param \Closure(): \Throwable $decodeFailure decodes the exception; called in the reader's fiber */
@@ -86,7 +83,7 @@ final class ItemStream
     {
         $this->isEnded = true;
         $this->decodeFailure = $decodeFailure;
-        $this->wake();
+        $this->changed->notify();
     }
 
     /**
@@ -127,13 +124,7 @@ final class ItemStream
             if ($this->ownerPid !== getmypid()) {
                 throw PoolClosedException::forked();
             }
-            self::$awaited[spl_object_id($this)] = $this;
-            $this->reader = EventLoop::getSuspension();
-            try {
-                Fibers::suspend($this->reader);
-            } finally {
-                $this->reader = null;
-            }
+            $this->changed->wait($this); // nothing else may refer to this stream and to the reader's fiber
         }
     }
 
@@ -147,13 +138,5 @@ final class ItemStream
     private static function budgetedBytes(string $item): int
     {
         return \strlen($item) < self::MIN_BUDGETED_BYTES ? 0 : \strlen($item);
-    }
-
-    private function wake(): void
-    {
-        unset(self::$awaited[spl_object_id($this)]);
-        $reader = $this->reader;
-        $this->reader = null;
-        $reader?->resume();
     }
 }

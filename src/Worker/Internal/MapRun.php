@@ -6,10 +6,8 @@ namespace Spindle\Worker\Internal;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
-use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
-use Spindle\Internal\Fibers;
-use Spindle\Internal\LoopTurn;
+use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\PoolClosedException;
 
@@ -78,8 +76,8 @@ final class MapRun implements Source
     /** Exception to throw instead of further results. */
     private ?\Throwable $abortReason = null;
 
-    /** @var Suspension<null>|null fiber of the caller's loop, while it waits */
-    private ?Suspension $consumer = null;
+    /** Suspends the caller's loop. */
+    private readonly Condition $changed;
 
     /** When the event loop last ran while the caller waited, in nanoseconds of hrtime(); 0 if it has not. */
     private int $lastLoopTurn = 0;
@@ -92,6 +90,7 @@ final class MapRun implements Source
         private readonly bool $inOrder,
     ) {
         $this->id = ++self::$lastId;
+        $this->changed = new Condition();
         $this->sizing = new BatchSizing();
         $this->input = new MapInput($dispatcher, $this, $this->sizing, $input);
     }
@@ -233,7 +232,7 @@ final class MapRun implements Source
     public function onPulled(): void
     {
         if ($this->isSettled()) {
-            $this->wake();
+            $this->changed->notify();
         }
     }
 
@@ -260,7 +259,7 @@ final class MapRun implements Source
     public function close(): void
     {
         $this->input->close(PoolClosedException::closedBeforeInputEnd());
-        $this->wake();
+        $this->changed->notify();
     }
 
     public function abort(\Throwable $reason): void
@@ -269,7 +268,7 @@ final class MapRun implements Source
         $this->finished = $this->abandoned = true;
         $this->blocked = [];
         $this->input->drop();
-        $this->wake();
+        $this->changed->notify();
     }
 
     /** Returns whether all values that were read have outcomes, or are abandoned, and no more will be read. */
@@ -284,7 +283,7 @@ final class MapRun implements Source
     public function finish(): void
     {
         $this->finished = true;
-        $this->wake();
+        $this->changed->notify();
     }
 
     /**
@@ -333,7 +332,7 @@ final class MapRun implements Source
         $this->input->drop();
         $this->buffered = $this->blocked = [];
         $this->dispatcher->abandon($this, $timeout);
-        $this->wake();
+        $this->changed->notify();
     }
 
     /**
@@ -373,12 +372,7 @@ final class MapRun implements Source
                 $this->dispatcher->fill(); // the task with the next result may be blocked
                 continue; // the map may have been aborted
             }
-            $this->consumer = EventLoop::getSuspension();
-            try {
-                Fibers::suspend($this->consumer);
-            } finally {
-                $this->consumer = null;
-            }
+            $this->changed->wait();
             $this->lastLoopTurn = hrtime(true);
         }
     }
@@ -388,13 +382,6 @@ final class MapRun implements Source
     {
         LoopTurn::await();
         $this->lastLoopTurn = hrtime(true);
-    }
-
-    private function wake(): void
-    {
-        $consumer = $this->consumer;
-        $this->consumer = null;
-        $consumer?->resume();
     }
 
     /** @param string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed> $outcome */
@@ -426,8 +413,8 @@ final class MapRun implements Source
             $this->isFull = true;
             $this->dispatcher->takeBackBlocked($this);
         }
-        if ($this->consumer !== null && isset($this->buffered[$this->nextIndex])) {
-            $this->wake();
+        if ($this->changed->isAwaited() && isset($this->buffered[$this->nextIndex])) {
+            $this->changed->notify();
         }
     }
 }

@@ -5,9 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
-use Spindle\Internal\CannotWaitException;
-use Spindle\Internal\Fibers;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Worker\PoolClosedException;
 
 /**
@@ -33,8 +31,8 @@ final class PoolActivity
     /** Whether the workers stop as soon as no work is open. */
     private bool $closing = false;
 
-    /** @var array<int, Suspension<null>> callers of close(), by object id */
-    private array $waiting = [];
+    /** Callers of close(). */
+    private readonly FiberQueue $waiting;
 
     /** Timer that keeps the loop running while it is referenced, and notices a fork of this process. */
     private readonly string $loopTimer;
@@ -53,6 +51,7 @@ final class PoolActivity
         private readonly \Closure $onFork,
     ) {
         $this->ownerPid = (int) getmypid();
+        $this->waiting = new FiberQueue();
         $weak = \WeakReference::create($this);
         $tick = static function (string $timer) use ($weak): void {
             $activity = $weak->get();
@@ -85,7 +84,7 @@ final class PoolActivity
         $this->keepLoop();
         $this->stopIfSettled();
         if (!$this->ended) {
-            $this->awaitEnd();
+            $this->waiting->wait();
         }
     }
 
@@ -154,11 +153,7 @@ final class PoolActivity
         EventLoop::cancel($this->loopTimer);
         $this->timeouts->close();
         unset(self::$busy[spl_object_id($this)]);
-        $waiting = $this->waiting;
-        $this->waiting = [];
-        foreach ($waiting as $suspension) {
-            $failure === null ? $suspension->resume() : $suspension->throw($failure);
-        }
+        $failure === null ? $this->waiting->wakeAll() : $this->waiting->failAll($failure);
     }
 
     private function isBusy(): bool
@@ -173,19 +168,6 @@ final class PoolActivity
         } elseif (!$this->isBusy()) {
             $this->ticks = false;
             EventLoop::disable($this->loopTimer);
-        }
-    }
-
-    /** @throws CannotWaitException */
-    private function awaitEnd(): void
-    {
-        $suspension = EventLoop::getSuspension();
-        $id = spl_object_id($suspension);
-        $this->waiting[$id] = $suspension;
-        try {
-            Fibers::suspend($suspension);
-        } finally {
-            unset($this->waiting[$id]);
         }
     }
 }

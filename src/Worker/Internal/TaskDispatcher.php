@@ -11,10 +11,11 @@ use Amp\Future\UnhandledFutureError;
 use Amp\Internal\FutureState;
 use Revolt\EventLoop\FiberLocal;
 use Revolt\EventLoop\Internal\DriverSuspension;
+use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
-use Spindle\Internal\Fibers;
 use Spindle\Internal\IsolatedCall;
-use Spindle\Internal\LoopTurn;
 use Spindle\Internal\Preload;
 use Spindle\Internal\WeakTimer;
 use Spindle\LauncherException;
@@ -57,7 +58,8 @@ final class TaskDispatcher
     ) {
         Preload::classes(
             CannotWaitException::class,
-            Fibers::class,
+            Condition::class,
+            FiberQueue::class,
             LoopTurn::class,
             TaskCode::class,
             ValueSerializer::class,

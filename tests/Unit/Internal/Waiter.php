@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Internal;
 
-use Spindle\Postgres\Internal\SuspendsOneCaller;
+use Spindle\Internal\Async\SuspendsOneCaller;
 
 final class Waiter
 {

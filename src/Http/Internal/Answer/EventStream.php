@@ -6,10 +6,10 @@ namespace Spindle\Http\Internal\Answer;
 
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
 use Spindle\Http\ClientLeftException;
 use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\ServerSentEvent;
+use Spindle\Internal\Async\Condition;
 
 /**
  * A response body of server-sent events. The iterator runs in other fibers than the reader, and yields the next event
@@ -46,7 +46,7 @@ final class EventStream implements StreamInterface
      * Fibers that wait for events, by stream. If a stream had its fiber in a property, a dump of the response would
      * show the data of all other connections.
      *
-     * @var \WeakMap<self, Suspension<null>>|null
+     * @var \WeakMap<self, Condition>|null
      */
     private static ?\WeakMap $readers = null;
 
@@ -114,12 +114,11 @@ final class EventStream implements StreamInterface
     /** @param \Closure(): void $onTimeout has to call {@see wake()} */
     private function suspend(float $timeout, \Closure $onTimeout): void
     {
-        /** @var Suspension<null> $reader */
-        $reader = EventLoop::getSuspension();
+        $reader = new Condition();
         self::readers()[$this] = $reader;
         $timer = $timeout === \INF ? null : EventLoop::delay($timeout, $onTimeout);
         try {
-            $reader->suspend();
+            $reader->wait();
         } finally {
             self::readers()->offsetUnset($this);
             $timer === null ? null : EventLoop::cancel($timer);
@@ -190,10 +189,10 @@ final class EventStream implements StreamInterface
     {
         $reader = self::readers()[$this] ?? null;
         self::readers()->offsetUnset($this);
-        $reader?->resume();
+        $reader?->notify();
     }
 
-    /** @return \WeakMap<self, Suspension<null>> */
+    /** @return \WeakMap<self, Condition> */
     private static function readers(): \WeakMap
     {
         return self::$readers ??= new \WeakMap();

@@ -11,10 +11,10 @@ use Revolt\EventLoop\DriverFactory;
 use Spindle\Http\AppException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Internal\Message\HandlerFailure;
+use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\FatalError;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\Signals;
-use Spindle\Internal\LoopTurn;
 
 /** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor ends. */
 final class ServingProcess

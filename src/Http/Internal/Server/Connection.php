@@ -8,7 +8,6 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
 use Spindle\Http\ClientLeftException;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\FormReader;
@@ -18,8 +17,9 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\Request;
 use Spindle\Http\Internal\Message\RequestParser;
 use Spindle\Http\Response;
-use Spindle\Internal\Fibers;
-use Spindle\Internal\LoopTurn;
+use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Async\LoopTurn;
 
 /**
  * One client's connection. Its requests are handled one at a time, in order.
@@ -95,11 +95,11 @@ final class Connection
     /** Time of the last response, by hrtime(). */
     private int $answeredAt = 0;
 
-    /** @var Suspension<null>|null fiber that waits for bytes of the request's body */
-    private ?Suspension $reader = null;
+    /** Suspends the fiber that waits for bytes of the request's body; null if none does. */
+    private ?Condition $reader = null;
 
-    /** @var list<Suspension<null>> fibers that wait until the kernel has accepted all collected bytes */
-    private array $writers = [];
+    /** Fibers that wait until the kernel has accepted all collected bytes; null before the first one. */
+    private ?FiberQueue $writers = null;
 
     /** Whether the client waits for "100 Continue" before it sends the body. */
     private bool $continuePending = false;
@@ -817,9 +817,9 @@ final class Connection
         }
         $this->transport->resume();
         $this->enterBody();
-        $this->reader = EventLoop::getSuspension();
+        $this->reader = new Condition();
         try {
-            Fibers::suspend($this->reader);
+            $this->reader->wait();
         } finally {
             $now = $this->uploadRate?->endWait() ?? (int) hrtime(true);
             if ($this->phase === Phase::Body && $exchange === $this->exchange) {
@@ -845,8 +845,7 @@ final class Connection
             return false;
         }
         $this->enterWrite(Phase::Write);
-        $this->writers[] = $suspension = EventLoop::getSuspension();
-        Fibers::suspend($suspension);
+        ($this->writers ??= new FiberQueue())->wait();
 
         return true;
     }
@@ -969,7 +968,7 @@ final class Connection
             $this->closeAfterResponse = true;
             $reader = $this->reader;
             $this->reader = null;
-            $reader->throw(new HttpException(408, 'The body arrived too slowly'));
+            $reader->fail(new HttpException(408, 'The body arrived too slowly'));
         } else {
             $this->close(ClientLeftException::tooSlow());
         }
@@ -999,15 +998,11 @@ final class Connection
     {
         $reader = $this->reader;
         $this->reader = null;
-        $reader?->resume();
+        $reader?->notify();
     }
 
     private function wakeWriters(): void
     {
-        $writers = $this->writers;
-        $this->writers = [];
-        foreach ($writers as $writer) {
-            $writer->resume();
-        }
+        $this->writers?->wakeAll();
     }
 }

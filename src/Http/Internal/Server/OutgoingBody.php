@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Internal\Message\IterableStream;
-use Spindle\Internal\LoopTurn;
+use Spindle\Internal\Async\LoopTurn;
 
 use function Amp\delay;
 

@@ -4,14 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Testing;
 
-use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
 use Spindle\Http\Internal\Message\ChunkDecoder;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Server\ResponseWriter;
 use Spindle\Http\Internal\Server\Transport;
 use Spindle\Http\Response;
+use Spindle\Internal\Async\Condition;
 
 /** Sends a request over one connection, and parses the response. */
 final class TestConversation
@@ -21,12 +20,13 @@ final class TestConversation
     private readonly Transport $transport;
     private string $received = '';
 
-    /** @var Suspension<null>|null the fiber that waits for the end of the response */
-    private ?Suspension $suspension = null;
+    /** Suspends {@see exchange()} until the end of the response. */
+    private readonly Condition $ended;
 
     /** @param resource $stream not blocking */
     public function __construct($stream)
     {
+        $this->ended = new Condition();
         $this->transport = new Transport($stream, false, $this->readable(...), static function (): void {});
     }
 
@@ -44,8 +44,7 @@ final class TestConversation
             }
         }
         $this->transport->send("{$lines}\r\n{$body}");
-        $this->suspension = EventLoop::getSuspension();
-        $this->suspension->suspend();
+        $this->ended->wait();
         $this->transport->close();
 
         return self::parse($this->received, $method);
@@ -56,7 +55,7 @@ final class TestConversation
         $bytes = $this->transport->receive(self::READ_BYTES);
         if ($bytes === '') {
             $this->transport->pause();
-            $this->suspension?->resume();
+            $this->ended->notify();
         }
         $this->received .= $bytes;
     }

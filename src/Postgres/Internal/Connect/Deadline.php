@@ -9,7 +9,7 @@ use Amp\CancelledException;
 use Amp\CompositeCancellation;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
-use Spindle\Internal\Fibers;
+use Spindle\Internal\Async\Condition;
 
 /** Deadline and cancellation of connecting. Apart from DNS look-ups, connecting suspends only in this class. */
 final readonly class Deadline
@@ -95,29 +95,16 @@ final readonly class Deadline
         if ($left <= 0) {
             throw AttemptFailedException::timedOut($for, $this->seconds);
         }
-        $suspension = EventLoop::getSuspension();
-        $waiting = true;
-        // Several of the callbacks may run before this fiber resumes. Only the first one has an effect.
-        $resume = static function (?\Throwable $error) use (&$waiting, $suspension): void {
-            if ($waiting) {
-                $waiting = false;
-                $error === null ? $suspension->resume() : $suspension->throw($error);
-            }
-        };
-        $late = fn() => $resume(AttemptFailedException::timedOut($for, $this->seconds));
-        $watchers = [$watch(static fn() => $resume(null))];
+        $condition = new Condition();
+        $watchers = [$watch(static fn() => $condition->notify())];
         if ($left < self::MAX_TIMER_SECONDS) {
+            $late = fn() => $condition->fail(AttemptFailedException::timedOut($for, $this->seconds));
             $watchers[] = EventLoop::delay($left, $late);
         }
-        $cancellation = $this->cancellation;
-        $subscription = $cancellation?->subscribe($resume);
         try {
-            Fibers::suspend($suspension);
+            $condition->wait(cancellation: $this->cancellation);
         } finally {
             array_map(EventLoop::cancel(...), $watchers);
-            if ($cancellation !== null && $subscription !== null) {
-                $cancellation->unsubscribe($subscription);
-            }
         }
     }
 

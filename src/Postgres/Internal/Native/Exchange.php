@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Native;
 
+use Spindle\Internal\Async\SuspendsOneCaller;
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\Rows;
 use Spindle\Postgres\Internal\ServerError;
-use Spindle\Postgres\Internal\SuspendsOneCaller;
 use Spindle\Postgres\Internal\TransactionEndDetector;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;

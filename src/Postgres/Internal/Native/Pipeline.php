@@ -7,12 +7,12 @@ namespace Spindle\Postgres\Internal\Native;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\FairMutex;
 use Spindle\Postgres\Internal\SizeLimits;
-use Spindle\Postgres\Internal\WaitingCallers;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
 
@@ -94,7 +94,7 @@ final class Pipeline
     private ?string $readTimer = null;
 
     /** Callers of {@see settle()}: they wait for cancel requests, or for all answers. */
-    private readonly WaitingCallers $waiting;
+    private readonly FiberQueue $waiting;
 
     /** @var (\Closure(Notification): void)|null listener for notifications */
     private ?\Closure $listener = null;
@@ -127,7 +127,7 @@ final class Pipeline
         $this->ownerPid = (int) getmypid();
         $this->conversation = new Conversation($limits);
         $this->outbox = new WriteBuffer();
-        $this->waiting = new WaitingCallers();
+        $this->waiting = new FiberQueue();
         $this->copyMutex = new FairMutex(
             'The connection is busy with a COPY until its data are read to the end or the loop over them ends',
         );

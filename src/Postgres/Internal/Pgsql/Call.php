@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pgsql;
 
 use PgSql\Result;
+use Spindle\Internal\Async\SuspendsOneCaller;
 use Spindle\Postgres\Internal\ServerError;
-use Spindle\Postgres\Internal\SuspendsOneCaller;
 use Spindle\Postgres\Internal\TransactionEndDetector;
 
 /** A request of one {@see PgsqlHandle}, and its outcome. */

@@ -8,11 +8,11 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use PgSql\Connection;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\TransactionEndDetector;
-use Spindle\Postgres\Internal\WaitingCallers;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
@@ -93,7 +93,7 @@ final class PgsqlHandle
     private bool $isPaused = false;
 
     /** Fibers that wait until no call is in progress. */
-    private readonly WaitingCallers $waiting;
+    private readonly FiberQueue $waiting;
 
     /** @var list<\Closure(\Throwable|null): void> */
     private array $onClose = [];
@@ -119,7 +119,7 @@ final class PgsqlHandle
     ) {
         self::endAtShutdown();
         $this->ownerPid = (int) getmypid();
-        $this->waiting = new WaitingCallers();
+        $this->waiting = new FiberQueue();
         $this->lastActivity = hrtime(true);
         $this->socket = Libpq::socket($connection);
         $this->reader = new LibpqReader($connection, $this->socket, $mayUseTls);

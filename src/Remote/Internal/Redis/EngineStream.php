@@ -8,9 +8,8 @@ use Predis\Connection\ParametersInterface;
 use Predis\Connection\Resource\StreamFactoryInterface;
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
-use Spindle\Internal\Fibers;
 use Spindle\Internal\Warnings;
 
 /**
@@ -35,8 +34,8 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Bytes from {@see write()} that the socket has not accepted. */
     private string $unsent = '';
 
-    /** @var Suspension<null>|null fiber that waits in {@see awaitBytes()} */
-    private ?Suspension $reader = null;
+    /** Suspends {@see awaitBytes()}. */
+    private readonly Condition $changed;
 
     /** Why {@see fail()} has closed the stream; null if it is open, or was closed without a reason. */
     private ?string $failure = null;
@@ -60,6 +59,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->socket = $socket;
         $this->lastProgress = Clock::now();
         $this->pid = (int) getmypid();
+        $this->changed = new Condition();
         stream_set_read_buffer($socket, 0);
         $weak = \WeakReference::create($this);
         $onReadable = static fn() => $weak->get()?->onReadable();
@@ -154,7 +154,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         EventLoop::cancel($this->readWatcher);
         EventLoop::cancel($this->writeWatcher);
         fclose($socket);
-        $this->resumeReader();
+        $this->changed->notify();
     }
 
     /** Returns whether the stream is closed and {@see read()} has returned all bytes of the buffer. */
@@ -254,8 +254,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
                 continue;
             }
             EventLoop::enable($this->readWatcher);
-            $this->reader = EventLoop::getSuspension();
-            Fibers::suspend($this->reader);
+            $this->changed->wait();
         }
     }
 
@@ -263,15 +262,8 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     {
         EventLoop::disable($this->readWatcher);
         if ($this->isOfThisProcess()) {
-            $this->resumeReader();
+            $this->changed->notify();
         }
-    }
-
-    private function resumeReader(): void
-    {
-        $reader = $this->reader;
-        $this->reader = null;
-        $reader?->resume();
     }
 
     private function onWritable(): void

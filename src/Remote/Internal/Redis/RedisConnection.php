@@ -18,10 +18,8 @@ use Predis\Connection\Parameters;
 use Predis\Connection\StreamConnection;
 use Predis\Response\ErrorInterface;
 use Revolt\EventLoop;
-use Revolt\EventLoop\Suspension;
-use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Async\OneShot;
 use Spindle\Internal\Clock;
-use Spindle\Internal\Fibers;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
@@ -39,10 +37,7 @@ final class RedisConnection
     /** @var array<int, self> connections with pending commands, because perhaps nothing else references them */
     private static array $busy = [];
 
-    /**
-     * @var \SplQueue<array{Suspension<mixed>|null, float}> fiber and deadline of each command without an answer. The
-     *     fiber is null if it could not suspend; then the answer is dropped
-     */
+    /** @var \SplQueue<array{OneShot<mixed>, float}> commands without an answer: the answer, and its deadline */
     private \SplQueue $waiting;
 
     private bool $isReading = false;
@@ -197,23 +192,17 @@ final class RedisConnection
         if ($this->closeReason !== null) {
             throw BrokerUnavailableException::at((string) $this->address, $this->closeReason);
         }
-        $suspension = EventLoop::getSuspension();
+        /** @var OneShot<mixed> $answered */
+        $answered = new OneShot();
         if ($this->waiting->isEmpty()) {
             EventLoop::enable($this->watchdog);
             self::$busy[spl_object_id($this)] = $this;
         }
-        $this->waiting->enqueue([$suspension, Clock::now() + $this->timeout]);
+        $this->waiting->enqueue([$answered, Clock::now() + $this->timeout]);
         $this->stream->setKeepsLoopRunning(true);
         $this->connection->writeRequest(new RawCommand($command, $arguments));
         $this->startReading();
-        try {
-            $answer = Fibers::suspend($suspension);
-        } catch (CannotWaitException $blocked) {
-            // The loop has not run since, so the last element is that of this call.
-            $this->waiting->push([null, $this->waiting->pop()[1]]);
-
-            throw $blocked;
-        }
+        $answer = $answered->await();
         if ($answer instanceof ErrorInterface) {
             $error = new EngineError($answer->getMessage());
             if ($error->kind === 'READONLY') {
@@ -247,8 +236,8 @@ final class RedisConnection
         $this->stream->fail($reason);
         $this->socket->close();
         while (!$this->waiting->isEmpty()) {
-            [$suspension] = $this->waiting->dequeue();
-            $suspension?->throw(BrokerUnavailableException::at((string) $this->address, $reason));
+            [$answered] = $this->waiting->dequeue();
+            $answered->fail(BrokerUnavailableException::at((string) $this->address, $reason));
         }
         if ($this->listener !== null) {
             $listener = $this->listener;
@@ -279,13 +268,13 @@ final class RedisConnection
 
                     continue;
                 }
-                [$suspension] = $this->waiting->dequeue();
+                [$answered] = $this->waiting->dequeue();
                 if ($this->waiting->isEmpty() && $this->closeReason === null) {
                     EventLoop::disable($this->watchdog);
                     $this->stream->setKeepsLoopRunning(false);
                     unset(self::$busy[spl_object_id($this)]);
                 }
-                $suspension?->resume($answer);
+                $answered->complete($answer);
             }
             $this->isReading = false;
         } catch (\RuntimeException) {

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal;
+namespace Spindle\Internal\Async;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;

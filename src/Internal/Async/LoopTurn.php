@@ -2,9 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Internal;
+namespace Spindle\Internal\Async;
 
 use Revolt\EventLoop;
+use Spindle\Internal\CannotWaitException;
 
 /** Lets the event loop run once. */
 final class LoopTurn
@@ -12,10 +13,10 @@ final class LoopTurn
     /** @throws CannotWaitException where PHP can't switch fibers */
     public static function await(): void
     {
-        $suspension = EventLoop::getSuspension();
-        $callbackId = EventLoop::defer(static fn() => $suspension->resume());
+        $turn = new Condition();
+        $callbackId = EventLoop::defer(static fn() => $turn->notify());
         try {
-            Fibers::suspend($suspension);
+            $turn->wait();
         } finally {
             EventLoop::cancel($callbackId);
         }

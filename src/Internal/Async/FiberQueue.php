@@ -1,0 +1,81 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Async;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Spindle\Internal\CannotWaitException;
+
+/** A queue of fibers that are suspended until they are woken, in order of arrival. */
+final class FiberQueue
+{
+    /** @var array<int, Condition> */
+    private array $waiting = [];
+
+    private int $lastId = 0;
+
+    /**
+     * @param (\Closure(): mixed)|null $passWakeOn called when an exception from the event loop interrupts a fiber that
+     *     was woken; wakes another fiber, if that is necessary
+     *
+     * @throws CancelledException|CannotWaitException
+     */
+    public function wait(?Cancellation $cancellation = null, ?\Closure $passWakeOn = null): void
+    {
+        $id = ++$this->lastId;
+        $condition = $this->waiting[$id] = new Condition();
+        try {
+            $condition->wait(cancellation: $cancellation);
+        } catch (\Throwable $interruption) {
+            $wasWoken = !$this->remove($id);
+            if ($wasWoken && $passWakeOn !== null && !$interruption instanceof CancelledException) {
+                $passWakeOn();
+            }
+
+            throw $interruption;
+        }
+    }
+
+    /** @return bool false when no fiber is waiting */
+    public function wakeFirst(): bool
+    {
+        foreach ($this->waiting as $id => $condition) {
+            unset($this->waiting[$id]);
+            if ($condition->isAwaited()) { // otherwise it was cancelled, and its fiber has not resumed since
+                $condition->notify();
+
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    public function wakeAll(): void
+    {
+        while ($this->wakeFirst()) {
+            continue;
+        }
+    }
+
+    /** Makes {@see wait()} throw in all waiting fibers. */
+    public function failAll(\Throwable $reason): void
+    {
+        $waiting = $this->waiting;
+        $this->waiting = [];
+        foreach ($waiting as $condition) {
+            $condition->fail($reason);
+        }
+    }
+
+    /** @return bool whether the fiber was still in the queue */
+    private function remove(int $id): bool
+    {
+        $isWaiting = isset($this->waiting[$id]);
+        unset($this->waiting[$id]);
+
+        return $isWaiting;
+    }
+}

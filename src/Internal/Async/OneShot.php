@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Async;
+
+use Spindle\Internal\CannotWaitException;
+
+/**
+ * A result that one fiber waits for. Unlike a future of Amp, it does not report a failure that nothing awaits.
+ *
+ * @template T
+ */
+final class OneShot
+{
+    /** Suspends {@see await()}; null before it has to wait. */
+    private ?Condition $completed = null;
+
+    private bool $isCompleted = false;
+
+    private ?\Throwable $failure = null;
+
+    /** @var T|null */
+    private mixed $value = null;
+
+    public function isCompleted(): bool
+    {
+        return $this->isCompleted;
+    }
+
+    /**
+     * Returns the result, or throws the failure. Suspends until there is one of them.
+     *
+     * @return T
+     *
+     * @throws CannotWaitException where PHP can't suspend; then the event loop has not run
+     */
+    public function await(): mixed
+    {
+        if (!$this->isCompleted) {
+            $this->completed = new Condition();
+            $this->completed->wait();
+        }
+        if ($this->failure !== null) {
+            throw $this->failure;
+        }
+
+        /** @var T */
+        return $this->value;
+    }
+
+    /** @param T $value */
+    public function complete(mixed $value): void
+    {
+        $this->value = $value;
+        $this->isCompleted = true;
+        $this->completed?->notify();
+    }
+
+    public function fail(\Throwable $failure): void
+    {
+        $this->failure = $failure;
+        $this->isCompleted = true;
+        $this->completed?->notify();
+    }
+}
