@@ -47,7 +47,7 @@ final class SigningKeysTest extends TestCase
 
     public function testAKeyWhoseNameConsistsOfDigitsSignsAndVerifies(): void
     {
-        $secret = 'a key whose name has only digits 123350'; // its name is 9247, which PHP turns into an int array key
+        $secret = 'a key whose name has only digits 123350'; // PHP turns the name 9247 into an int array key
         $digits = new SigningKeys([$secret]);
         $rotated = new SigningKeys([self::ONE, $secret]);
 
