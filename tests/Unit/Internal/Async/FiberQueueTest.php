@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Internal\Async;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\TimeoutCancellation;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberQueue;
+
+use function Amp\async;
+use function Amp\delay;
+use function Amp\Future\awaitAll;
+
+final class FiberQueueTest extends TestCase
+{
+    public function testFibersAreWokenInOrderOfArrival(): void
+    {
+        $queue = new FiberQueue();
+        $woken = new \ArrayObject();
+        $futures = [];
+        foreach (['first', 'second', 'third'] as $name) {
+            $futures[] = async(static function () use ($queue, $name, $woken): void {
+                $queue->wait();
+                $woken[] = $name;
+            });
+        }
+        delay(0);
+        self::assertTrue($queue->wakeFirst());
+        delay(0);
+        self::assertSame(['first'], $woken->getArrayCopy());
+        $queue->wakeAll();
+        awaitAll($futures);
+
+        self::assertSame(['first', 'second', 'third'], $woken->getArrayCopy());
+        self::assertFalse($queue->wakeFirst());
+    }
+
+    public function testACancelledFiberIsNotWokenInPlaceOfAnother(): void
+    {
+        $queue = new FiberQueue();
+        $cancellation = new DeferredCancellation();
+        $cancelled = async($queue->wait(...), $cancellation->getCancellation());
+        $other = async($queue->wait(...));
+        delay(0);
+        $cancellation->cancel();
+        EventLoop::queue($queue->wakeFirst(...)); // called after the cancellation, and before its fiber resumes
+        $other->await(new TimeoutCancellation(1.0));
+
+        $this->expectException(CancelledException::class);
+        $cancelled->await();
+    }
+
+    public function testAFailureReachesAllFibers(): void
+    {
+        $queue = new FiberQueue();
+        $futures = [async($queue->wait(...)), async($queue->wait(...))];
+        delay(0);
+        $queue->failAll(new \RuntimeException('the reason'));
+        [$failures] = awaitAll($futures);
+
+        self::assertSame(
+            ['the reason', 'the reason'],
+            array_map(static fn(\Throwable $failure): string => $failure->getMessage(), array_values($failures)),
+        );
+    }
+
+    public function testAnInterruptedFiberThatWasWokenPassesThisOn(): void
+    {
+        $queue = new FiberQueue();
+        $isPassedOn = false;
+        try {
+            EventLoop::queue(static function () use ($queue): void {
+                $queue->wakeFirst();
+
+                throw new \RuntimeException('of a callback');
+            });
+            $queue->wait(null, static function () use (&$isPassedOn): void {
+                $isPassedOn = true;
+            });
+        } catch (\Throwable) {
+        }
+
+        self::assertTrue($isPassedOn);
+    }
+}
