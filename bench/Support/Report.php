@@ -124,6 +124,10 @@ final class Report
             if ($this->lines !== []) {
                 $data['lines'] = array_map(static fn(Line $one): array => $one->toArray(), $this->lines);
             }
+            // JSON has no infinity, the time of a request without an answer.
+            array_walk_recursive($data, static function (mixed &$value): void {
+                $value = \is_float($value) && !is_finite($value) ? null : $value;
+            });
             file_put_contents(
                 $json,
                 json_encode(

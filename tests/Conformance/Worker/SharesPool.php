@@ -107,8 +107,11 @@ trait SharesPool
     private function isPoolAsBefore(): bool
     {
         delay(0.005);
-        if (array_filter(self::$workers, Processes::isAlive(...)) !== self::$workers) {
-            return false; // a replacement worker may be starting, and must not be reported as a remainder
+        // A replacement worker may be starting, and must not be reported as a remainder. The pool may start it before
+        // the replaced worker has ended.
+        $isReplaced = self::$shared?->statistics()['workers'] !== \count(self::$workers);
+        if ($isReplaced || array_filter(self::$workers, Processes::isAlive(...)) !== self::$workers) {
+            return false;
         }
         gc_collect_cycles();
         $now = $this->surroundings();
