@@ -191,6 +191,7 @@ final class MemoryQueue
                 continue;
             }
             $gone[] = $id;
+            unset($this->items[$id]);
             if ($job !== null) {
                 $this->remove($job);
                 ++$this->totals['cancelled_total'];
@@ -476,10 +477,11 @@ final class MemoryQueue
     /** @param list<string> $ids */
     public function delete(array $ids): int
     {
-        $before = \count($this->dead);
-        $this->dead = array_diff_key($this->dead, array_flip($ids));
+        $deleted = array_intersect_key($this->dead, array_flip($ids));
+        $this->dead = array_diff_key($this->dead, $deleted);
+        $this->items = array_diff_key($this->items, $deleted);
 
-        return $before - \count($this->dead);
+        return \count($deleted);
     }
 
     public function leave(string $owner): void

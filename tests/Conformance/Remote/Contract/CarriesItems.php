@@ -191,6 +191,29 @@ trait CarriesItems
         self::assertSame(['A'], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
     }
 
+    public function testAWithdrawnJobLeavesNoItemsToTheNextJobWithItsId(): void
+    {
+        $delivery = $this->streamed();
+        $this->put(0, 'a', 'b');
+        $this->giveBack('a', $delivery, SettlementKind::Retry);
+        self::assertSame(['job'], $this->broker()->withdraw($this->queue(), ['job']));
+        $this->submit('job');
+
+        self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
+    }
+
+    public function testADeletedDeadLetterLeavesNoItemsToTheNextJobWithItsId(): void
+    {
+        $delivery = $this->streamed();
+        $this->put(0, 'a', 'b');
+        $this->end('a', $delivery, SettlementKind::Dead);
+        self::assertSame(1, $this->broker()->deleteDeadLetters($this->queue(), ['job']));
+        $this->broker()->dropOutcomes($this->queue(), ['job']);
+        $this->submit('job');
+
+        self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
+    }
+
     /** Claims "job" for the owner "a". */
     private function streamed(): Delivery
     {

@@ -105,6 +105,7 @@ final class ConditionTest extends TestCase
             self::markTestSkipped('PHP 8.4 can suspend in destructors');
         }
         $condition = new Condition();
+        /** @var \SplQueue<\Throwable> $failures */
         $failures = new \SplQueue();
         async(static function () use ($condition, $failures): void {
             $object = new class ($condition, $failures) {

@@ -20,22 +20,23 @@ final class FiberQueueTest extends TestCase
     public function testFibersAreWokenInOrderOfArrival(): void
     {
         $queue = new FiberQueue();
-        $woken = new \ArrayObject();
+        /** @var \SplQueue<string> $woken */
+        $woken = new \SplQueue();
         $futures = [];
         foreach (['first', 'second', 'third'] as $name) {
             $futures[] = async(static function () use ($queue, $name, $woken): void {
                 $queue->wait();
-                $woken[] = $name;
+                $woken->enqueue($name);
             });
         }
         delay(0);
         self::assertTrue($queue->wakeFirst());
         delay(0);
-        self::assertSame(['first'], $woken->getArrayCopy());
+        self::assertSame(['first'], iterator_to_array($woken));
         $queue->wakeAll();
         awaitAll($futures);
 
-        self::assertSame(['first', 'second', 'third'], $woken->getArrayCopy());
+        self::assertSame(['first', 'second', 'third'], iterator_to_array($woken));
         self::assertFalse($queue->wakeFirst());
     }
 

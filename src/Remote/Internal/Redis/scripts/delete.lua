@@ -4,7 +4,10 @@ local at, deleted = 1, 0
 for i = 1, idCount do
   local id
   id, at = struct.unpack('<Bc0', packed, at)
-  deleted = deleted + call('HDEL', P .. 'dead', id)
+  if call('HDEL', P .. 'dead', id) == 1 then
+    deleted = deleted + 1
+    call('DEL', P .. 'items:' .. id)
+  end
   call('HDEL', P .. 'why', id)
   call('HDEL', P .. 'deadkeys', id)
   call('ZREM', P .. 'died', id)
