@@ -73,13 +73,22 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
         );
     }
 
-    /** @param list<mixed> $unfinished */
-    public static function closed(array $unfinished): self
+    public static function closed(): self
+    {
+        return new self('The pool was closed and accepts no more commands. Create another CommandPool for them');
+    }
+
+    public static function closedBeforeInputEnd(): self
     {
         return new self(
-            'The pool was closed. ' . self::ended($unfinished),
-            $unfinished,
+            'The pool was closed before the run had read all of its input. The commands that it had read have results',
         );
+    }
+
+    /** @param list<mixed> $unfinished */
+    public static function killed(array $unfinished): self
+    {
+        return new self('The pool was killed. ' . self::ended($unfinished), $unfinished);
     }
 
     /** @param list<mixed> $unfinished */

@@ -12,17 +12,18 @@ use Spindle\Command\Internal\Run;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\NumberRange;
 use Spindle\LauncherException;
+use Spindle\Lifecycle;
 use Spindle\Statistics;
 
 /**
  * Runs up to `$concurrency` commands at once. Small helper processes, the launchers, start them.
  *
- * The first command starts the launchers. The launchers exit on {@see close()}, or when nothing refers to the pool any
- * more. They first end all processes that commands have started. Runs in several fibers share the concurrency.
+ * The first command starts the launchers. They exit on {@see close()} and {@see kill()}, or when nothing refers to the
+ * pool any more. They first end all processes that commands have started. Runs in several fibers share the concurrency.
  *
  * With {@see CommandPoolOptions::$carrier}, a carrier runs the commands instead, for example on other machines.
  */
-final class CommandPool implements Statistics
+final class CommandPool implements Lifecycle, Statistics
 {
     private readonly CommandDispatcher $dispatcher;
 
@@ -52,7 +53,7 @@ final class CommandPool implements Statistics
 
     public function __destruct()
     {
-        $this->dispatcher->close();
+        $this->dispatcher->kill();
     }
 
     /** Forbids copies: closing a copy would close the original. */
@@ -183,7 +184,7 @@ final class CommandPool implements Statistics
      * Ends the inputs of all current runs. Their commands that wait for a slot or a retry are cancelled. Running
      * commands finish, and are not retried. The pool stays usable.
      */
-    public function drain(): void
+    public function cancelWaiting(): void
     {
         $this->dispatcher->drain();
     }
@@ -192,11 +193,31 @@ final class CommandPool implements Statistics
      * Ends all running commands and cancels all waiting ones, of all runs and {@see execute()} calls.
      *
      * The results of these commands are cancelled. Current runs continue with the rest of their input, unless
-     * {@see drain()} is called before. The pool stays usable.
+     * {@see cancelWaiting()} is called before. The pool stays usable.
      */
-    public function kill(): void
+    public function cancelAll(): void
     {
         $this->dispatcher->cancelAll();
+    }
+
+    /**
+     * Refuses new commands, waits until all accepted commands have results, with their retries, and ends the launchers.
+     *
+     * A current run yields the results of the commands that it has read. It then throws LauncherException, unless it
+     * has reached the end of its input. An {@see execute()} call returns its result.
+     *
+     * Cancellation: the remaining commands end as by {@see kill()}.
+     *
+     * @throws CancelledException
+     * @throws LauncherException in a fork of the process that created the pool, while commands have no result
+     */
+    public function close(?Cancellation $cancellation = null): void
+    {
+        try {
+            $this->dispatcher->close($cancellation);
+        } finally {
+            $this->dispatcher->awaitEnd();
+        }
     }
 
     /**
@@ -206,9 +227,9 @@ final class CommandPool implements Statistics
      * Blocks until the processes have ended. A process that ignores SIGTERM is killed after half a second, or after the
      * grace of the pool if that is shorter. With a carrier, suspends until the carrier has ended the commands.
      */
-    public function close(): void
+    public function kill(): void
     {
-        $this->dispatcher->close();
+        $this->dispatcher->kill();
         $this->dispatcher->awaitEnd();
     }
 

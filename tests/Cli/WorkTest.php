@@ -228,7 +228,7 @@ final class WorkTest extends TestCase
         touch($open);
 
         self::assertSame(1, $future->await(), $process->getErrorOutput());
-        $commands->kill();
+        $commands->cancelAll();
         try {
             $stubborn->await();
             self::fail('Nobody can tell what became of it');

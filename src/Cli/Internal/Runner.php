@@ -97,7 +97,7 @@ final class Runner
         } finally {
             array_map(EventLoop::cancel(...), $timers);
             $interrupts->removeHandlers();
-            $this->pool->close();
+            $this->pool->kill();
         }
 
         return $interrupts->status() ?? $this->status();
@@ -317,14 +317,14 @@ final class Runner
 
     private function drain(): void
     {
-        $this->pool->drain();
+        $this->pool->cancelWaiting();
         $this->wait->stop();
     }
 
     private function kill(): void
     {
         $this->wait->stop();
-        $this->pool->kill();
+        $this->pool->cancelAll();
     }
 
     private function rereadConcurrency(): void

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
+use Amp\Cancellation;
+use Amp\CancelledException;
 use Spindle\Command\Command;
 use Spindle\Command\CommandFailedException;
 use Spindle\Command\CommandPoolOptions;
@@ -52,6 +54,15 @@ final class CommandDispatcher
 
     private readonly DelayedRetries $delayedRetries;
     private readonly StepLog $log;
+
+    /** Process that opened the first lane. */
+    private int $ownerPid = 0;
+
+    /** Whether the pool accepts no more commands. */
+    private bool $isClosed = false;
+
+    /** Fibers that wait in {@see close()} until all commands have outcomes. */
+    private readonly FiberQueue $closing;
 
     /** Null if the pool has no delay between two starts. */
     private readonly ?DelayedStarts $delayedStarts;
@@ -106,6 +117,7 @@ final class CommandDispatcher
             PendingCommand::class,
         );
         $this->environments = new \WeakMap();
+        $this->closing = new FiberQueue();
         $this->store = new CaptureStore($options->temporaryDirectory);
         // The callbacks hold only weak references, so that a pool without any other reference is destroyed.
         $weak = \WeakReference::create($this);
@@ -156,16 +168,20 @@ final class CommandDispatcher
      * Opens a lane for the commands of one owner, such as a run, and returns its number.
      * Slots are given to the lanes in turn. All commands of the owner get the environment that this process has now.
      *
-     * @throws LauncherException when a launcher can't be started, or when this process is a fork
+     * @throws LauncherException when a launcher can't be started, when the pool was closed, or in a fork
      */
     public function open(PendingCommandOwner $owner): int
     {
+        if ($this->isClosed) {
+            throw LauncherException::closed();
+        }
         $environment = Environment::variables();
         if ($environment !== $this->environment) {
             $this->environment = $environment; // lanes share equal arrays: PHP compares an array with itself faster
         }
         $this->environments[$owner] = $this->environment;
         $this->backend->prepare($this->concurrency);
+        $this->ownerPid = (int) getmypid();
 
         return ++$this->lastLane;
     }
@@ -276,15 +292,44 @@ final class CommandDispatcher
         $this->cancel($this->allCommands());
     }
 
-    /** Ends all commands and the launchers. The owners of the commands get an exception. */
-    public function close(): void
+    /**
+     * Refuses new commands, waits until the accepted ones have outcomes, and ends the launchers.
+     *
+     * @throws CancelledException after the commands were ended
+     * @throws LauncherException  in a fork of this process, which gets no outcomes
+     */
+    public function close(?Cancellation $cancellation): void
     {
+        if ($this->ownerPid !== getmypid() && $this->withoutOutcome !== []) {
+            throw LauncherException::forked();
+        }
+        $this->isClosed = true;
+        foreach ($this->environments as $owner => $_) {
+            $owner->close();
+        }
+        try {
+            if ($this->withoutOutcome !== []) {
+                $this->closing->wait($cancellation);
+            }
+        } catch (CancelledException $cancelled) {
+            $this->kill();
+
+            throw $cancelled;
+        }
+        $this->kill();
+    }
+
+    /** Ends all commands and the launchers. The owners of the commands get an exception. */
+    public function kill(): void
+    {
+        $this->isClosed = true;
         $commands = $this->allCommands();
         $this->delayedRetries->clear();
         $this->delayedStarts?->clear();
         $this->delivering = [];
         $this->backend->close();
-        $this->failAll($commands, LauncherException::closed(...));
+        $this->failAll($commands, LauncherException::killed(...));
+        $this->closing->wakeAll();
     }
 
     public function awaitEnd(): void
@@ -470,6 +515,7 @@ final class CommandDispatcher
         unset($this->withoutOutcome[$pending->id]);
         if ($this->withoutOutcome === []) {
             unset(self::$busy[spl_object_id($this)]);
+            $this->closing->wakeAll();
         }
     }
 

@@ -37,7 +37,9 @@ final class Execution implements PendingCommandOwner
         $this->ended->notify();
     }
 
-    /** Does nothing, because {@see CommandPool::drain()} concerns only runs. */
+    public function close(): void {}
+
+    /** Does nothing, because {@see CommandPool::cancelWaiting()} concerns only runs. */
     public function drain(): void {}
 
     public function lost(PendingCommand $pending, \Throwable $reason): void

@@ -341,7 +341,7 @@ final class Launchers implements CommandBackend
         foreach ($launchers as $launcher) {
             $launcher->close();
         }
-        $this->wake(LauncherException::closed([]));
+        $this->wake(LauncherException::killed([]));
     }
 
     /** Does nothing, because {@see close()} has waited. */

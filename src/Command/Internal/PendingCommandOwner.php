@@ -11,6 +11,9 @@ interface PendingCommandOwner
 {
     public function finished(PendingCommand $pending, CommandResult $result): void;
 
+    /** Stops submitting commands, because the pool is being closed. The submitted ones finish. */
+    public function close(): void;
+
     /** Stops submitting commands, and withdraws waiting commands. Running commands finish, and are not retried. */
     public function drain(): void;
 

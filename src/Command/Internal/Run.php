@@ -12,6 +12,7 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\RunSummary;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\LoopTurn;
+use Spindle\LauncherException;
 
 /**
  * One call of run() or runInOrder(): pulls commands from the caller's iterable and yields results to the caller's loop.
@@ -124,6 +125,15 @@ final class Run implements PendingCommandOwner
         }
         $this->checkHalt();
         $this->changed->notify();
+    }
+
+    public function close(): void
+    {
+        if (!$this->inputEnded) {
+            $this->inputEnded = true;
+            $this->failure ??= LauncherException::closedBeforeInputEnd();
+            $this->changed->notify();
+        }
     }
 
     public function drain(): void

@@ -62,7 +62,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testWaitingForItsReaderIsNotIdle' => self::STREAMS,
         'testCancellingARunEndsItsCommandsAndYieldsCancelledResults' => self::STREAMS,
         'testAnOutputCallbackThatSuspendsHoldsUpNoCancellation' => self::STREAMS,
-        'testAnExitedCommandWithUndeliveredOutputIsNotRetriedAfterKillOrClose' => self::STREAMS,
+        'testAnExitedCommandWithUndeliveredOutputIsNotRetriedAfterCancelAllOrKill' => self::STREAMS,
         'testAClosureGetsTheOutputOfEachAttempt' => self::STREAMS,
         'testTheEnvironmentIsThisProcessesAtTheTimeOfTheRun' => self::PLACE,
         'testAWaitingOrRetriedCommandHasTheConditionsOfItsSubmission' => self::PLACE,

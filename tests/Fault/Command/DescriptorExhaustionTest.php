@@ -255,7 +255,7 @@ final class DescriptorExhaustionTest extends TestCase
         // Loaded now, because loading a class file later needs a descriptor.
         $pool->execute(Command::of('true'));
         class_exists(LauncherException::class);
-        $pool->close();
+        $pool->kill();
         $files = [];
         while (($file = @fopen('/dev/null', 'r')) !== false) {
             $files[] = $file;

@@ -160,7 +160,7 @@ final class HostConditionsTest extends TestCase
         if ($fork === 0) {
             pcntl_exec('/bin/sleep', ['100']); // keeps the pool's pipes open, because it closes nothing
         }
-        $pool->close();
+        $pool->kill();
         $closed = posix_kill($fork, 0) ? 'closed' : 'closed with the fork';
         posix_kill($fork, \SIGKILL);
         pcntl_waitpid($fork, $status);

@@ -53,7 +53,7 @@ final class StoppedLauncherTest extends TestCase
         $pid = (int) $pool->execute(Command::shell('(setsid sleep 100 & echo $!)'))->stdout();
         $this->stopLaunchers();
         $since = hrtime(true);
-        $pool->close();
+        $pool->kill();
 
         self::assertFalse(Processes::isAlive($pid));
         self::assertLessThan(4.0, (hrtime(true) - $since) / 1e9);
@@ -71,7 +71,7 @@ final class StoppedLauncherTest extends TestCase
         touch($go);
         [$launcher] = Processes::launchers();
         Eventually::holdsByItself(static fn(): bool => Processes::state($launcher) === 'T', 'it is stopped');
-        $pool->close();
+        $pool->kill();
 
         self::assertSame([], Processes::launchers());
     }

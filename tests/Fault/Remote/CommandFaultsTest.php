@@ -126,7 +126,7 @@ final class CommandFaultsTest extends TestCase
         $run = Async::run(fn(): array => iterator_to_array($pool->run([$this->lingering('first')])));
         $this->started('first');
         $agent->signal(\SIGKILL);
-        $pool->kill();
+        $pool->cancelAll();
 
         $this->expectException(JobLostException::class);
         $this->expectExceptionMessage('no agent has reported its end');

@@ -305,7 +305,7 @@ final class EngineOutagesTest extends TestCase
         /** @var Future<array<CommandResult>> $inRun */
         $inRun = async(static fn(): array => iterator_to_array($pool->run([Command::of('true')])));
         Eventually::holds(static fn(): bool => $pool->runningKeys() !== [], 'the command is being submitted');
-        $pool->kill();
+        $pool->cancelAll();
         $result = $inRun->await()[0];
         self::assertLessThan(5.0, (hrtime(true) - $began) / 1e9);
         self::assertTrue($result->cancelled);

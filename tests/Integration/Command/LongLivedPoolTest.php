@@ -123,7 +123,7 @@ final class LongLivedPoolTest extends TestCase
     {
         $pool = $this->pool($start);
         $asked = Async::run($pool->capacity(...));
-        EventLoop::queue($pool->close(...));
+        EventLoop::queue($pool->kill(...));
 
         $this->expectException(LauncherException::class);
         $asked->await();

@@ -179,7 +179,7 @@ final class ResourceUseTest extends TestCase
                 return $ignores;
             }, 'it ignores TERM');
             $before = self::childrensTime();
-            $pool->close();
+            $pool->kill();
 
             return self::childrensTime() - $before;
         }

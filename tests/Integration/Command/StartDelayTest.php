@@ -55,8 +55,8 @@ final class StartDelayTest extends TestCase
     public function testACommandThatIsHeldIsTakenBackByAKillAndByADrain(): void
     {
         $verbs = [
-            static fn(CommandPool $pool) => $pool->kill(),
-            static fn(CommandPool $pool) => $pool->drain(),
+            static fn(CommandPool $pool) => $pool->cancelAll(),
+            static fn(CommandPool $pool) => $pool->cancelWaiting(),
         ];
         foreach ($verbs as $takeBack) {
             $pool = $this->pool(2, delay: 60.0);
@@ -79,7 +79,7 @@ final class StartDelayTest extends TestCase
         $pool = new CommandPool(2, new RetryPolicy(1, delay: 0.0), new CommandPoolOptions(delay: 60.0));
         $run = Async::run(static fn(): CommandResult => $pool->execute(Command::of('false')));
         Eventually::holds(static fn(): bool => $pool->statistics()['retried_total'] === 1, 'it is held');
-        $pool->kill();
+        $pool->cancelAll();
 
         self::assertStringContainsString('cancelled before its next attempt', $run->await()->describe());
     }
@@ -103,7 +103,7 @@ final class StartDelayTest extends TestCase
         $pool->execute(Command::of('true'));
         $run = Async::run(static fn(): CommandResult => $pool->execute(Command::of('true')));
         Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 1, 'it is held');
-        $pool->close();
+        $pool->kill();
 
         $this->expectException(LauncherException::class);
         $run->await();

@@ -87,7 +87,7 @@ trait EndsTrees
         $result = $pool->execute(Command::shell('sleep 100 & echo $!; (setsid sleep 100 & echo $!)'));
         [$first, $second] = array_map(intval(...), explode("\n", $result->stdout()));
         self::assertTrue(Processes::isAlive($first) && Processes::isAlive($second));
-        $pool->close();
+        $pool->kill();
 
         self::assertFalse(Processes::isAlive($first) || Processes::isAlive($second));
     }

@@ -20,7 +20,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
 
 /**
- * Resizing, killing, closing and cancelling a pool, and its state after that.
+ * Resizing, cancelling, closing and killing a pool, and its state after that.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */
@@ -103,9 +103,9 @@ trait IsControlled
         }
     }
 
-    public function testAnExitedCommandWithUndeliveredOutputIsNotRetriedAfterKillOrClose(): void
+    public function testAnExitedCommandWithUndeliveredOutputIsNotRetriedAfterCancelAllOrKill(): void
     {
-        foreach (['kill', 'close'] as $end) {
+        foreach (['cancelAll', 'kill'] as $end) {
             $starts = $this->path($end);
             $pool = $this->pool(1, retries: 2);
             $asleep = new DeferredFuture();
@@ -118,23 +118,23 @@ trait IsControlled
             );
             $run = Async::run(static fn(): Drained => new Drained($pool->run([$command])));
             $called->getFuture()->await();
-            $end === 'kill' ? $pool->kill() : $pool->close();
+            $end === 'kill' ? $pool->kill() : $pool->cancelAll();
             $asleep->complete();
             $drained = $run->await();
 
-            self::assertSame($end === 'close', $drained->thrown instanceof LauncherException);
+            self::assertSame($end === 'kill', $drained->thrown instanceof LauncherException);
             self::assertCount(1, Text::lines($starts));
         }
     }
 
-    public function testKillEndsRunningAndWaitingCommands(): void
+    public function testCancelAllEndsRunningAndWaitingCommands(): void
     {
         $pool = $this->pool(2);
         $log = $this->path('log');
         $command = Command::shell("echo x >> {$log}; exec sleep 20");
         $run = Async::run(static fn(): array => iterator_to_array($pool->run(array_fill(0, 4, $command))));
         Eventually::holds(static fn(): bool => \count(Text::lines($log)) === 2, 'two run');
-        $pool->kill();
+        $pool->cancelAll();
         $results = $run->await();
         ksort($results);
 
@@ -146,34 +146,34 @@ trait IsControlled
         self::assertTrue($pool->execute(Command::of('true'))->succeeded());
     }
 
-    public function testARunContinuesWithItsInputAfterKill(): void
+    public function testARunContinuesWithItsInputAfterCancelAll(): void
     {
         $pool = $this->pool(1);
         $started = $this->path('started');
-        $killed = new DeferredFuture();
-        $input = static function () use ($started, $killed): \Generator {
+        $cancelled = new DeferredFuture();
+        $input = static function () use ($started, $cancelled): \Generator {
             yield 'first' => Command::shell("touch {$started}; exec sleep 20");
-            $killed->getFuture()->await();
+            $cancelled->getFuture()->await();
             yield 'second' => Command::of('true');
         };
         $run = Async::run(static fn(): array => iterator_to_array($pool->run($input())));
         Eventually::holds(static fn(): bool => file_exists($started), 'the first command runs');
-        $pool->kill();
-        $killed->complete();
+        $pool->cancelAll();
+        $cancelled->complete();
         $results = $run->await();
 
         self::assertTrue($results['first']->cancelled);
         self::assertTrue($results['second']->succeeded());
     }
 
-    public function testCloseFailsRunsAndNamesTheKeysOfTheirCommands(): void
+    public function testKillFailsRunsAndNamesTheKeysOfTheirCommands(): void
     {
         $pool = $this->pool(2);
         $log = $this->path('log');
         $command = Command::shell("echo x >> {$log}; exec sleep 20");
         $run = Async::run(static fn(): array => iterator_to_array($pool->run(['a' => $command, 'b' => $command])));
         Eventually::holds(static fn(): bool => \count(Text::lines($log)) === 2, 'both run');
-        $pool->close();
+        $pool->kill();
         try {
             $run->await();
             self::fail('Nothing is thrown');
@@ -182,14 +182,27 @@ trait IsControlled
         }
     }
 
-    public function testAPoolIsUsableAfterClose(): void
+    public function testACloseDuringARunFinishesWhatTheRunHasRead(): void
     {
-        $pool = $this->pool(2);
-        $pool->close();
-        self::assertSame("1\n", $pool->execute(Command::of('echo', '1'))->stdout());
-        $pool->close();
-        $pool->close();
-        self::assertSame("2\n", $pool->execute(Command::of('echo', '2'))->stdout());
+        $pool = $this->pool(1);
+        $gate = $this->path('gate');
+        $log = $this->path('log');
+        $input = static function () use ($gate, $log): \Generator {
+            yield 'first' => Command::shell("echo x >> {$log}; until [ -e {$gate} ]; do sleep 0.01; done");
+            Eventually::holds(static fn(): bool => file_exists($gate), 'the pool is being closed');
+            yield 'second' => Command::of('true');
+        };
+        $run = Async::run(static fn(): Drained => new Drained($pool->run($input())));
+        Eventually::holds(static fn(): bool => file_exists($log), 'the first command runs');
+        $closing = Async::run($pool->close(...));
+        touch($gate);
+        $closing->await();
+        $drained = $run->await();
+
+        self::assertInstanceOf(LauncherException::class, $drained->thrown);
+        self::assertStringContainsString('before the run had read all of its input', $drained->thrown->getMessage());
+        self::assertSame(['first'], $drained->keys);
+        self::assertTrue($drained->results[0]->succeeded());
     }
 
     public function testAPoolIsUsableAfterEachEnding(): void
@@ -309,7 +322,7 @@ trait IsControlled
                 ->withEnvironment(['TOKEN' => 'secret value'])
                 ->withInput('secret input'),
         );
-        $pool->close();
+        $pool->kill();
         $log = implode("\n", $logger->lines);
 
         self::assertSame([], preg_grep('/^debug /', $logger->lines, \PREG_GREP_INVERT));

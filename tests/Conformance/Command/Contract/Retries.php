@@ -153,7 +153,7 @@ trait Retries
         $running = Async::run(static fn() => $pool->execute(Command::of('false')));
         Eventually::holds(static fn(): bool => $pool->statistics()['retried_total'] === 1, 'it pauses');
         $start = hrtime(true);
-        $pool->kill();
+        $pool->cancelAll();
         $result = $running->await();
 
         self::assertTrue($result->cancelled);
@@ -166,7 +166,7 @@ trait Retries
         $pool = $this->pool(1, new RetryPolicy(1, delay: 20.0, jitter: 0.0));
         $running = Async::run(static fn() => $pool->execute(Command::of('false')));
         Eventually::holds(static fn(): bool => $pool->statistics()['retried_total'] === 1, 'it pauses');
-        $pool->close();
+        $pool->kill();
         $this->expectException(LauncherException::class);
         $running->await();
     }
