@@ -521,7 +521,7 @@ final class ServerDeathTest extends TestCase
                 ?? null;
 
             return $pid !== null;
-        }, 'a backend is busy');
+        }, 'a backend is busy', 20.0); // a restarted server may have to recover first
 
         return (int) $pid;
     }
