@@ -66,7 +66,7 @@ final class SaslPrep
     /** Whether all characters are assigned in the Unicode version of RFC 3454. */
     private static function isKnown(#[\SensitiveParameter] string $text): bool
     {
-        foreach (mb_str_split($text, 1, 'UTF-8') as $character) {
+        foreach (self::characters($text) as $character) {
             $age = \IntlChar::charAge($character);
             if ($age === [0, 0, 0, 0] || $age > self::UNICODE_VERSION) {
                 return false;
@@ -83,7 +83,7 @@ final class SaslPrep
     private static function isOfOneDirection(#[\SensitiveParameter] string $text): bool
     {
         $right = [\IntlChar::CHAR_DIRECTION_RIGHT_TO_LEFT, \IntlChar::CHAR_DIRECTION_RIGHT_TO_LEFT_ARABIC];
-        $directions = array_map(\IntlChar::charDirection(...), mb_str_split($text, 1, 'UTF-8'));
+        $directions = array_map(\IntlChar::charDirection(...), self::characters($text));
         if (array_intersect($right, $directions) === []) {
             return true;
         }
@@ -91,5 +91,13 @@ final class SaslPrep
         return !\in_array(\IntlChar::CHAR_DIRECTION_LEFT_TO_RIGHT, $directions, true)
             && \in_array($directions[0], $right, true)
             && \in_array($directions[array_key_last($directions)], $right, true);
+    }
+
+    /** @return list<string> */
+    private static function characters(#[\SensitiveParameter] string $text): array
+    {
+        preg_match_all('~.~su', $text, $characters);
+
+        return $characters[0];
     }
 }
