@@ -12,10 +12,10 @@ use PHPat\Test\PHPat;
 /** Rules for which namespace may use which. PHPStan checks them (composer stan). */
 final class Boundaries
 {
-    private const CAPABILITIES = ['Command', 'Worker', 'Postgres', 'Http', 'Remote', 'Cli'];
+    public const CAPABILITIES = ['Command', 'Worker', 'Postgres', 'Http', 'Remote', 'Cli'];
 
     /** Capabilities that a capability may use; none by default. */
-    private const MAY_USE = [
+    public const MAY_USE = [
         'Remote' => ['Worker', 'Command'],
         'Cli' => self::CAPABILITIES,
     ];
