@@ -28,8 +28,10 @@ final class BenchCommand extends Command
           remote     Tasks through a temporary Redis or Valkey
           contexts   Creation of threads, forks and processes, on each --php
 
-        An option of another benchmark is refused. With --against, a second checkout
-        of Spindle is measured too, and the ratios of rates and CPU time are printed.
+        The benchmarks need a Git checkout of Spindle, because the Composer package
+        does not contain them. An option of another benchmark is refused. With
+        --against, a second checkout of Spindle is measured too, and the ratios of
+        rates and CPU time are printed.
 
         <comment>Examples</comment>
           <info>spindle bench commands --memory 0,10,50,100,500</info>
@@ -244,7 +246,9 @@ final class BenchCommand extends Command
         return is_file($file)
             ? $file
             : throw new UsageException(
-                'this installation of Spindle has no benchmarks; run spindle bench in a Git checkout',
+                "benchmark {$benchmark} can't run: {$file} does not exist, because the Composer package of Spindle"
+                    . ' contains no benchmarks; run composer install and bin/spindle bench in a Git checkout of'
+                    . ' Spindle',
             );
     }
 

@@ -1,0 +1,133 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\Installation;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Text;
+use Symfony\Component\Process\ExecutableFinder;
+use Symfony\Component\Process\Process;
+
+/** The package that Composer installs from an archive of this checkout, in a project with the required packages. */
+final class PackageTest extends TestCase
+{
+    use OwnDirectory;
+
+    private const CHECKOUT = __DIR__ . '/../..';
+
+    protected function setUp(): void
+    {
+        if (!file_exists(self::CHECKOUT . '/.git') || (new ExecutableFinder())->find('git') === null) {
+            self::markTestSkipped('This is no Git checkout, or git is not installed');
+        }
+        mkdir($this->path(Installation::SPINDLE), recursive: true);
+        $this->unpackArchive();
+    }
+
+    public function testThePackageHasOnlyWhatAnApplicationUses(): void
+    {
+        $package = $this->path(Installation::SPINDLE);
+
+        self::assertEqualsCanonicalizing(
+            [
+                'ARCHITECTURE.md',
+                'CHANGELOG.md',
+                'LICENSE',
+                'README.md',
+                'SECURITY.md',
+                'bin',
+                'composer.json',
+                'docs',
+                'examples',
+                'src',
+            ],
+            Text::names($package),
+        );
+        self::assertDirectoryExists("{$package}/docs/how-to");
+        self::assertDirectoryDoesNotExist("{$package}/docs/contributing");
+    }
+
+    public function testTheCommandNeedsOnlyTheRequiredPackages(): void
+    {
+        $process = $this->spindle('run', ':::', 'echo hello');
+
+        self::assertSame(
+            [0, "hello\n", ''],
+            [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],
+        );
+    }
+
+    public function testTheBenchmarksNeedACheckout(): void
+    {
+        $process = $this->spindle('bench', 'commands', '-n', '1');
+
+        $script = $this->path(Installation::SPINDLE . '/bench/commands.php');
+        self::assertSame(
+            [
+                255,
+                '',
+                "spindle: benchmark commands can't run: {$script} does not exist, because the Composer package of"
+                    . ' Spindle contains no benchmarks; run composer install and bin/spindle bench in a Git checkout of'
+                    . " Spindle\n",
+            ],
+            [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],
+        );
+    }
+
+    private function spindle(string ...$arguments): Process
+    {
+        $composer = json_decode(
+            (string) file_get_contents($this->path(Installation::SPINDLE . '/composer.json')),
+            true,
+            flags: \JSON_THROW_ON_ERROR,
+        );
+        self::assertIsArray($composer);
+        self::assertIsArray($composer['require']);
+        $required = array_filter(array_keys($composer['require']), \is_string(...));
+        Installation::complete($this->path(), array_values($required));
+        $process = new Process(
+            [\PHP_BINARY, Installation::SPINDLE . '/bin/spindle', ...array_values($arguments)],
+            $this->path(),
+        );
+        $process->run();
+
+        return $process;
+    }
+
+    /** Unpacks what `git archive` makes of the present files of this checkout, including uncommitted ones. */
+    private function unpackArchive(): void
+    {
+        $environment = [
+            'GIT_INDEX_FILE' => $this->path('index'),
+            'GIT_OBJECT_DIRECTORY' => $this->path('objects'),
+            'GIT_ALTERNATE_OBJECT_DIRECTORIES' => $this->gitPath('objects'),
+        ];
+        mkdir($this->path('objects'));
+        copy($this->gitPath('index'), $this->path('index'));
+        $this->git(['add', '--all'], $environment);
+        $tree = $this->git(['write-tree'], $environment);
+        $this->git(['archive', '--output', $this->path('archive.tar'), $tree], $environment);
+        $unpack = ['tar', '-xf', $this->path('archive.tar'), '-C', $this->path(Installation::SPINDLE)];
+        (new Process($unpack))->mustRun();
+    }
+
+    private function gitPath(string $name): string
+    {
+        return $this->git(['rev-parse', '--path-format=absolute', '--git-path', $name]);
+    }
+
+    /**
+     * @param list<string>          $arguments
+     * @param array<string, string> $environment
+     */
+    private function git(array $arguments, array $environment = []): string
+    {
+        // The checkout may belong to another user.
+        $command = ['git', '-c', 'safe.directory=*', ...$arguments];
+
+        return trim((new Process($command, self::CHECKOUT, $environment))->mustRun()->getOutput());
+    }
+}
