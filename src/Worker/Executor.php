@@ -32,7 +32,7 @@ interface Executor
      * @return Future<T>
      *
      * @throws UnserializableException when the task cannot be serialized; nothing was sent
-     * @throws PoolClosedException
+     * @throws ExecutorClosedException
      */
     public function submit(callable $task, ?Cancellation $cancellation = null): Future;
 
@@ -56,7 +56,7 @@ interface Executor
      * @return \Generator<TKey, TResult>
      *
      * @throws UnserializableException when the task cannot be serialized; from the generator, when a value cannot
-     * @throws PoolClosedException
+     * @throws ExecutorClosedException
      * @throws TaskException           from the generator
      * @throws CancelledException      from the generator
      */
@@ -75,7 +75,7 @@ interface Executor
      * @return \Generator<TKey, TResult>
      *
      * @throws UnserializableException when the task cannot be serialized; from the generator, when a value cannot
-     * @throws PoolClosedException
+     * @throws ExecutorClosedException
      * @throws TaskException           from the generator
      * @throws CancelledException      from the generator
      */

@@ -127,7 +127,7 @@ final class WorkerPool implements Executor, Statistics
      * Changes the number of workers. When the number decreases, running tasks finish first.
      *
      * @throws \ValueError         when $workers is below 1
-     * @throws PoolClosedException in a fork of the process that created the pool
+     * @throws ExecutorClosedException in a fork of the process that created the pool
      */
     public function resize(int $workers): void
     {
@@ -138,8 +138,8 @@ final class WorkerPool implements Executor, Statistics
     /**
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
-     * A running map() yields the results of the input that it has read. It then throws PoolClosedException, unless it
-     * has reached the end of the input. Only another read shows an iterator's end, and a closed pool reads no more.
+     * A running map() yields the results of the input that it has read. It then throws ExecutorClosedException, unless
+     * it has reached the end of the input. Only another read shows an iterator's end, and a closed pool reads no more.
      * For a generator task, close() waits until the generator has ended in the worker or was released here.
      */
     public function close(): void
@@ -148,7 +148,7 @@ final class WorkerPool implements Executor, Statistics
         $this->dispatcher->close();
     }
 
-    /** Ends all workers and all that their tasks started. Tasks without outcomes fail with PoolClosedException. */
+    /** Ends all workers and all that their tasks started. Tasks without outcomes fail with ExecutorClosedException. */
     public function kill(): void
     {
         $this->mustNotBeFork();
@@ -207,11 +207,11 @@ final class WorkerPool implements Executor, Statistics
         $this->dispatcher->mustBeOpen();
     }
 
-    /** @throws PoolClosedException */
+    /** @throws ExecutorClosedException */
     private function mustNotBeFork(): void
     {
         if ($this->ownerPid !== getmypid()) {
-            throw PoolClosedException::forked();
+            throw ExecutorClosedException::forked();
         }
     }
 

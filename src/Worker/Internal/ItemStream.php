@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\OneWayGenerator;
-use Spindle\Worker\PoolClosedException;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\ResultBudget;
 
 /**
@@ -122,7 +122,7 @@ final class ItemStream
                 return $this->decodeResult === null ? null : ($this->decodeResult)();
             }
             if ($this->ownerPid !== getmypid()) {
-                throw PoolClosedException::forked();
+                throw ExecutorClosedException::forked();
             }
             $this->changed->wait($this); // nothing else may refer to this stream and to the reader's fiber
         }

@@ -9,7 +9,7 @@ use Amp\CancelledException;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\OneWayGenerator;
-use Spindle\Worker\PoolClosedException;
+use Spindle\Worker\ExecutorClosedException;
 
 /**
  * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop. The number
@@ -258,7 +258,7 @@ final class MapRun implements Source
 
     public function close(): void
     {
-        $this->input->close(PoolClosedException::closedBeforeInputEnd());
+        $this->input->close(ExecutorClosedException::closedBeforeInputEnd());
         $this->changed->notify();
     }
 
@@ -342,7 +342,7 @@ final class MapRun implements Source
     private function nextChunk(): ?array
     {
         if ($this->dispatcher->isFork()) {
-            throw PoolClosedException::forked();
+            throw ExecutorClosedException::forked();
         }
         if ($this->lastLoopTurn !== 0 && hrtime(true) - $this->lastLoopTurn > self::LOOP_INTERVAL_NANOSECONDS) {
             $this->runLoop();

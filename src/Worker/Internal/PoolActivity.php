@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
-use Spindle\Worker\PoolClosedException;
+use Spindle\Worker\ExecutorClosedException;
 
 /**
  * Tracks open work in a pool: tasks without outcomes, items that are being read, and close(). Open work keeps the event
@@ -143,7 +143,7 @@ final class PoolActivity
     }
 
     /** Called when all workers have ended, or in a fork. Callers of close() get the failure, or continue. */
-    public function end(?PoolClosedException $failure = null): void
+    public function end(?ExecutorClosedException $failure = null): void
     {
         $this->closed = true;
         if ($this->ended) {

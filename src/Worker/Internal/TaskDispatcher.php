@@ -19,7 +19,7 @@ use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\Preload;
 use Spindle\Internal\WeakTimer;
 use Spindle\LauncherException;
-use Spindle\Worker\PoolClosedException;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerCrashedException;
@@ -69,7 +69,7 @@ final class TaskDispatcher
             SharedFlags::class,
             WorkerListener::class,
             TaskOutcome::class,
-            PoolClosedException::class,
+            ExecutorClosedException::class,
             WorkerStartException::class,
             WorkerCrashedException::class,
             TaskFailedException::class,
@@ -143,11 +143,11 @@ final class TaskDispatcher
         $this->fill();
     }
 
-    /** @throws PoolClosedException */
+    /** @throws ExecutorClosedException */
     public function mustBeOpen(): void
     {
         if ($this->activity->isClosed()) {
-            throw PoolClosedException::forNew();
+            throw ExecutorClosedException::closed();
         }
     }
 
@@ -304,7 +304,7 @@ final class TaskDispatcher
     {
         $workers = $this->workers->all();
         $this->workers->close($drains);
-        $this->failAll($workers, PoolClosedException::killed());
+        $this->failAll($workers, ExecutorClosedException::killed());
         $this->activity->end();
     }
 
@@ -515,7 +515,7 @@ final class TaskDispatcher
     }
 
     /** @param array<int, WorkerHandle> $workers */
-    private function failAll(array $workers, PoolClosedException $reason): void
+    private function failAll(array $workers, ExecutorClosedException $reason): void
     {
         foreach ($workers as $worker) {
             foreach ($worker->batches as $batch) {
@@ -531,7 +531,7 @@ final class TaskDispatcher
     /** Fails all tasks in a fork, where no outcome arrives. In the parent process, the workers and tasks go on. */
     private function failInFork(): void
     {
-        $reason = PoolClosedException::forked();
+        $reason = ExecutorClosedException::forked();
         $this->submissions->isForked = true;
         $this->failAll($this->workers->all(), $reason);
         $this->activity->end($reason);
@@ -564,7 +564,7 @@ final class TaskDispatcher
     {
         [$batch, $index] = $worker->lastStartedTask() ?? [null, 0];
         if ($batch?->source === $run && $worker->ending === null && $index >= $batch->receivedCount) {
-            $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::abandoned());
+            $this->workers->end($worker, static fn(): \Throwable => ExecutorClosedException::abandoned());
         }
     }
 
@@ -581,7 +581,7 @@ final class TaskDispatcher
             static function (self $dispatcher) use ($worker, $batch, $index, $name): void {
                 unset($worker->timers[$name]);
                 if ($worker->streamIndex === $index && $worker->streamBatch === $batch && $worker->ending === null) {
-                    $dispatcher->endTask($worker, $batch, $index, PoolClosedException::abandoned());
+                    $dispatcher->endTask($worker, $batch, $index, ExecutorClosedException::abandoned());
                 }
             },
         );

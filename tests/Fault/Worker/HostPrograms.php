@@ -11,7 +11,7 @@ use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Eventually;
-use Spindle\Worker\PoolClosedException;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
@@ -205,7 +205,7 @@ final class HostPrograms
                 try {
                     $wait();
                     $said[] = 'nothing';
-                } catch (PoolClosedException $closed) {
+                } catch (ExecutorClosedException $closed) {
                     $said[] = $closed->getMessage();
                 }
             }
@@ -265,7 +265,7 @@ final class HostPrograms
                 try {
                     $use();
                     $said[] = 'nothing';
-                } catch (PoolClosedException $closed) {
+                } catch (ExecutorClosedException $closed) {
                     $said[] = $closed->getMessage();
                 }
             }

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Fault\Worker;
 use Amp\DeferredFuture;
 use Amp\Future;
 use PHPUnit\Framework\Attributes\TestWith;
-use Spindle\Worker\PoolClosedException;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\UnserializableException;
 
 use function Amp\delay;
@@ -82,7 +82,7 @@ trait InputFaults
                 ) as $result) {
                     $results[] = $result;
                 }
-            } catch (PoolClosedException $thrown) {
+            } catch (ExecutorClosedException $thrown) {
             }
             $pool->close();
             sort($results);
@@ -111,7 +111,7 @@ trait InputFaults
                 $pool->close();
                 $more->complete(3);
             }
-        } catch (PoolClosedException $thrown) {
+        } catch (ExecutorClosedException $thrown) {
         }
 
         self::assertNotNull($thrown);
@@ -122,7 +122,7 @@ trait InputFaults
     {
         $pool = $this->pool(2);
 
-        $this->expectException(PoolClosedException::class);
+        $this->expectException(ExecutorClosedException::class);
         $this->expectExceptionMessage('killed');
         iterator_to_array($pool->map(self::closingAfter(2_000, false, $pool->kill(...)), TaskFunctions::square(...)));
     }
@@ -137,7 +137,7 @@ trait InputFaults
         try {
             $pool->submit(new Call('same', new PoolClosingValue()));
             self::fail('The pool took a task although it is closed');
-        } catch (PoolClosedException) {
+        } catch (ExecutorClosedException) {
             $this->addToAssertionCount(1);
         } finally {
             PoolClosingValue::$close = null;

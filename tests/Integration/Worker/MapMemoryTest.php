@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Worker\PoolClosedException;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerPool;
@@ -130,7 +130,7 @@ final class MapMemoryTest extends TestCase
                     $closing = async($pool->close(...));
                 }
             }
-        } catch (PoolClosedException $refused) {
+        } catch (ExecutorClosedException $refused) {
         }
         $closing?->await();
 

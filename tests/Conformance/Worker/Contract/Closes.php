@@ -14,7 +14,7 @@ use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
-use Spindle\Worker\PoolClosedException;
+use Spindle\Worker\ExecutorClosedException;
 
 /**
  * Tests how a pool ends.
@@ -29,7 +29,7 @@ trait Closes
         $loops = [$pool->map([1], abs(...)), $pool->mapUnordered([1], abs(...))];
         $pool->close();
         foreach ($loops as $loop) {
-            self::thrown(PoolClosedException::class, static fn() => iterator_to_array($loop));
+            self::thrown(ExecutorClosedException::class, static fn() => iterator_to_array($loop));
         }
     }
 
@@ -86,9 +86,9 @@ trait Closes
             $pool = $this->pool();
             self::assertUsable($pool);
             $end === 'close' ? $pool->close() : $pool->kill();
-            self::thrown(PoolClosedException::class, static fn() => $pool->submit(Number::answer(...)));
-            self::thrown(PoolClosedException::class, static fn() => $pool->map([1], Number::double(...)));
-            self::thrown(PoolClosedException::class, static fn() => $pool->mapUnordered([1], Number::double(...)));
+            self::thrown(ExecutorClosedException::class, static fn() => $pool->submit(Number::answer(...)));
+            self::thrown(ExecutorClosedException::class, static fn() => $pool->map([1], Number::double(...)));
+            self::thrown(ExecutorClosedException::class, static fn() => $pool->mapUnordered([1], Number::double(...)));
         }
     }
 
@@ -115,7 +115,7 @@ trait Closes
         $closing = null;
         $values = [];
         $thrown = self::thrown(
-            PoolClosedException::class,
+            ExecutorClosedException::class,
             static function () use ($pool, $input, &$closing, &$values): void {
                 foreach ($pool->map($input(), Number::double(...)) as $i => $value) {
                     $values[$i] = $value;
@@ -139,9 +139,9 @@ trait Closes
         $gate->awaitTasks(1);
         $pool->kill();
 
-        self::failure(PoolClosedException::class, $running);
-        self::failure(PoolClosedException::class, $waiting);
-        self::assertInstanceOf(PoolClosedException::class, $loop->await()->thrown);
+        self::failure(ExecutorClosedException::class, $running);
+        self::failure(ExecutorClosedException::class, $waiting);
+        self::assertInstanceOf(ExecutorClosedException::class, $loop->await()->thrown);
         self::assertSame(['running'], $gate->names());
     }
 
@@ -238,7 +238,7 @@ trait Closes
             ] as $use) {
                 try {
                     $use();
-                } catch (PoolClosedException $refused) {
+                } catch (ExecutorClosedException $refused) {
                     file_put_contents($said, "{$refused->getMessage()}\n", \FILE_APPEND);
                 }
             }

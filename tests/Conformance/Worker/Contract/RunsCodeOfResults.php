@@ -10,7 +10,7 @@ use PHPUnit\Framework\Attributes\After;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\HeldException;
 use Spindle\Tests\Conformance\Worker\Task\WakingObject;
-use Spindle\Worker\PoolClosedException;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerPool;
 
@@ -53,10 +53,10 @@ trait RunsCodeOfResults
                     self::assertInstanceOf(WakingObject::class, $object, $way);
                     break;
                 }
-            } catch (PoolClosedException) {
+            } catch (ExecutorClosedException) {
                 // The other task of the way was ended.
             }
-            self::thrown(PoolClosedException::class, static fn() => $pool->submit('time'));
+            self::thrown(ExecutorClosedException::class, static fn() => $pool->submit('time'));
         }
     }
 

@@ -13,7 +13,7 @@ use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Tests\Eventually;
-use Spindle\Worker\PoolClosedException;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPool;
@@ -233,7 +233,7 @@ trait SurvivesCrashes
         $reader = $this->readerOf($pool, $gate, $taken);
         $start = hrtime(true);
         $pool->kill();
-        self::failure(PoolClosedException::class, $reader);
+        self::failure(ExecutorClosedException::class, $reader);
 
         self::assertLessThan(2.0, (hrtime(true) - $start) / 1e9, 'seconds');
         self::assertCount(1, $taken);

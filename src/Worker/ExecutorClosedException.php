@@ -6,22 +6,22 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** The pool was closed or killed, or belongs to another process, or the results of the task are no longer read. */
-final class PoolClosedException extends \RuntimeException implements SpindleException
+/** The executor was closed or killed, or belongs to another process, or the task's results are no longer read. */
+final class ExecutorClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
     {
         parent::__construct($message);
     }
 
-    public static function forNew(): self
+    public static function closed(): self
     {
-        return new self('The pool is closed and accepts no tasks. Create another pool');
+        return new self('This executor was closed and accepts no tasks. Create another one');
     }
 
     public static function killed(): self
     {
-        return new self('The pool was killed before the task had an outcome. The task was ended');
+        return new self('The executor was killed before the task had an outcome. The task was ended');
     }
 
     public static function abandoned(): self
@@ -34,7 +34,7 @@ final class PoolClosedException extends \RuntimeException implements SpindleExce
     public static function closedBeforeInputEnd(): self
     {
         return new self(
-            'The pool was closed before the end of the input was reached. The results of all'
+            'The executor was closed before the end of the input was reached. The results of all'
                 . ' values that were read have been yielded',
         );
     }
