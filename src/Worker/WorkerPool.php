@@ -10,6 +10,7 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use Spindle\Internal\CpuCount;
 use Spindle\LauncherException;
+use Spindle\Lifecycle;
 use Spindle\Statistics;
 use Spindle\Worker\Internal\Context;
 use Spindle\Worker\Internal\ContextEvents;
@@ -30,7 +31,7 @@ use Spindle\Worker\Internal\WorkerSettings;
  * Workers end with the pool: after {@see close()} or {@see kill()}, or when the pool is unreferenced and all its tasks
  * have outcomes. When this process dies, the workers and all processes that their tasks started end too.
  */
-final class WorkerPool implements Executor, Statistics
+final class WorkerPool implements Executor, Lifecycle, Statistics
 {
     /** Deepest nesting of pools that are created by tasks. */
     private const MAX_POOL_DEPTH = 4;
@@ -141,14 +142,24 @@ final class WorkerPool implements Executor, Statistics
      * A running map() yields the results of the input that it has read. It then throws ExecutorClosedException, unless
      * it has reached the end of the input. Only another read shows an iterator's end, and a closed pool reads no more.
      * For a generator task, close() waits until the generator has ended in the worker or was released here.
+     *
+     * Cancellation: ends the workers and the remaining tasks as {@see kill()} does.
+     *
+     * @throws CancelledException
+     * @throws ExecutorClosedException in a fork of the process that created the pool
      */
-    public function close(): void
+    public function close(?Cancellation $cancellation = null): void
     {
         $this->mustNotBeFork();
-        $this->dispatcher->close();
+        $this->dispatcher->close($cancellation);
     }
 
-    /** Ends all workers and all that their tasks started. Tasks without outcomes fail with ExecutorClosedException. */
+    /**
+     * Ends all workers and all that their tasks started, and blocks until they have ended. Tasks without outcomes,
+     * running loops over results and open generators fail with ExecutorClosedException.
+     *
+     * @throws ExecutorClosedException in a fork of the process that created the pool
+     */
     public function kill(): void
     {
         $this->mustNotBeFork();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Amp\Cancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Worker\ExecutorClosedException;
@@ -72,8 +73,12 @@ final class PoolActivity
         return $this->closed;
     }
 
-    /** Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped. */
-    public function close(): void
+    /**
+     * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
+     *
+     * Cancellation: ends only the wait.
+     */
+    public function close(?Cancellation $cancellation): void
     {
         $this->closed = true;
         $this->sources->close();
@@ -84,7 +89,7 @@ final class PoolActivity
         $this->keepLoop();
         $this->stopIfSettled();
         if (!$this->ended) {
-            $this->waiting->wait();
+            $this->waiting->wait($cancellation);
         }
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\Future\UnhandledFutureError;
@@ -294,9 +295,19 @@ final class TaskDispatcher
         }
     }
 
-    public function close(): void
+    /** @throws CancelledException after the pool was killed */
+    public function close(?Cancellation $cancellation): void
     {
-        $this->activity->close();
+        try {
+            $this->activity->close($cancellation);
+        } catch (CancelledException $cancelled) {
+            if ($this->isFork()) {
+                throw ExecutorClosedException::forked();
+            }
+            $this->kill();
+
+            throw $cancelled;
+        }
     }
 
     /** @param bool $drains whether to pass on output of tasks that has not arrived yet */

@@ -30,6 +30,9 @@ final class Workers
     private array $workers = [];
     private int $lastId = 0;
     private ?string $idleTimer = null;
+
+    /** Timer that limits how long the workers may take to stop. */
+    private ?string $stopTimer = null;
     private bool $closed = false;
 
     /** @var \Closure(): void|null called when the last worker has ended */
@@ -225,11 +228,8 @@ final class Workers
     public function stopAll(\Closure $onEmpty): void
     {
         $this->closed = true;
-        $timer = EventLoop::delay(WorkerShutdown::STOP_TIMEOUT, $this->notifyEmpty(...));
-        $this->onEmpty = static function () use ($timer, $onEmpty): void {
-            EventLoop::cancel($timer);
-            $onEmpty();
-        };
+        $this->stopTimer = EventLoop::delay(WorkerShutdown::STOP_TIMEOUT, $this->notifyEmpty(...));
+        $this->onEmpty = $onEmpty;
         foreach ($this->workers as $worker) {
             $this->shutdown->stop($worker);
         }
@@ -243,8 +243,11 @@ final class Workers
     {
         $this->closed = true;
         $this->backoff->endPause();
-        if ($this->idleTimer !== null) {
-            EventLoop::cancel($this->idleTimer);
+        $this->onEmpty = null;
+        foreach ([$this->idleTimer, $this->stopTimer] as $timer) {
+            if ($timer !== null) {
+                EventLoop::cancel($timer);
+            }
         }
         $workers = $this->workers;
         $this->workers = [];
