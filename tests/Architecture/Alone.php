@@ -43,17 +43,21 @@ final class Alone
     /**
      * @param list<string> $names of classes and functions
      *
-     * @return array<string, string> the file, or the extension as "ext-name", that defines the name; '' if neither does
+     * @return array<string, string> file, or extension as "ext-name", that defines each name; '' if neither does
      */
     public static function definitions(array $names): array
     {
         $definitions = [];
         foreach ($names as $name) {
-            $reflection = match (true) {
-                \function_exists($name) => new \ReflectionFunction($name),
-                self::isClass($name) => new \ReflectionClass($name),
-                default => null,
-            };
+            try {
+                $reflection = match (true) {
+                    \function_exists($name) => new \ReflectionFunction($name),
+                    self::isClass($name) => new \ReflectionClass($name),
+                    default => null,
+                };
+            } catch (\Error) {
+                $reflection = null; // The class can't be loaded: see failures().
+            }
             $extension = $reflection?->getExtensionName();
             $definitions[$name] = \is_string($extension)
                 ? 'ext-' . strtolower($extension)

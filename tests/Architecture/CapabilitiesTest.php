@@ -11,13 +11,14 @@ use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Installation;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
 /**
  * Each capability works alone, with the packages that are listed here and those that composer.json suggests for it.
  *
- * A project gets a copy of the folder of one capability, of those that it may use, and of src/Internal. Its autoloader
- * knows these folders and packages only.
+ * A project gets a copy of the folder of one capability, of those that it may use, and of what all of them share. Its
+ * autoloader knows these folders and packages only.
  */
 final class CapabilitiesTest extends TestCase
 {
@@ -28,9 +29,6 @@ final class CapabilitiesTest extends TestCase
 
     /** The folder that all capabilities share. It uses none of them. */
     private const SHARED = 'Internal';
-
-    /** Classes that all capabilities share. */
-    private const CLASSES = ['src/LauncherException.php', 'src/SpindleException.php', 'src/Statistics.php'];
 
     /** Packages that each folder of src/ uses by itself. */
     private const PACKAGES = [
@@ -149,9 +147,11 @@ final class CapabilitiesTest extends TestCase
     {
         $spindle = $this->path(Installation::SPINDLE);
         mkdir("{$spindle}/src", recursive: true);
-        $parts = ['composer.json', 'bin', ...self::CLASSES];
-        foreach (self::loaded($capability) as $folder) {
-            $parts[] = "src/{$folder}";
+        $parts = ['composer.json', 'bin'];
+        foreach (Text::names(self::ROOT . '/src') as $name) {
+            if (str_ends_with($name, '.php') || \in_array($name, self::loaded($capability), true)) {
+                $parts[] = "src/{$name}";
+            }
         }
         foreach ($parts as $part) {
             (new Process(['cp', '-R', self::ROOT . "/{$part}", "{$spindle}/{$part}"]))->mustRun();
