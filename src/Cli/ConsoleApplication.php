@@ -6,8 +6,13 @@ namespace Spindle\Cli;
 
 use Composer\InstalledVersions;
 use Spindle\Cli\Internal\ArgumentOrder;
+use Spindle\Cli\Internal\Bench\BenchCommand;
 use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Cli\Internal\Queue\QueueCommand;
+use Spindle\Cli\Internal\Run\RunCommand;
+use Spindle\Cli\Internal\Serve\ServeCommand;
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Cli\Internal\Work\WorkCommand;
 use Spindle\LauncherException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\SpindleException;

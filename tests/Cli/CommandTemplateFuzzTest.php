@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
-use Spindle\Cli\Internal\CommandTemplate;
+use Spindle\Cli\Internal\Run\Input\CommandTemplate;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
-use Spindle\Cli\Internal\Interrupts;
+use Spindle\Cli\Internal\Run\Interrupts;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Symfony\Component\Process\InputStream;

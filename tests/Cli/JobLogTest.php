@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
-use Spindle\Cli\Internal\JobLog;
+use Spindle\Cli\Internal\Run\JobLog;
 use Spindle\Tests\Scale;
 use Symfony\Component\Process\InputStream;
 use Symfony\Component\Process\Process;

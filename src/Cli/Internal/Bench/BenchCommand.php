@@ -1,0 +1,286 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Bench;
+
+use Spindle\Cli\Internal\UsageException;
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+
+/** `spindle bench`: runs the benchmarks of bench/ in a separate process, and passes on its exit status. */
+final class BenchCommand extends Command
+{
+    private const HELP = <<<'HELP'
+        Measures Spindle and its peers on this machine, in alternating rounds, each
+        contestant in a fresh process. Prints medians and ratios as Markdown tables.
+
+          commands   Shell commands through a pool, compared with xargs, GNU parallel,
+                     PHP libraries and, if a C compiler is installed, a C program
+          tasks      PHP callables through a pool of workers
+          postgres   The PostgreSQL client, on a temporary server or on --dsn
+          http       The HTTP server, with wrk as the client
+          aircraft   The application in examples/, compared with nginx and PHP-FPM on
+                     the same database
+          remote     Tasks through a temporary Redis or Valkey
+          contexts   Creation of threads, forks and processes, on each --php
+
+        The benchmarks need a Git checkout of Spindle, because the Composer package
+        does not contain them. An option of another benchmark is refused. With
+        --against, a second checkout of Spindle is measured too, and the ratios of
+        rates and CPU time are printed.
+
+        <comment>Examples</comment>
+          <info>spindle bench commands --memory 0,10,50,100,500</info>
+          <info>spindle bench commands --command 'gzip -9 < a.txt' --peers xargs,parallel</info>
+          <info>spindle bench tasks --only bulk,mix --workers 2 --peers none</info>
+          <info>spindle bench tasks --only cpu --iterations 1000000 --json cpu.json</info>
+          <info>spindle bench postgres --only select --connections 1,4,8 --fibers 1,64</info>
+          <info>spindle bench postgres --only rows,copy --dsn 'postgres://user@host/test'</info>
+          <info>spindle bench http --only text,echo --autoload ../peers/vendor/autoload.php</info>
+          <info>spindle bench http --only soak -n 10000000 --json soak.json</info>
+          <info>spindle bench http --only text --against ../spindle-1.0</info>
+          <info>spindle bench aircraft --html report.html</info>
+          <info>spindle bench aircraft --only latency --peers fpm-plain --seconds 10</info>
+          <info>spindle bench remote --only recovery --kills 100</info>
+          <info>spindle bench contexts --php /usr/bin/php --php /opt/php-zts/bin/php</info>
+        HELP;
+
+    private const SCRIPTS = [
+        'commands' => 'commands.php',
+        'tasks' => 'tasks.php',
+        'postgres' => 'postgres.php',
+        'http' => 'http.php',
+        'aircraft' => 'aircraft.php',
+        'remote' => 'remote.php',
+        'contexts' => 'contexts.php',
+    ];
+
+    private const VALUE = InputOption::VALUE_REQUIRED;
+    private const VALUES = InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY;
+
+    private const FLAGS = [
+        'cold' => "commands: Include the start of a pool in the\nmeasurement",
+        'first' => "all except contexts: Measure only Spindle's\nfirst contestant, without peers",
+    ];
+
+    /** Options with a value: the script's option, a shortcut, the help text in lines of at most 47 columns. */
+    private const OPTIONS = [
+        'memory' => ['--memory', null, self::VALUE, <<<'TEXT'
+            commands: Hold N megabytes in the measuring
+            process; a list such as 0,100 [default: 0]
+            TEXT],
+        'count' => ['-n', 'n', self::VALUE, <<<'TEXT'
+            Run N commands, tasks or queries in each
+            measurement, N requests of soak, N rows of bulk
+            [default: 3000 commands, 1000000 requests and
+            rows, 100000 remote tasks; the others differ]
+            TEXT],
+        'jobs' => ['-j', 'j', self::VALUE, 'commands: Run N commands at once [default: 8]'],
+        'rounds' => ['--rounds', null, self::VALUE, <<<'TEXT'
+            all except contexts: Measure each contestant
+            N times [default: 5]
+            TEXT],
+        'command' => ['--command', null, self::VALUE, <<<'TEXT'
+            commands: Run this shell line, whose output
+            must always be the same [default: echo hi]
+            TEXT],
+        'tasks' => ['--tasks', null, self::VALUE, <<<'TEXT'
+            commands: Run the command, or TaskRunner.php's
+            tasks: echo or sleep [default: command]
+            TEXT],
+        'start' => ['--start', null, self::VALUE, <<<'TEXT'
+            commands: Start commands by posix_spawn or
+            proc_open; auto measures both if available
+            [default: auto]
+            TEXT],
+        'peers' => ['--peers', null, self::VALUE, <<<'TEXT'
+            Compare with these peers, separated by commas;
+            none, or all that are installed [default: all]
+            TEXT],
+        'only' => ['--only', null, self::VALUE, <<<'TEXT'
+            Run only these measurements, separated by
+            commas [default: all]
+            tasks: bulk, single, objects, mix, cpu, echo,
+            memory, start, death
+            postgres: select, cells, far, unit, update,
+            rows, parameter, stream, copy, sleep, gaps,
+            cancel, acquire
+            http: text, text-same, json, echo, one,
+            connections, two, wait, idle, soak, slow, tls,
+            psr7, collide, crowd
+            aircraft: crud, latency, sleep, certificates,
+            bulk
+            remote: bulk, single, recovery, backlog
+            TEXT],
+        'workers' => ['--workers', null, self::VALUE, <<<'TEXT'
+            tasks: Measure bulk with these numbers of
+            workers [default: 1,2,4,8]
+            TEXT],
+        'contexts' => ['--contexts', null, self::VALUE, <<<'TEXT'
+            tasks: Run workers as process, fork or thread;
+            a list is allowed [default: process]
+            TEXT],
+        'connections' => ['--connections', null, self::VALUE, <<<'TEXT'
+            postgres: Use these numbers of connections in
+            select, cells, unit and update [default: some
+            of 1, 4 and 8; cells: 1,2,4,8,16]
+            http: Open N connections [default: 50]
+            aircraft: Open N connections to the database in
+            latency and sleep [default: 100]
+            TEXT],
+        'fibers' => ['--fibers', null, self::VALUE, <<<'TEXT'
+            postgres: Share the connections among these
+            numbers of fibers [default: some of 1, 64
+            and 256; cells: 8,64,256,1024]
+            TEXT],
+        'bytes' => ['--bytes', null, self::VALUE, <<<'TEXT'
+            tasks: Send strings of N bytes in echo
+            [default: 1048576]
+            postgres: Send a parameter of N bytes
+            [default: 33554432]
+            TEXT],
+        'iterations' => ['--iterations', null, self::VALUE, <<<'TEXT'
+            tasks, contexts: Repeat the work of a CPU-bound
+            task N times [default: 10000000; contexts:
+            1000000]
+            TEXT],
+        'pumice' => ['--pumice', null, self::VALUE, "tasks: Compare cpu with Pumice, whose source is\nin this folder"],
+        'limit' => ['--limit', null, self::VALUE, <<<'TEXT'
+            tasks, postgres: Stop a measurement after N
+            seconds, because some peers hang [default: 900;
+            postgres: 600]
+            TEXT],
+        'dsn' => ['--dsn', null, self::VALUE, <<<'TEXT'
+            postgres: Measure the server of this DSN
+            [default: a temporary server]
+            TEXT],
+        'clients' => ['--clients', null, self::VALUE, 'aircraft: Use N clients at once [default: 50]'],
+        'cycles' => ['--cycles', null, self::VALUE, <<<'TEXT'
+            aircraft: Run N cycles of create, read, update
+            and delete for each client of crud [default:
+            200]
+            TEXT],
+        'seconds' => ['--seconds', null, self::VALUE, <<<'TEXT'
+            http, aircraft: Load the server for N seconds
+            in each measurement [default: 3; aircraft: 5]
+            TEXT],
+        'swoole' => ['--swoole', null, self::VALUE, <<<'TEXT'
+            aircraft: Compare crud with Swoole, whose
+            extension is this file
+            TEXT],
+        'autoload' => ['--autoload', null, self::VALUES, <<<'TEXT'
+            http: Load peers through this Composer autoload
+            file
+            TEXT],
+        'deadline' => ['--deadline', null, self::VALUE, <<<'TEXT'
+            http: Wait N seconds for the head of a request;
+            slow clients need longer [default: 10]
+            TEXT],
+        'kills' => ['--kills', null, self::VALUE, <<<'TEXT'
+            remote: Kill N workers, and a quarter as many
+            agents, in recovery [default: 20]
+            TEXT],
+        'backlog' => ['--backlog', null, self::VALUE, <<<'TEXT'
+            remote: Put N jobs into the long queue of
+            backlog [default: 1000000]
+            TEXT],
+        'max' => ['--max', null, self::VALUE, "contexts: Create N threads, forks or processes\nat once [default: 100]"],
+        'samples' => ['--samples', null, self::VALUE, "contexts: Measure each context N times\n[default: 5]"],
+        'php' => ['--php', null, self::VALUES, <<<'TEXT'
+            contexts: Measure this PHP program [default:
+            the one that runs spindle]
+
+            TEXT],
+        'against' => ['--against', null, self::VALUE, <<<'TEXT'
+            all except contexts: Measure the checkout of
+            Spindle in this folder too
+            TEXT],
+        'json' => ['--json', null, self::VALUE, 'Write the raw data to this file'],
+        'html' => ['--html', null, self::VALUE, "aircraft: Write a report with charts to this\nfile"],
+    ];
+
+    public function __construct()
+    {
+        parent::__construct('bench');
+    }
+
+    protected function configure(): void
+    {
+        $this->setDescription('Measures Spindle against its peers on this machine')
+            ->setHelp(self::HELP)
+            ->addArgument(
+                'what',
+                InputArgument::REQUIRED,
+                "The benchmark: commands, tasks, postgres, http,\naircraft, remote or contexts",
+            );
+        foreach (self::FLAGS as $name => $help) {
+            $this->addOption($name, null, InputOption::VALUE_NONE, $help);
+        }
+        foreach (self::OPTIONS as $name => [, $shortcut, $mode, $help]) {
+            $this->addOption($name, $shortcut, $mode, $help);
+        }
+    }
+
+    protected function execute(InputInterface $input, OutputInterface $output): int
+    {
+        return self::runScript(
+            [\PHP_BINARY, self::script($input->getArgument('what')), ...self::arguments($input)],
+            $output,
+        );
+    }
+
+    private static function script(mixed $argument): string
+    {
+        $benchmark = \is_string($argument) ? $argument : '';
+        if (!isset(self::SCRIPTS[$benchmark])) {
+            throw new UsageException(
+                "argument '{$benchmark}' is not a benchmark; give one of: " . implode(', ', array_keys(self::SCRIPTS)),
+            );
+        }
+        $file = \dirname(__DIR__, 4) . '/bench/' . self::SCRIPTS[$benchmark];
+
+        return is_file($file)
+            ? $file
+            : throw new UsageException(
+                "benchmark {$benchmark} can't run: {$file} does not exist, because the Composer package of Spindle"
+                    . ' contains no benchmarks; run composer install and bin/spindle bench in a Git checkout of'
+                    . ' Spindle',
+            );
+    }
+
+    /** @return list<string> */
+    private static function arguments(InputInterface $input): array
+    {
+        $arguments = [];
+        foreach (array_keys(self::FLAGS) as $flag) {
+            if ($input->getOption($flag) === true) {
+                $arguments[] = "--{$flag}";
+            }
+        }
+        foreach (self::OPTIONS as $name => [$option]) {
+            foreach (array_filter((array) $input->getOption($name), is_string(...)) as $value) {
+                array_push($arguments, $option, $value);
+            }
+        }
+
+        return $arguments;
+    }
+
+    /** @param list<string> $command */
+    private static function runScript(array $command, OutputInterface $output): int
+    {
+        $process = proc_open($command, [\STDIN, ['pipe', 'w'], \STDERR], $pipes);
+        if ($process === false || !isset($pipes[1])) {
+            throw new \RuntimeException("{$command[0]} could not be started");
+        }
+        while (!feof($pipes[1])) {
+            $output->write((string) fread($pipes[1], 8192), false, OutputInterface::OUTPUT_RAW);
+        }
+
+        return proc_close($process);
+    }
+}

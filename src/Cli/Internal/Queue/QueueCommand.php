@@ -1,0 +1,123 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Queue;
+
+use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Cli\Internal\GivenQueue;
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+
+/** `spindle queue`: shows the jobs of a queue, and retries or deletes them. */
+final class QueueCommand extends Command
+{
+    private const HELP = <<<'HELP'
+        Shows the jobs of a queue, and retries or deletes them:
+
+          <info>spindle queue show thumbnails</info>                  count and list jobs
+          <info>spindle queue show thumbnails --status waiting --limit 10</info>
+          <info>spindle queue show thumbnails --json</info>           print JSON
+          <info>spindle queue retry thumbnails 3f9c-1 3f9c-8</info>   run dead letters again
+          <info>spindle queue retry thumbnails --all</info>
+          <info>spindle queue delete thumbnails --all</info>          remove dead letters
+          <info>spindle queue purge thumbnails --yes</info>           remove waiting jobs
+
+        The broker's address comes from --broker or --broker-file, otherwise from
+        SPINDLE_BROKER. Never write a password in a command line. No key is needed,
+        because the contents of jobs are not read.
+
+        <comment>Output of show</comment>
+          waiting  jobs that can be claimed, and the age of the oldest
+          running  jobs that an agent, their owner, has claimed
+          delayed  jobs that wait for their delay or their next attempt
+          blocked  jobs that wait because another job of their key runs
+          dead     jobs that failed for good; kept until retried or deleted
+          Then running, delayed and dead jobs are listed, up to --limit of each, the
+          newest dead letters first. --status selects others, such as waiting jobs,
+          the oldest first. Times are the broker's, in UTC.
+
+        <comment>Exit status</comment>
+          0      done
+          1      some of the ids are not among the dead letters
+          253    the broker refuses the request, or its settings would lose jobs
+          254    the broker can't be reached
+          255    invalid options, or a broker file that can't be used
+        HELP;
+
+    public function __construct()
+    {
+        parent::__construct('queue');
+    }
+
+    protected function configure(): void
+    {
+        [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
+        GivenQueue::addOptions($this
+            ->setDescription('Shows, retries and deletes the jobs of a queue')
+            ->setHelp(self::HELP)
+            ->addUsage('show thumbnails')
+            ->addArgument('action', InputArgument::REQUIRED, 'show, retry, delete or purge')
+            ->addArgument('queue', InputArgument::REQUIRED, 'The name of the queue')
+            ->addArgument('id', InputArgument::IS_ARRAY, 'retry, delete: The ids of dead letters'))
+            ->addOption(
+                'status',
+                null,
+                $value | InputOption::VALUE_IS_ARRAY,
+                "show: List the jobs that are waiting, running,\ndelayed or dead [default: all but waiting]\n",
+            )
+            ->addOption('limit', null, $value, "show: List at most N jobs of each status\n[default: 50]")
+            ->addOption('all', null, $flag, 'retry, delete: Select all dead letters')
+            ->addOption('yes', null, $flag, 'purge: Confirm the removal')
+            ->addOption('json', null, $flag, 'Print one line of JSON');
+    }
+
+    protected function execute(InputInterface $input, OutputInterface $output): int
+    {
+        $options = QueueOptions::of($input);
+        $manager = new QueueManager($options->broker, $options->queue);
+
+        return match ($options->action) {
+            QueueAction::Show => self::show($manager->report($options->statuses, $options->limit), $options, $output),
+            QueueAction::Retry => self::printCount($manager->retry($options->ids), 'retried', $options, $output),
+            QueueAction::Delete => self::printCount($manager->delete($options->ids), 'deleted', $options, $output),
+            QueueAction::Purge => self::printCount($manager->purge(), 'purged', $options, $output),
+        };
+    }
+
+    private static function show(QueueReport $report, QueueOptions $options, OutputInterface $output): int
+    {
+        if ($options->json) {
+            $output->writeln($report->json(), OutputInterface::OUTPUT_RAW);
+
+            return ExitStatus::OK;
+        }
+        foreach ($report->text() as $title => $lines) {
+            $output->writeln("<comment>{$title}</comment>");
+            $output->writeln($lines, OutputInterface::OUTPUT_RAW);
+        }
+
+        return ExitStatus::OK;
+    }
+
+    private static function printCount(int $jobs, string $done, QueueOptions $options, OutputInterface $output): int
+    {
+        $text = $options->json
+            ? json_encode(['queue' => $options->queue, $done => $jobs], \JSON_THROW_ON_ERROR)
+            : "{$jobs} " . ($jobs === 1 ? 'job' : 'jobs') . " {$done}";
+        $output->writeln($text, OutputInterface::OUTPUT_RAW);
+        $missing = \count($options->ids ?? []) - $jobs;
+        if ($options->ids === null || $missing === 0) {
+            return ExitStatus::OK;
+        }
+        fwrite(
+            \STDERR,
+            "spindle: {$missing} of the ids " . ($missing === 1 ? 'is' : 'are') . " not among the dead letters\n",
+        );
+
+        return ExitStatus::ofFailures(1);
+    }
+}

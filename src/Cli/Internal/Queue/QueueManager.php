@@ -1,0 +1,120 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Queue;
+
+use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerException;
+use Spindle\Remote\JobStatus;
+
+/** An operator's actions on a queue. Batches keep the engine responsive for other clients. */
+final class QueueManager
+{
+    private const MAX_BATCH_JOBS = 500;
+
+    public function __construct(private readonly Broker $broker, private readonly string $queue) {}
+
+    /**
+     * @param list<JobStatus> $statuses
+     *
+     * @throws BrokerException
+     */
+    public function report(array $statuses, int $limit): QueueReport
+    {
+        $jobs = [];
+        foreach ($statuses as $status) {
+            $jobs[$status->value] = $this->broker->listJobs($this->queue, $status, $limit);
+        }
+
+        return new QueueReport($this->queue, $this->broker->statistics($this->queue), $jobs);
+    }
+
+    /**
+     * @param list<string>|null $ids null for all dead letters
+     *
+     * @return int number of dead letters that were put back into the queue
+     *
+     * @throws BrokerException
+     */
+    public function retry(?array $ids): int
+    {
+        return $this->forDeadLetters(
+            $ids,
+            fn(array $batch): int => $this->broker->reviveDeadLetters($this->queue, $batch),
+        );
+    }
+
+    /**
+     * @param list<string>|null $ids null for all dead letters
+     *
+     * @return int number of deleted dead letters
+     *
+     * @throws BrokerException
+     */
+    public function delete(?array $ids): int
+    {
+        return $this->forDeadLetters(
+            $ids,
+            fn(array $batch): int => $this->broker->deleteDeadLetters($this->queue, $batch),
+        );
+    }
+
+    /**
+     * Withdraws as many jobs as are waiting now. Jobs that are submitted during the purge do not prolong it.
+     *
+     * @return int number of removed jobs
+     *
+     * @throws BrokerException
+     */
+    public function purge(): int
+    {
+        $removed = 0;
+        $waiting = $this->broker->statistics($this->queue)['waiting'] ?? 0;
+        for ($remaining = $waiting; $remaining > 0; $remaining -= \count($ids)) {
+            $limit = min($remaining, self::MAX_BATCH_JOBS);
+            $ids = self::ids($this->broker->listJobs($this->queue, JobStatus::Waiting, $limit));
+            if ($ids === []) {
+                break;
+            }
+            $removed += \count($this->broker->withdraw($this->queue, $ids));
+        }
+
+        return $removed;
+    }
+
+    /**
+     * @param list<string>|null           $ids    null for all dead letters
+     * @param \Closure(list<string>): int $action returns the number of jobs that it changed
+     *
+     * @throws BrokerException
+     */
+    private function forDeadLetters(?array $ids, \Closure $action): int
+    {
+        if ($ids !== null) {
+            return array_sum(array_map($action, array_chunk($ids, self::MAX_BATCH_JOBS)));
+        }
+        [$changed, $seen] = [0, []];
+        // The list begins with the newest dead letters. If all of them are known, a longer list reaches older ones.
+        for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
+            $dead = self::ids($this->broker->listJobs($this->queue, JobStatus::Dead, $limit));
+            // A retried job that has died again is not retried a second time.
+            $new = array_values(array_filter($dead, static fn(string $id): bool => !isset($seen[$id])));
+            $changed += $new === [] ? 0 : $action($new);
+            $seen += array_fill_keys($new, true);
+            if (\count($dead) < $limit) {
+                return $changed;
+            }
+        }
+    }
+
+    /**
+     * @param array<string, array<string, int|float|string>> $jobs details by id
+     *
+     * @return list<string>
+     */
+    private static function ids(array $jobs): array
+    {
+        return array_map(strval(...), array_keys($jobs));
+    }
+}

@@ -1,0 +1,148 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Queue;
+
+use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\GivenQueue;
+use Spindle\Cli\Internal\UsageException;
+use Spindle\Remote\Broker;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobStatus;
+use Symfony\Component\Console\Input\InputInterface;
+
+/** The validated options of `spindle queue`. No connection has been opened yet. */
+final class QueueOptions
+{
+    private const DEFAULT_JOBS = 50;
+
+    /** Largest number of jobs to list. Listing more would block the engine for other clients. */
+    private const MAX_JOBS = 10_000;
+
+    private const STATUS_BY_NAME = [
+        'waiting' => JobStatus::Waiting,
+        'running' => JobStatus::Running,
+        'delayed' => JobStatus::Delayed,
+        'dead' => JobStatus::Dead,
+    ];
+
+    private const DEFAULT_STATUSES = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
+
+    /**
+     * @param list<string>|null $ids      null for all dead letters
+     * @param list<JobStatus>   $statuses whose jobs are shown
+     */
+    private function __construct(
+        public readonly QueueAction $action,
+        public readonly string $queue,
+        public readonly Broker $broker,
+        public readonly ?array $ids,
+        public readonly array $statuses,
+        public readonly int $limit,
+        public readonly bool $json,
+    ) {}
+
+    /** @throws UsageException when an option or argument is invalid, missing, or not for this action */
+    public static function of(InputInterface $input): self
+    {
+        $given = new GivenOptions($input);
+        /** @var string $action */
+        $action = $input->getArgument('action');
+        $action = QueueAction::tryFrom($action)
+            ?? throw new UsageException(
+                "argument '"
+                    . UsageException::withoutPassword($action)
+                    . "': give "
+                    . implode(', ', array_column(QueueAction::cases(), 'value'))
+                    . ', and then the name of the queue',
+            );
+        /** @var string $queue */
+        $queue = $input->getArgument('queue');
+        self::rejectForeignOptions($action, $input);
+
+        return new self(
+            $action,
+            GivenQueue::name('the name of the queue', $queue),
+            GivenQueue::broker($given),
+            self::ids($action, $given, $input),
+            self::statuses($input),
+            self::limit($given),
+            $given->flag('json'),
+        );
+    }
+
+    private static function rejectForeignOptions(QueueAction $action, InputInterface $input): void
+    {
+        foreach (QueueAction::cases() as $other) {
+            foreach (array_diff($other->options(), $action->options()) as $name) {
+                if (!\in_array($input->getOption($name), [null, false, []], true)) {
+                    throw new UsageException(
+                        "option --{$name}: it is for spindle queue {$other->value}, "
+                            . "not for spindle queue {$action->value}",
+                    );
+                }
+            }
+        }
+        if ($action === QueueAction::Purge && $input->getOption('yes') !== true) {
+            throw new UsageException(
+                'spindle queue purge: this removes all waiting jobs for good; confirm it with --yes',
+            );
+        }
+    }
+
+    /** @return list<string>|null */
+    private static function ids(QueueAction $action, GivenOptions $given, InputInterface $input): ?array
+    {
+        /** @var list<string> $ids */
+        $ids = $input->getArgument('id');
+        if (!$action->takesIds()) {
+            return $ids === []
+                ? null
+                : throw new UsageException(
+                    "argument '"
+                        . UsageException::withoutPassword($ids[0])
+                        . "': spindle queue {$action->value} accepts a queue, but no ids",
+                );
+        }
+        if ($given->flag('all') === ($ids !== [])) {
+            throw new UsageException("spindle queue {$action->value}: give the ids of dead letters, or --all");
+        }
+        foreach ($ids as $id) {
+            if (\strlen($id) > Job::MAX_NAME_BYTES) {
+                throw new UsageException(
+                    "argument '{$id}': no job has an id of more than " . Job::MAX_NAME_BYTES . ' characters',
+                );
+            }
+        }
+
+        return $ids === [] ? null : array_values(array_unique(array_map(Job::storedId(...), $ids)));
+    }
+
+    /** @return list<JobStatus> */
+    private static function statuses(InputInterface $input): array
+    {
+        /** @var list<string> $names */
+        $names = $input->getOption('status');
+        $statuses = array_map(
+            static fn(string $name): JobStatus => self::STATUS_BY_NAME[$name] ?? throw UsageException::option(
+                '--status',
+                $name,
+                implode(', ', array_keys(self::STATUS_BY_NAME)),
+            ),
+            array_values(array_unique($names)),
+        );
+
+        return $statuses === [] ? self::DEFAULT_STATUSES : $statuses;
+    }
+
+    private static function limit(GivenOptions $given): int
+    {
+        $allowed = 'a number of jobs from 1 to ' . self::MAX_JOBS;
+        $limit = $given->number('limit', $allowed) ?? self::DEFAULT_JOBS;
+
+        return $limit >= 1 && $limit <= self::MAX_JOBS
+            ? $limit
+            : throw UsageException::option('--limit', (string) $limit, $allowed);
+    }
+}

@@ -1,0 +1,143 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Queue;
+
+use Spindle\Cli\Internal\Duration;
+use Spindle\Cli\Internal\TerminalText;
+use Spindle\Remote\JobStatus;
+
+/** The report of `spindle queue`, as text or as JSON. Control characters in values are escaped. */
+final class QueueReport
+{
+    private const TIME_COLUMNS = ['since', 'due', 'died'];
+
+    /** Columns after the id, by status. The column whose values can contain spaces is last. */
+    private const COLUMNS = [
+        'waiting' => ['since'],
+        'running' => ['owner', 'since', 'crashes', 'fails'],
+        'delayed' => ['due', 'crashes', 'fails'],
+        'dead' => ['died', 'attempts', 'owner', 'why'],
+        'done' => [],
+    ];
+
+    /**
+     * @param array<string, int>                                           $statistics
+     * @param array<string, array<string, array<string, int|float|string>>> $jobs details of jobs, by status and id
+     */
+    public function __construct(
+        private readonly string $queue,
+        private readonly array $statistics,
+        private readonly array $jobs,
+    ) {}
+
+    public function json(): string
+    {
+        $jobs = array_map(
+            static fn(array $jobs): array => array_map(
+                static fn(string $id, array $details): array => ['id' => $id, ...$details],
+                array_keys($jobs),
+                $jobs,
+            ),
+            $this->jobs,
+        );
+
+        return json_encode(
+            ['queue' => $this->queue, 'figures' => $this->statistics, 'jobs' => $jobs],
+            \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES,
+        );
+    }
+
+    /** @return array<string, list<string>> lines by title */
+    public function text(): array
+    {
+        $text = [$this->queue => $this->summary()];
+        foreach ($this->jobs as $status => $jobs) {
+            if ($jobs !== []) {
+                $text[$status] = $this->table(JobStatus::from($status), $jobs);
+            }
+        }
+
+        return $text;
+    }
+
+    /** @return list<string> */
+    private function summary(): array
+    {
+        $statistic = fn(string $name): int => $this->statistics[$name] ?? 0;
+        $remarks = [
+            'waiting' => $statistic('waiting') > 0
+                ? 'the oldest for ' . Duration::format($statistic('oldest_ms') / 1000)
+                : '',
+            'running' => "on {$statistic('agents')} " . ($statistic('agents') === 1 ? 'agent' : 'agents'),
+            'delayed' => '',
+            'blocked' => $statistic('blocked') > 0 ? 'until another job of their key is done' : '',
+            'dead' => '',
+        ];
+        $width = max(array_map(
+            static fn(string $name): int => \strlen((string) $statistic($name)),
+            array_keys($remarks),
+        ));
+        $lines = [];
+        foreach ($remarks as $name => $remark) {
+            $lines[] = rtrim(\sprintf("  %s  %{$width}d  %s", $name, $statistic($name), $remark));
+        }
+
+        return [
+            ...$lines,
+            "  in all   {$statistic('submitted_total')} submitted, {$statistic('done_total')} done, "
+                . "{$statistic('died_total')} died, {$statistic('cancelled_total')} cancelled; "
+                . "{$statistic('retried_total')} retried, {$statistic('lost_total')} lost with their agent",
+        ];
+    }
+
+    /**
+     * @param array<string, array<string, int|float|string>> $jobs details by id
+     *
+     * @return list<string>
+     */
+    private function table(JobStatus $status, array $jobs): array
+    {
+        $columns = self::COLUMNS[$status->value];
+        $rows = [['id', ...$columns]];
+        foreach ($jobs as $id => $details) {
+            $cell = static fn(string $column): string => self::cell($column, $details[$column] ?? '');
+            $rows[] = [TerminalText::escape($id), ...array_map($cell, $columns)];
+        }
+        $lines = self::aligned($rows);
+        $more = ($this->statistics[$status->value] ?? 0) - \count($jobs);
+
+        return $more > 0 ? [...$lines, "  and {$more} more (see --limit)"] : $lines;
+    }
+
+    private static function cell(string $column, int|float|string $value): string
+    {
+        return match (true) {
+            \in_array($column, self::TIME_COLUMNS, true) && !\is_string($value) => gmdate(
+                'Y-m-d\TH:i:s\Z',
+                (int) ($value / 1000),
+            ),
+            $column === 'why' => TerminalText::escape(explode("\n", (string) $value, 2)[0]),
+            default => TerminalText::escape((string) $value),
+        };
+    }
+
+    /**
+     * @param non-empty-list<non-empty-list<string>> $rows
+     *
+     * @return list<string>
+     */
+    private static function aligned(array $rows): array
+    {
+        $widths = array_map(
+            static fn(int $column): int => max(0, ...array_map(\strlen(...), array_column($rows, $column))),
+            array_keys($rows[0]),
+        );
+
+        return array_map(
+            static fn(array $row): string => '  ' . rtrim(implode('  ', array_map(str_pad(...), $row, $widths))),
+            $rows,
+        );
+    }
+}

@@ -1,0 +1,147 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\UsageException;
+
+/**
+ * The finished jobs in a job log. A job needs eight bytes of memory: its outcome and a hash of its command. The command
+ * itself is read from the file when a message needs it.
+ */
+final class FinishedJobs
+{
+    private const JOBS_PER_PAGE = 1 << 10;
+    private const ENTRY_BYTES = 8;
+    private const SUCCEEDED = "\1";
+    private const FAILED = "\2";
+    private const LINE_PATTERN = '/^(\d{1,18})\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t(-?\d+)\t(\d+)\t(.*)\n$/Ds';
+
+    /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page number; NUL bytes for no entry */
+    private array $pages = [];
+    private int $lastSequence = 0;
+
+    /** @var int<0, max> */
+    private int $length = 0;
+
+    private function __construct(private readonly string $path) {}
+
+    /**
+     * Reads a job log. A last line without a line feed is ignored: its job counts as not run.
+     *
+     * @param resource $file
+     *
+     * @throws UsageException when the file is not a job log
+     */
+    public static function read(mixed $file, string $path): self
+    {
+        $finished = new self($path);
+        rewind($file);
+        if (!JobLog::isHeader((string) fgets($file, 1024))) {
+            throw JobLog::notALog($path);
+        }
+        rewind($file);
+        for ($number = 1; ($line = fgets($file)) !== false && str_ends_with($line, "\n"); ++$number) {
+            $finished->length += \strlen($line);
+            if ($number > 1) {
+                $finished->add($line, $number);
+            }
+        }
+
+        return $finished;
+    }
+
+    /** @return int<0, max> size of the log in bytes, without a last line that was cut off */
+    public function length(): int
+    {
+        return $this->length;
+    }
+
+    /** Returns the highest number of a finished job; 0 when there is none. */
+    public function lastSequence(): int
+    {
+        return $this->lastSequence;
+    }
+
+    /**
+     * Returns whether a job must run: the log does not have it, or it failed and $retryFailed is set.
+     *
+     * @throws UsageException when the log has another command under this number
+     */
+    public function needsRun(InputJob $job, bool $retryFailed): bool
+    {
+        $entry = $this->entry($job->sequence);
+        if ($entry === null) {
+            return true;
+        }
+        if (substr($entry, 1) !== self::hash(strtr($job->text, "\n", "\0"))) {
+            throw $this->mismatch($job->sequence, "the input has '{$job->text}'");
+        }
+
+        return $retryFailed && $entry[0] === self::FAILED;
+    }
+
+    public function has(int $sequence): bool
+    {
+        return $this->entry($sequence) !== null;
+    }
+
+    /** @param string $found what the input has instead of the logged job */
+    public function mismatch(int $sequence, string $found): UsageException
+    {
+        $logged = "job {$sequence} is '{$this->commandOf($sequence)}' in the job log '{$this->path}'";
+
+        return new UsageException(
+            "option --resume: {$logged}, but {$found}; give the same input and command as before",
+        );
+    }
+
+    private function add(string $line, int $number): void
+    {
+        if (preg_match(self::LINE_PATTERN, $line, $match) !== 1 || $match[1] === '0') {
+            throw new UsageException("option --joblog: line {$number} of '{$this->path}' is not a line of a job log");
+        }
+        $sequence = (int) $match[1];
+        $page = intdiv($sequence, self::JOBS_PER_PAGE);
+        $this->pages[$page] ??= str_repeat("\0", self::JOBS_PER_PAGE * self::ENTRY_BYTES);
+        $entry = ($match[2] === '0' && $match[3] === '0' ? self::SUCCEEDED : self::FAILED) . self::hash($match[4]);
+        $this->pages[$page] = substr_replace(
+            $this->pages[$page],
+            $entry,
+            $sequence % self::JOBS_PER_PAGE * self::ENTRY_BYTES,
+            self::ENTRY_BYTES,
+        );
+        $this->lastSequence = max($this->lastSequence, $sequence);
+    }
+
+    private function entry(int $sequence): ?string
+    {
+        $page = $this->pages[intdiv($sequence, self::JOBS_PER_PAGE)] ?? null;
+        if ($page === null) {
+            return null;
+        }
+        $entry = substr($page, $sequence % self::JOBS_PER_PAGE * self::ENTRY_BYTES, self::ENTRY_BYTES);
+
+        return $entry[0] === "\0" ? null : $entry;
+    }
+
+    private function commandOf(int $sequence): string
+    {
+        $text = '';
+        $file = fopen($this->path, 'r');
+        while ($file !== false && ($line = fgets($file)) !== false) {
+            if (preg_match(self::LINE_PATTERN, $line, $match) === 1 && (int) $match[1] === $sequence) {
+                $text = strtr($match[4], "\0", "\n");
+            }
+        }
+
+        return $text;
+    }
+
+    private static function hash(string $text): string
+    {
+        return substr(hash('xxh64', CanonicalQuotes::of($text), true), 0, self::ENTRY_BYTES - 1);
+    }
+}

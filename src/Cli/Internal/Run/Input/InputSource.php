@@ -1,0 +1,209 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+use Spindle\Cli\Internal\UsageException;
+
+/** Source of records, one per job: the arguments after `:::`, a file, or standard input. Records are read on demand. */
+final class InputSource
+{
+    private const READ_SIZE = 1 << 16;
+    private const S_IFMT = 0o170000;
+    private const S_IFREG = 0o100000;
+    private const ADVICE = 'give input through a pipe, from a file (-a FILE; -a - reads the terminal),'
+        . ' or as arguments (::: ARGUMENT...)';
+
+    /**
+     * @param string           $recordName what messages call a record
+     * @param list<string>     $arguments  the records; unused with a stream
+     * @param resource|null    $stream
+     * @param non-empty-string $separator
+     */
+    private function __construct(
+        public readonly string $recordName,
+        private readonly array $arguments,
+        private readonly mixed $stream,
+        private readonly string $separator,
+    ) {}
+
+    /** @param list<string> $arguments */
+    public static function arguments(array $arguments): self
+    {
+        return new self('argument', $arguments, null, "\n");
+    }
+
+    /**
+     * @param non-empty-string $separator
+     *
+     * @throws UsageException when the file can't be opened
+     */
+    public static function file(string $path, string $separator): self
+    {
+        if ($path === '-') {
+            return new self('input line', [], self::openStandardInput(), $separator);
+        }
+        error_clear_last();
+        $stream = is_dir($path) ? false : @fopen(self::streamPath($path), 'r');
+        if ($stream === false) {
+            $reason = is_dir($path) ? 'it is a folder' : strtolower(self::reason("it can't be opened"));
+
+            throw new UsageException("option --arg-file: can't read '{$path}': {$reason}");
+        }
+        if (!self::isFile($stream) && self::streamPath($path) === $path) {
+            // In blocking mode, PHP would wait until a FIFO has all requested bytes. No other process shares this open
+            // file, so the mode affects only this process.
+            stream_set_blocking($stream, false);
+        }
+
+        return new self('input line', [], $stream, $separator);
+    }
+
+    /**
+     * @param non-empty-string $separator
+     *
+     * @throws UsageException when standard input is a terminal or closed
+     */
+    public static function standardInput(string $separator): self
+    {
+        $stream = self::openStandardInput();
+        if (stream_isatty($stream)) {
+            throw new UsageException('standard input is a terminal; ' . self::ADVICE);
+        }
+
+        return new self('input line', [], $stream, $separator);
+    }
+
+    /** Counts the arguments, or the records in a regular file, which is read for this; null for other inputs. */
+    public function count(): ?int
+    {
+        if ($this->stream === null) {
+            return \count($this->arguments);
+        }
+        if (!self::isFile($this->stream)) {
+            return null;
+        }
+        $start = (int) ftell($this->stream);
+        $count = 0;
+        $last = $this->separator;
+        while (($bytes = (string) @fread($this->stream, self::READ_SIZE << 4)) !== '') {
+            $count += substr_count($bytes, $this->separator);
+            $last = $bytes[-1];
+        }
+        fseek($this->stream, $start);
+
+        return $count + ($last === $this->separator ? 0 : 1);
+    }
+
+    /**
+     * Yields the records. Ends early when $wait is stopped. A stream can be read only once.
+     *
+     * @return \Generator<int, string> by number, from 1
+     *
+     * @throws UsageException when the input can't be read
+     */
+    public function records(InputWait $wait): \Generator
+    {
+        $number = 0;
+        foreach ($this->stream === null ? [$this->arguments] : $this->pieces($wait, $number) as $records) {
+            foreach ($records as $record) {
+                if ($wait->isStopped()) {
+                    return;
+                }
+                yield ++$number => $record;
+            }
+        }
+    }
+
+    /**
+     * @param int $number number of records before the current piece; the caller updates it
+     *
+     * @return \Generator<int, list<string>>
+     */
+    private function pieces(InputWait $wait, int &$number): \Generator
+    {
+        \assert($this->stream !== null);
+        $splitter = new RecordSplitter($this->separator);
+        $isFile = self::isFile($this->stream);
+        stream_set_read_buffer($this->stream, 0);
+        while (true) {
+            if (!$isFile) {
+                $wait->untilReadable($this->stream);
+            }
+            if ($wait->isStopped()) {
+                return;
+            }
+            error_clear_last();
+            $bytes = @fread($this->stream, self::READ_SIZE);
+            if ($bytes === false || ($bytes === '' && error_get_last() !== null)) {
+                throw new UsageException(
+                    "can't read the input after line {$number}: " . self::reason('unknown error'),
+                );
+            }
+            if ($bytes === '') {
+                if (feof($this->stream)) {
+                    break;
+                }
+
+                continue;
+            }
+            yield $splitter->push($bytes);
+            if ($splitter->isTooLong()) {
+                throw new UsageException(\sprintf(
+                    'input line %d is longer than %d MiB, the limit for one line',
+                    $number + 1,
+                    RecordSplitter::MAX_RECORD_BYTES >> 20,
+                ));
+            }
+        }
+        yield $splitter->end();
+    }
+
+    /**
+     * Returns php://fd/N for the path of a file descriptor, such as /dev/fd/63 for a shell's <(...). PHP would resolve
+     * the symbolic link at such a path, and would not find its target.
+     */
+    public static function streamPath(string $path): string
+    {
+        $path = $path === '/dev/stdin' ? '/dev/fd/0' : $path;
+
+        return preg_replace('~^/(?:dev|proc/self)/fd/(\d+)$~D', 'php://fd/$1', $path) ?? $path;
+    }
+
+    /** @return resource */
+    private static function openStandardInput(): mixed
+    {
+        $stream = @fopen('php://stdin', 'r');
+        $file = $stream === false ? false : @fstat($stream);
+        // If standard input was closed at the start of PHP, descriptor 0 is PHP's script file.
+        $script = @stat(get_included_files()[0]);
+        if (
+            $stream === false
+            || $file === false
+            || ($script !== false && [$file['dev'], $file['ino']] === [$script['dev'], $script['ino']])
+        ) {
+            throw new UsageException('standard input is closed; ' . self::ADVICE);
+        }
+
+        return $stream;
+    }
+
+    /** @param resource $stream */
+    private static function isFile(mixed $stream): bool
+    {
+        return ((fstat($stream)['mode'] ?? 0) & self::S_IFMT) === self::S_IFREG;
+    }
+
+    private static function reason(string $default): string
+    {
+        $message = error_get_last()['message'] ?? $default;
+
+        return preg_replace(
+            '/^\w+\([^)]*\): (?:Failed to open stream: |[Rr]ead of \d+ bytes failed with errno=\d+ )?/',
+            '',
+            $message,
+        )
+            ?? $message;
+    }
+}

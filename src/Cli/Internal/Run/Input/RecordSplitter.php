@@ -1,0 +1,41 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+/** Splits bytes into records that end with a separator, which is optional at the end of the input. */
+final class RecordSplitter
+{
+    /** Largest size of a record, in bytes. The system could not run a longer command. */
+    public const MAX_RECORD_BYTES = 4 << 20;
+
+    private string $rest = '';
+
+    /** @param non-empty-string $separator one byte */
+    public function __construct(private readonly string $separator) {}
+
+    /** @return list<string> the records that are complete */
+    public function push(string $bytes): array
+    {
+        $records = explode($this->separator, $this->rest . $bytes);
+        $this->rest = array_pop($records);
+
+        return $records;
+    }
+
+    /** Returns whether the incomplete record exceeds {@see MAX_RECORD_BYTES}. */
+    public function isTooLong(): bool
+    {
+        return \strlen($this->rest) > self::MAX_RECORD_BYTES;
+    }
+
+    /** @return list<string> the bytes after the last separator, if any */
+    public function end(): array
+    {
+        $rest = $this->rest;
+        $this->rest = '';
+
+        return $rest === '' ? [] : [$rest];
+    }
+}

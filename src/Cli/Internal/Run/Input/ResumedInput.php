@@ -1,0 +1,77 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+use Spindle\Cli\Internal\Run\FinishedJobs;
+use Spindle\Cli\Internal\Run\RunStatistics;
+use Spindle\Cli\Internal\UsageException;
+
+/**
+ * The records of an input that must still run according to a job log. Before the first record is yielded, the input is
+ * compared with the log, up to the log's last job. If the input or the command differs, no job runs.
+ */
+final class ResumedInput
+{
+    public function __construct(
+        private readonly FinishedJobs $finished,
+        private readonly JobFormat $format,
+        private readonly bool $retryFailed,
+    ) {}
+
+    /**
+     * @param \Generator<int, string> $records by number
+     * @param RunStatistics          $statistics updated for each record that is skipped
+     *
+     * @return \Generator<int, string> by number
+     *
+     * @throws UsageException when the input does not match the log
+     */
+    public function remaining(\Generator $records, InputWait $wait, RunStatistics $statistics): \Generator
+    {
+        $spool = new RecordSpool();
+        $seen = 0;
+        while ($records->valid() && ($seen = $records->key()) <= $this->finished->lastSequence()) {
+            if ($this->needsRun($seen, $records->current())) {
+                $spool->add($seen, $records->current());
+            } else {
+                $statistics->skipJob();
+            }
+            $records->next();
+        }
+        if ($wait->isStopped()) {
+            return;
+        }
+        if (!$records->valid()) {
+            $this->rejectShortInput($seen);
+        }
+        yield from $spool->records();
+        while ($records->valid()) {
+            yield $records->key() => $records->current();
+            $records->next();
+        }
+    }
+
+    private function needsRun(int $number, string $record): bool
+    {
+        try {
+            return $this->finished->needsRun($this->format->job($number, $record, 0), $this->retryFailed);
+        } catch (BadRecordException $bad) {
+            if ($this->finished->has($number)) {
+                throw $this->finished->mismatch($number, "the input has no command there: {$bad->getMessage()}");
+            }
+
+            return true;
+        }
+    }
+
+    private function rejectShortInput(int $length): void
+    {
+        for ($number = $length + 1; $number <= $this->finished->lastSequence(); ++$number) {
+            if ($this->finished->has($number)) {
+                throw $this->finished->mismatch($number, "the input ends after job {$length}");
+            }
+        }
+    }
+}

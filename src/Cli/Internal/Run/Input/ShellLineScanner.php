@@ -1,0 +1,382 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+/**
+ * Scans a shell line with its quotes, comments and expansions. {@see openQuotes()} returns what the caller needs to
+ * quote a value at the current position, so that the shell reads the value as data.
+ *
+ * The rules are those of the Shell Command Language (POSIX.1-2017, XCU 2.2, 2.3, 2.6), as dash and bash implement them.
+ * After a construct that the shells read differently, or that needs the whole grammar, all positions are refused.
+ *
+ * @see https://pubs.opengroup.org/onlinepubs/9699919799/utilities/V3_chap02.html
+ */
+final class ShellLineScanner
+{
+    // Constructs that can be open, as the characters that begin them. Only PARENTHESIS differs: a ( inside arithmetic.
+    private const SINGLE_QUOTES = "'";
+    private const DOUBLE_QUOTES = '"';
+    private const COMMENT = '#';
+    private const BACKTICK = '`';
+    private const COMMAND_SUBSTITUTION = '$(';
+    private const SUBSHELL = '(';
+    private const PARAMETER_EXPANSION = '${';
+    private const ARITHMETIC = '$((';
+    private const PARENTHESIS = '$(((';
+
+    /** @var list<string> open constructs, the innermost last */
+    private array $openConstructs = [];
+
+    /** The last character read; '' at the start. */
+    private string $previous = '';
+
+    /** Whether a word or a comment can begin at the current position. */
+    private bool $atWordStart = true;
+
+    /** A backslash or a dollar sign at the end of the scanned text, which affects the next character; else ''. */
+    private string $pending = '';
+
+    /** Description of the first position after which the scanner can't follow the line; null while it can. */
+    private ?string $unclearPlace = null;
+    private bool $hasHereDocument = false;
+
+    /** Number of constructs open around a word after >&, which bash expands twice; null when not in such a word. */
+    private ?int $duplicationDepth = null;
+
+    /** Number of constructs open around a subscript, which bash may execute; null when not in a subscript. */
+    private ?int $subscriptDepth = null;
+
+    private int $openBrackets = 0;
+
+    /** Scans the next part of the line, up to the next value or to the end. */
+    public function read(string $text): void
+    {
+        for ($at = 0, $length = \strlen($text); $at < $length; $at += $step) {
+            $this->pending = '';
+            $step = max(1, $this->step($text, $at));
+            $this->previous = $text[min($at + $step, $length) - 1];
+        }
+    }
+
+    public function valueInserted(): void
+    {
+        $this->pending = '';
+        $this->previous = 'x';
+        $this->atWordStart = false;
+    }
+
+    /** Returns the quotes around the current position; Refused if only a number can be inserted there. */
+    public function openQuotes(): OpenQuotes
+    {
+        return match (true) {
+            $this->refusalReason() !== null => OpenQuotes::Refused,
+            end($this->openConstructs) === self::SINGLE_QUOTES => OpenQuotes::Single,
+            end($this->openConstructs) === self::DOUBLE_QUOTES => OpenQuotes::Double,
+            default => OpenQuotes::None,
+        };
+    }
+
+    /** Describes the current position if no value except a number can be inserted there; otherwise returns null. */
+    public function refusalReason(): ?string
+    {
+        $innermost = end($this->openConstructs);
+
+        return match (true) {
+            $this->unclearPlace !== null => $this->unclearPlace,
+            $this->isInside(self::BACKTICK) => 'inside `...`',
+            $this->isInside(self::ARITHMETIC) => 'inside $((...))',
+            $this->isInside(self::PARAMETER_EXPANSION) => 'inside ${...}',
+            $innermost === self::COMMENT => 'in a comment',
+            $this->duplicationDepth !== null => 'in the word after >&',
+            $this->subscriptDepth !== null => 'inside x[...]',
+            $this->isSubstitutionInQuotes() => 'inside $(...) in double quotes',
+            $innermost !== self::SINGLE_QUOTES && $this->pending === '\\' => 'directly after a backslash',
+            $innermost !== self::SINGLE_QUOTES && $this->pending === '$' => 'directly after $',
+            default => null,
+        };
+    }
+
+    /** Returns whether the scanned code has the operator <<, which begins a here-document, or a here-string of bash. */
+    public function hasHereDocument(): bool
+    {
+        return $this->hasHereDocument;
+    }
+
+    /** @return int number of bytes that were scanned */
+    private function step(string $text, int $at): int
+    {
+        return match (end($this->openConstructs)) {
+            self::SINGLE_QUOTES => $this->stepTo("'", $text, $at),
+            self::COMMENT => $this->stepTo("\n", $text, $at),
+            self::BACKTICK => $this->stepInBackticks($text, $at),
+            self::DOUBLE_QUOTES => $this->stepInDouble($text, $at),
+            self::PARAMETER_EXPANSION => $this->stepInParameter($text, $at),
+            self::ARITHMETIC, self::PARENTHESIS => $this->stepInArithmetic($text, $at),
+            default => $this->stepInCode($text, $at),
+        };
+    }
+
+    /** Scans up to and including the end of the innermost construct. */
+    private function stepTo(string $end, string $text, int $at): int
+    {
+        $found = strpos($text, $end, $at);
+        if ($found === false) {
+            return \strlen($text) - $at;
+        }
+        array_pop($this->openConstructs);
+        $this->atWordStart = $end === "\n";
+
+        return $found + 1 - $at;
+    }
+
+    private function stepInBackticks(string $text, int $at): int
+    {
+        if ($text[$at] === '`') {
+            $this->endConstruct();
+        }
+
+        return $text[$at] === '\\' ? $this->readEscape($text, $at) : 1;
+    }
+
+    private function stepInDouble(string $text, int $at): int
+    {
+        switch ($text[$at]) {
+            case '"':
+                $this->endConstruct();
+
+                return 1;
+            case '\\':
+                return $this->readEscape($text, $at);
+            default:
+                return $this->readExpansion($text, $at);
+        }
+    }
+
+    private function stepInParameter(string $text, int $at): int
+    {
+        switch ($text[$at]) {
+            case '}':
+                $this->endConstruct();
+
+                return 1;
+            case '\\':
+                return $this->readEscape($text, $at);
+            case "'":
+            case '"':
+                return $this->markUnclear('after quotes inside ${...}');
+            default:
+                return $this->readExpansion($text, $at);
+        }
+    }
+
+    /** Scans the inside of $((. If no )) ends it, it was a subshell inside $(...), and later positions are refused. */
+    private function stepInArithmetic(string $text, int $at): int
+    {
+        switch ($text[$at]) {
+            case '(':
+                $this->openConstructs[] = self::PARENTHESIS;
+
+                return 1;
+            case ')':
+                return $this->closeArithmetic($text, $at);
+            case '\\':
+                return $this->readEscape($text, $at);
+            case "'":
+            case '"':
+            case '#':
+                return $this->markUnclear('after quotes or # inside $((...))');
+            default:
+                return $this->readExpansion($text, $at);
+        }
+    }
+
+    private function closeArithmetic(string $text, int $at): int
+    {
+        if (end($this->openConstructs) === self::PARENTHESIS) {
+            array_pop($this->openConstructs);
+
+            return 1;
+        }
+        $this->endConstruct();
+
+        return ($text[$at + 1] ?? '') === ')' ? 2 : $this->markUnclear('after $((...) ...)');
+    }
+
+    private function stepInCode(string $text, int $at): int
+    {
+        $character = $text[$at];
+        $wasWordStart = $this->atWordStart;
+        $this->atWordStart = str_contains(" \t\n;&|()<>", $character);
+        if ($this->atWordStart && !$wasWordStart && $this->duplicationDepth === \count($this->openConstructs)) {
+            $this->duplicationDepth = null;
+        }
+        $isInSubstitution = $this->isInside(self::COMMAND_SUBSTITUTION);
+        if ($wasWordStart && $isInSubstitution && preg_match('/\Gcase\b/', $text, offset: $at) === 1) {
+            return $this->markUnclear('after case inside $(...)');
+        }
+        if ($wasWordStart && preg_match('/\G\[\[\s/', $text, offset: $at) === 1) {
+            return $this->markUnclear('after [[');
+        }
+        if ($wasWordStart && preg_match('/\G[a-z_]\w*\[/i', $text, $match, offset: $at) === 1) {
+            return $this->beginSubscript(\strlen($match[0]));
+        }
+
+        return match ($character) {
+            '\\' => $this->readEscapeInCode($text, $at, $wasWordStart),
+            "'", '"' => $this->beginConstruct($character),
+            '#' => $wasWordStart ? $this->beginConstruct(self::COMMENT) : 1,
+            '<', '>' => $this->readRedirection($text, $at),
+            '[', ']' => $this->readBracket($character),
+            '(' => $this->readParenthesis($text, $at),
+            ')' => $this->readClosingParenthesis(),
+            '$' => ($text[$at + 1] ?? '') === "'" ? $this->markUnclear("after \$'") : $this->readExpansion($text, $at),
+            default => $this->readExpansion($text, $at),
+        };
+    }
+
+    private function readRedirection(string $text, int $at): int
+    {
+        $operator = substr($text, $at, 2);
+        $this->hasHereDocument = $this->hasHereDocument || $operator === '<<';
+        if ($operator === '>&') {
+            $this->duplicationDepth ??= \count($this->openConstructs);
+        }
+
+        return $operator === '>&' ? 2 : 1;
+    }
+
+    private function beginSubscript(int $length): int
+    {
+        $this->atWordStart = false;
+        if ($this->subscriptDepth === null) {
+            $this->subscriptDepth = \count($this->openConstructs);
+            $this->openBrackets = 0;
+        }
+        ++$this->openBrackets;
+
+        return $length;
+    }
+
+    private function readBracket(string $bracket): int
+    {
+        if ($this->subscriptDepth === \count($this->openConstructs)) {
+            $this->openBrackets += $bracket === '[' ? 1 : -1;
+            $this->subscriptDepth = $this->openBrackets > 0 ? $this->subscriptDepth : null;
+        }
+
+        return 1;
+    }
+
+    private function readParenthesis(string $text, int $at): int
+    {
+        return match (true) {
+            ($text[$at + 1] ?? '') === '(' => $this->markUnclear('after (('),
+            $this->previous === '=' => $this->markUnclear('after =('),
+            default => $this->beginConstruct(self::SUBSHELL),
+        };
+    }
+
+    private function readClosingParenthesis(): int
+    {
+        if (\in_array(end($this->openConstructs), [self::SUBSHELL, self::COMMAND_SUBSTITUTION], true)) {
+            $this->atWordStart = array_pop($this->openConstructs) === self::SUBSHELL;
+        }
+
+        return 1;
+    }
+
+    /** Scans a backslash. Before the shell splits words, it removes each backslash that has a line feed after it. */
+    private function readEscapeInCode(string $text, int $at, bool $wasWordStart): int
+    {
+        if (($text[$at + 1] ?? '') !== "\n") {
+            return $this->readEscape($text, $at);
+        }
+        if ($this->previous !== '' && !str_contains(" \t\n", $this->previous)) {
+            return $this->markUnclear('after a word that is continued on the next line', 2);
+        }
+        $this->atWordStart = $wasWordStart;
+
+        return 2;
+    }
+
+    private function readEscape(string $text, int $at): int
+    {
+        if ($at + 1 === \strlen($text)) {
+            $this->pending = '\\';
+        } elseif ($text[$at + 1] === "\n" && $this->previous === '$') {
+            return $this->markUnclear('after $ at the end of a line', 2);
+        }
+
+        return 2;
+    }
+
+    /** Scans the beginning of an expansion ($ or `), or one plain character. */
+    private function readExpansion(string $text, int $at): int
+    {
+        if ($text[$at] === '`') {
+            return $this->beginConstruct(self::BACKTICK);
+        }
+        if ($text[$at] !== '$') {
+            return 1;
+        }
+        if (preg_match('/\G\$(?:\(\(?|\{|\[|[$?!#*@0-9-])/', $text, $match, offset: $at) !== 1) {
+            $this->pending = $at + 1 === \strlen($text) ? '$' : '';
+
+            return 1;
+        }
+
+        return match ($match[0]) {
+            '$(' => $this->beginCommandSubstitution(),
+            '$((' => $this->beginConstruct(self::ARITHMETIC),
+            '${' => preg_match('/\G\w|\G[@*#?$!-]/', $text, offset: $at + 2) === 1
+                ? $this->beginConstruct(self::PARAMETER_EXPANSION)
+                : $this->markUnclear('after ${'),
+            '$[' => $this->markUnclear('after $['),
+            default => 2,
+        };
+    }
+
+    private function beginCommandSubstitution(): int
+    {
+        $this->atWordStart = true;
+
+        return $this->beginConstruct(self::COMMAND_SUBSTITUTION);
+    }
+
+    /** @return int number of bytes that were scanned */
+    private function beginConstruct(string $construct): int
+    {
+        $this->openConstructs[] = $construct;
+
+        return \strlen($construct);
+    }
+
+    private function endConstruct(): void
+    {
+        array_pop($this->openConstructs);
+        $this->atWordStart = false;
+    }
+
+    /** Refuses this and all later positions, and returns $step. */
+    private function markUnclear(string $place, int $step = 1): int
+    {
+        $this->unclearPlace ??= $place;
+
+        return $step;
+    }
+
+    private function isInside(string $construct): bool
+    {
+        return \in_array($construct, $this->openConstructs, true);
+    }
+
+    private function isSubstitutionInQuotes(): bool
+    {
+        $quotes = array_search(self::DOUBLE_QUOTES, $this->openConstructs, true);
+
+        return $quotes !== false
+            && \in_array(self::COMMAND_SUBSTITUTION, \array_slice($this->openConstructs, $quotes), true);
+    }
+}

@@ -1,0 +1,213 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\InputSource;
+use Spindle\Cli\Internal\Run\Output\OutputFailedException;
+use Spindle\Cli\Internal\UsageException;
+use Spindle\Command\CommandResult;
+
+/**
+ * A log with one line per finished job, in GNU parallel's format: tab-separated columns, the command last, with NUL
+ * bytes for its line feeds. Each line is written in one piece, after all output of its job.
+ */
+final class JobLog
+{
+    public const HEADER = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
+    private const LOCAL_HOST = ':';
+    private const S_IFMT = 0o170000;
+    private const S_IFREG = 0o100000;
+    private const S_IFIFO = 0o010000;
+
+    /** Number of attempts to open a named pipe that no process reads yet, and the pause between them. */
+    private const MAX_PIPE_ATTEMPTS = 100;
+    private const PIPE_PAUSE_MICROSECONDS = 10_000;
+
+    /** @param resource $file open for appending */
+    private function __construct(private readonly mixed $file, private readonly string $path) {}
+
+    /**
+     * Starts a new log. A job log from an earlier run is emptied.
+     *
+     * @throws UsageException when the file can't be written, when another run writes it, or when it is not a job log
+     */
+    public static function start(string $path): self
+    {
+        $file = self::open($path);
+        if (self::isRegular($file)) {
+            rewind($file);
+            self::isHeader((string) fgets($file, 1024)) || throw self::notALog($path);
+            ftruncate($file, 0);
+        }
+        $log = new self($file, $path);
+        $log->write(self::HEADER);
+
+        return $log;
+    }
+
+    /**
+     * Continues a log, or starts one, and returns its finished jobs. A last line that was cut off is removed.
+     *
+     * @return array{self, FinishedJobs}
+     *
+     * @throws UsageException when the file can't be read or written, another run writes it, or it is not a job log
+     */
+    public static function resume(string $path): array
+    {
+        $file = self::open($path);
+        self::isRegular($file)
+            || throw new UsageException("option --joblog: '{$path}' is not a regular file, so --resume can't read it");
+        $finished = FinishedJobs::read($file, $path);
+        ftruncate($file, $finished->length());
+        $log = new self($file, $path);
+        if ($finished->length() === 0) {
+            $log->write(self::HEADER);
+        }
+
+        return [$log, $finished];
+    }
+
+    /**
+     * Returns the finished jobs in a log without changing it.
+     *
+     * @throws UsageException when the file can't be read or is not a job log
+     */
+    public static function read(string $path): FinishedJobs
+    {
+        $file = @fopen(is_file($path) ? $path : 'php://memory', 'r');
+
+        return $file === false
+            ? throw new UsageException("option --joblog: can't read '{$path}'")
+            : FinishedJobs::read($file, $path);
+    }
+
+    /** Returns whether a first line is the header of a job log, or the beginning of one that was cut off. */
+    public static function isHeader(string $line): bool
+    {
+        return str_starts_with(self::HEADER, $line);
+    }
+
+    public static function notALog(string $path): UsageException
+    {
+        return new UsageException("option --joblog: '{$path}' exists and is not a job log; give another file");
+    }
+
+    /**
+     * @param int $received bytes of the job's standard output
+     *
+     * @throws OutputFailedException
+     */
+    public function append(InputJob $job, CommandResult $result, int $received): void
+    {
+        $this->write(self::line($job, $result, $received));
+    }
+
+    /** @throws OutputFailedException when the path no longer leads to the written file */
+    public function finish(): void
+    {
+        clearstatcache();
+        $file = (array) fstat($this->file);
+        $atPath = (array) @stat($this->path);
+        $isSameFile = [$file['dev'] ?? null, $file['ino'] ?? null] === [$atPath['dev'] ?? null, $atPath['ino'] ?? null];
+        if (self::isRegular($this->file) && !$isSameFile) {
+            throw OutputFailedException::write(
+                "the job log '{$this->path}'",
+                'it was deleted, moved or replaced during the run',
+            );
+        }
+    }
+
+    public static function line(InputJob $job, CommandResult $result, int $received): string
+    {
+        return \sprintf(
+            "%d\t%s\t%.3f\t%10.3f\t0\t%d\t%d\t%d\t%s\n",
+            $job->sequence,
+            self::LOCAL_HOST,
+            $result->startedAt,
+            $result->duration,
+            $received,
+            self::exitValue($result),
+            $result->signal ?? 0,
+            strtr($job->text, "\n", "\0"),
+        );
+    }
+
+    /**
+     * Returns the exit value as in GNU parallel: 0 after a signal, -1 after a timeout. Other failures with
+     * exit code 0 or without an exit code are -1 as well.
+     */
+    public static function exitValue(CommandResult $result): int
+    {
+        return match (true) {
+            $result->timedOut => -1,
+            $result->signal !== null => 0,
+            $result->exitCode === 0 && !$result->succeeded() => -1,
+            default => $result->exitCode ?? -1,
+        };
+    }
+
+    private function write(string $line): void
+    {
+        error_clear_last();
+        if (@fwrite($this->file, $line) !== \strlen($line)) {
+            throw OutputFailedException::lastError("the job log '{$this->path}'");
+        }
+    }
+
+    /** @return resource */
+    private static function open(string $path): mixed
+    {
+        error_clear_last();
+        $stat = @stat($path);
+        $type = $stat === false ? self::S_IFREG : $stat['mode'] & self::S_IFMT;
+        $file = match (true) {
+            $type === self::S_IFREG => @fopen($path, 'a+e'),
+            InputSource::streamPath($path) !== $path => @fopen(InputSource::streamPath($path), 'a'),
+            $type === self::S_IFIFO => self::openPipe($path),
+            default => @fopen($path, 'ae'),
+        };
+        if ($file === false) {
+            throw new UsageException('option --joblog: ' . OutputFailedException::lastError("'{$path}'")->getMessage());
+        }
+        // Some network file systems have no locks; the run continues without one.
+        if (self::isRegular($file) && !flock($file, \LOCK_EX | \LOCK_NB, $isLocked) && $isLocked === 1) {
+            throw new UsageException(
+                "option --joblog: another run is writing to '{$path}'; give another file, or wait for that run",
+            );
+        }
+        stream_set_write_buffer($file, 0);
+
+        return $file;
+    }
+
+    /**
+     * Opens a named pipe for writing. A plain open would block until another process reads the pipe.
+     *
+     * @return resource|false
+     */
+    private static function openPipe(string $path): mixed
+    {
+        for ($attempt = 0; $attempt < self::MAX_PIPE_ATTEMPTS; ++$attempt) {
+            $file = @fopen($path, 'ane');
+            if ($file !== false) {
+                stream_set_blocking($file, true);
+
+                return $file;
+            }
+            usleep(self::PIPE_PAUSE_MICROSECONDS);
+        }
+
+        return str_contains(error_get_last()['message'] ?? '', 'No such device or address')
+            ? throw new UsageException("option --joblog: can't write '{$path}': no process reads this pipe")
+            : false;
+    }
+
+    /** @param resource $file */
+    private static function isRegular(mixed $file): bool
+    {
+        return ((fstat($file)['mode'] ?? 0) & self::S_IFMT) === self::S_IFREG;
+    }
+}

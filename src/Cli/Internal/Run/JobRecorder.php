@@ -1,0 +1,43 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Output\Console;
+use Spindle\Cli\Internal\Run\Output\OutputClosedException;
+use Spindle\Cli\Internal\Run\Output\OutputFailedException;
+use Spindle\Cli\Internal\Run\Output\ResultWriter;
+use Spindle\Command\CommandResult;
+
+/** Stores the result of a finished job: prints its output, then saves its folder, then logs the job. */
+final class JobRecorder
+{
+    public function __construct(
+        private readonly Console $console,
+        private readonly ResultWriter $writer,
+        private readonly ?ResultsDirectory $results,
+        private readonly ?JobLog $log,
+    ) {}
+
+    /**
+     * @throws OutputClosedException
+     * @throws OutputFailedException
+     */
+    public function record(InputJob $job, CommandResult $result): void
+    {
+        $received = 0;
+        $this->console->group(function () use ($job, $result, &$received): void {
+            $received = $this->writer->write($job, $result);
+        });
+        $this->results?->save($job, $result);
+        $this->log?->append($job, $result, $received);
+    }
+
+    /** @throws OutputFailedException when the job log was deleted, moved or replaced */
+    public function finish(): void
+    {
+        $this->log?->finish();
+    }
+}

@@ -1,0 +1,94 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Cli\Internal\UsageException;
+use Spindle\Internal\CpuCount;
+
+/** The option --jobs: a number, a percentage of the usable CPUs, or a file that contains one of these. */
+final class JobsOption
+{
+    /** The value 0: as many jobs at once as the pool can run. */
+    public const UNLIMITED = 0;
+
+    private const ALLOWED_VALUES = 'a number of jobs, 0 for the maximum, or a percentage of the CPUs such as 200%';
+    private const MAX_FILE_BYTES = 64;
+
+    /** The file's content at the last read. */
+    private string $content = '';
+
+    private function __construct(private int $current, private readonly int $cpus, private readonly ?string $file) {}
+
+    /** @throws UsageException */
+    public static function parse(?string $value, CpuCount $cpus = new CpuCount()): self
+    {
+        $usable = $cpus->usable();
+        $number = self::number($value ?? '100%', $usable);
+        if ($number !== null) {
+            return new self($number, $usable, null);
+        }
+        if ($value === null || !is_file($value)) {
+            $allowed = self::ALLOWED_VALUES . ', or a file that contains one';
+
+            throw UsageException::option('--jobs', (string) $value, $allowed);
+        }
+        if (@file_get_contents($value, length: 1) === false) {
+            throw new UsageException("option --jobs: can't read the file '{$value}'; check its permissions");
+        }
+        $option = new self(1, $usable, $value);
+        $option->reread()
+            ?? throw new UsageException(
+                "option --jobs: the file '{$value}' contains {$option->describeContent()}; write into it "
+                    . self::ALLOWED_VALUES,
+            );
+
+        return $option;
+    }
+
+    /** Returns the number of jobs that run at once, or {@see UNLIMITED}. */
+    public function current(): int
+    {
+        return $this->current;
+    }
+
+    public function isFile(): bool
+    {
+        return $this->file !== null;
+    }
+
+    /** Reads the file again. Returns the new number; null if the content is unchanged or invalid. */
+    public function reread(): ?int
+    {
+        $content = trim((string) @file_get_contents((string) $this->file, length: self::MAX_FILE_BYTES + 1));
+        if ($content === $this->content) {
+            return null;
+        }
+        $this->content = $content;
+        $number = \strlen($content) > self::MAX_FILE_BYTES ? null : self::number($content, $this->cpus);
+        if ($number === null) {
+            return null;
+        }
+
+        return $this->current = $number;
+    }
+
+    private function describeContent(): string
+    {
+        return match (true) {
+            $this->content === '' => 'nothing',
+            \strlen($this->content) > self::MAX_FILE_BYTES => 'more than ' . self::MAX_FILE_BYTES . ' bytes',
+            default => "'{$this->content}'",
+        };
+    }
+
+    private static function number(string $text, int $cpus): ?int
+    {
+        if (preg_match('/^(\d{1,9}(?:\.\d+)?)%$/D', $text, $match) === 1) {
+            return (float) $match[1] > 0 ? max(1, (int) round((float) $match[1] / 100 * $cpus)) : null;
+        }
+
+        return preg_match('/^\d{1,9}$/D', $text) === 1 ? (int) $text : null;
+    }
+}

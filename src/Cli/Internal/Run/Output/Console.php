@@ -1,0 +1,129 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+use Revolt\EventLoop;
+use Spindle\Cli\Internal\Run\RunStatistics;
+
+/**
+ * Standard output and standard error, shared by the outputs of jobs, messages and the progress. The output of a job is
+ * a group: nothing else is written during it, and messages that arrive during it are written after it.
+ */
+final class Console
+{
+    private readonly Progress $progress;
+    private readonly bool $outIsTerminal;
+    private bool $inGroup = false;
+
+    /** @var list<string> lines that are written after the current group, or in the next turn of the event loop */
+    private array $pendingLines = [];
+
+    public function __construct(
+        private readonly OutputStream $out,
+        private readonly OutputStream $error,
+        ProgressMode $mode,
+        private readonly RunStatistics $statistics,
+    ) {
+        $this->outIsTerminal = $out->isTerminal();
+        $this->progress = match ($mode) {
+            ProgressMode::None => new NoProgress(),
+            ProgressMode::Json => new LineProgress($this->queueLine(...), true),
+            ProgressMode::Bar => self::canDraw($error)
+                ? new BarProgress(\STDERR)
+                : new LineProgress($this->queueLine(...), false),
+            ProgressMode::Plain => new LineProgress($this->queueLine(...), false),
+        };
+    }
+
+    /**
+     * @param \Closure(): void $write calls {@see out()} and {@see error()}
+     *
+     * @throws OutputClosedException
+     * @throws OutputFailedException
+     */
+    public function group(\Closure $write): void
+    {
+        $this->inGroup = true;
+        try {
+            $write();
+            $this->writePendingLines();
+        } finally {
+            $this->inGroup = false;
+        }
+        $this->progress->update($this->statistics);
+    }
+
+    /** Writes to standard output, as part of a group. */
+    public function out(string $bytes): void
+    {
+        if ($this->outIsTerminal) {
+            $this->progress->hide();
+        }
+        $this->out->write($bytes);
+    }
+
+    /** Writes to standard error, as part of a group. */
+    public function error(string $bytes): void
+    {
+        $this->progress->hide();
+        $this->error->write($bytes);
+    }
+
+    /** Writes a message of one line as soon as no group is being written. */
+    public function notice(string $message): void
+    {
+        $this->queueLine('spindle: ' . addcslashes($message, "\0..\37\177") . "\n");
+    }
+
+    /** Shows the current progress, unless a group is being written. */
+    public function showProgress(): void
+    {
+        if (!$this->inGroup) {
+            $this->progress->show($this->statistics);
+        }
+    }
+
+    /** Writes the final statistics and all messages. Called after the last group. */
+    public function finish(): void
+    {
+        $this->group(fn() => $this->error->write(''));
+        $this->progress->finish($this->statistics);
+        $this->group(static fn() => null);
+    }
+
+    /** Abandons standard output, whose reader may be slow. Pending writes throw {@see OutputClosedException}. */
+    public function abandonOutput(): void
+    {
+        $this->out->abandon();
+    }
+
+    private function queueLine(string $line): void
+    {
+        $this->pendingLines[] = $line;
+        if (!$this->inGroup) {
+            EventLoop::queue(function (): void {
+                try {
+                    if (!$this->inGroup) {
+                        $this->writePendingLines();
+                    }
+                } catch (OutputClosedException|OutputFailedException) {
+                    // No output is left that could report this.
+                }
+            });
+        }
+    }
+
+    private function writePendingLines(): void
+    {
+        while (($line = array_shift($this->pendingLines)) !== null) {
+            $this->error($line);
+        }
+    }
+
+    private static function canDraw(OutputStream $error): bool
+    {
+        return $error->isTerminal() && getenv('TERM') !== 'dumb';
+    }
+}

@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+/** Writes a tag before each line of an output that arrives in pieces, and ends the last line. */
+final class LineTag
+{
+    private readonly string $prefix;
+    private bool $atLineStart = true;
+
+    public function __construct(string $tag)
+    {
+        $this->prefix = "{$tag}\t";
+    }
+
+    /** Returns the size of pieces that have at most $limit bytes with their tags, even if each byte is a line feed. */
+    public function maxPieceBytes(int $limit): int
+    {
+        return max(1, intdiv($limit, \strlen($this->prefix) + 1));
+    }
+
+    public function piece(string $bytes): string
+    {
+        if ($bytes === '') {
+            return '';
+        }
+        $start = $this->atLineStart ? $this->prefix : '';
+        $this->atLineStart = $bytes[-1] === "\n";
+        $body = $this->atLineStart ? substr($bytes, 0, -1) : $bytes;
+
+        return $start . str_replace("\n", "\n{$this->prefix}", $body) . ($this->atLineStart ? "\n" : '');
+    }
+
+    /** Returns the line feed that is missing at the end of the output, or ''. */
+    public function end(): string
+    {
+        $end = $this->atLineStart ? '' : "\n";
+        $this->atLineStart = true;
+
+        return $end;
+    }
+}

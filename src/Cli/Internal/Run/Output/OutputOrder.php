@@ -1,0 +1,120 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\TemporaryFile;
+use Spindle\Command\CommandResult;
+use Spindle\Command\SpoolException;
+
+/** The option --keep-order: keeps early results until all earlier jobs have a result. */
+final class OutputOrder
+{
+    /** Limits of {@see isFull()}: number of early results, and bytes of their inputs and commands. */
+    private const MAX_EARLY_RESULTS = 1000;
+    private const MAX_EARLY_BYTES = 16 << 20;
+
+    /** Number of large results per temporary file. A larger number saves descriptors, a smaller one disk space. */
+    private const MAX_RESULTS_PER_FILE = 50;
+
+    /** @var \SplQueue<InputJob> jobs whose result has not been yielded yet, in order */
+    private \SplQueue $jobs;
+
+    /** @var array<int, CommandResult|null> early results by sequence; null for a job without a result */
+    private array $early = [];
+    private int $earlyBytes = 0;
+
+    /** @var resource|null contains the large outputs of early results, which also keep the file open */
+    private mixed $sharedFile = null;
+    private int $sharedFileResults = 0;
+
+    public function __construct()
+    {
+        $this->jobs = new \SplQueue();
+    }
+
+    /** Returns whether the run must create no more jobs until early results have been yielded. */
+    public function isFull(): bool
+    {
+        return \count($this->early) >= self::MAX_EARLY_RESULTS || $this->earlyBytes >= self::MAX_EARLY_BYTES;
+    }
+
+    /** Adds a job that was created. Called in the order of the input. */
+    public function expect(InputJob $job): void
+    {
+        $this->jobs->enqueue($job);
+    }
+
+    /**
+     * Adds the result of a finished job, and yields the results that no longer wait for an earlier job.
+     *
+     * @param CommandResult|null $result null for a job that has none, so that later results do not wait for it
+     *
+     * @return \Generator<InputJob, CommandResult> in the order of the input
+     */
+    public function add(InputJob $job, ?CommandResult $result): \Generator
+    {
+        $this->early[$job->sequence] = $result;
+        $this->earlyBytes += self::size($job);
+        while (!$this->jobs->isEmpty() && \array_key_exists($this->jobs->bottom()->sequence, $this->early)) {
+            yield from $this->next();
+        }
+        if ($result !== null && \array_key_exists($job->sequence, $this->early)) {
+            $this->moveToSharedFile($result);
+        }
+    }
+
+    /**
+     * Yields all early results. Call it once no more results can be added.
+     *
+     * @return \Generator<InputJob, CommandResult> in the order of the input
+     */
+    public function remaining(): \Generator
+    {
+        while (!$this->jobs->isEmpty()) {
+            yield from $this->next();
+        }
+    }
+
+    private function moveToSharedFile(CommandResult $result): void
+    {
+        if (!$result->holdsFiles()) {
+            return;
+        }
+        try {
+            if ($this->sharedFile === null || $this->sharedFileResults >= self::MAX_RESULTS_PER_FILE) {
+                $this->sharedFile = TemporaryFile::open();
+                stream_set_write_buffer($this->sharedFile, 0);
+                $this->sharedFileResults = 0;
+            }
+            ++$this->sharedFileResults;
+            $result->moveOutput($this->sharedFile);
+        } catch (OutputFailedException|SpoolException) {
+            // The disk may be full: the output stays in its own files.
+        }
+    }
+
+    /** @return \Generator<InputJob, CommandResult> */
+    private function next(): \Generator
+    {
+        $job = $this->jobs->dequeue();
+        $result = $this->early[$job->sequence] ?? null;
+        if (\array_key_exists($job->sequence, $this->early)) {
+            $this->earlyBytes -= self::size($job);
+            unset($this->early[$job->sequence]);
+        }
+        if ($this->early === []) {
+            $this->sharedFile = null;
+        }
+        if ($result !== null) {
+            yield $job => $result;
+        }
+    }
+
+    private static function size(InputJob $job): int
+    {
+        return \strlen($job->input) + \strlen($job->text);
+    }
+}

@@ -1,0 +1,136 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+use Revolt\EventLoop;
+use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberQueue;
+
+/**
+ * Standard output or standard error, unbuffered: when {@see write()} returns, everything is written.
+ *
+ * A write to a pipe or a terminal waits in the event loop until the stream is writable, and is split into pieces that
+ * fit. So signals and timers are handled while the reader is slow. O_NONBLOCK is not used, because it would affect
+ * other processes that share the open file, even after this process is killed.
+ */
+final class OutputStream
+{
+    private const S_IFMT = 0o170000;
+    private const S_IFREG = 0o100000;
+
+    /** Bytes that a writable pipe accepts without blocking: PIPE_BUF on Linux; see pipe(7). */
+    private const PIPE_BUF_BYTES = 4096;
+
+    private readonly bool $isFile;
+
+    /** Suspends the fiber that waits until the stream is writable. */
+    private readonly Condition $writable;
+    private bool $writing = false;
+    private bool $abandoned = false;
+
+    /** Fibers that wait until another write has finished. */
+    private readonly FiberQueue $writers;
+
+    /** @param resource $stream */
+    public function __construct(private readonly mixed $stream, private readonly string $name)
+    {
+        $this->isFile = ((fstat($stream)['mode'] ?? 0) & self::S_IFMT) === self::S_IFREG;
+        stream_set_write_buffer($stream, 0);
+        $this->writable = new Condition();
+        $this->writers = new FiberQueue();
+    }
+
+    public static function standardOutput(): self
+    {
+        return new self(\STDOUT, 'standard output');
+    }
+
+    public static function standardError(): self
+    {
+        return new self(\STDERR, 'standard error');
+    }
+
+    public function isTerminal(): bool
+    {
+        return stream_isatty($this->stream);
+    }
+
+    /**
+     * Writes all bytes. Suspends while the reader is slow, and while another fiber writes.
+     *
+     * @throws OutputClosedException when the reader has closed the stream, or after {@see abandon()}
+     * @throws OutputFailedException when writing fails for another reason, such as a full disk
+     */
+    public function write(string $bytes): void
+    {
+        while ($this->writing) {
+            $this->writers->wait(null, $this->writers->wakeFirst(...));
+        }
+        $this->writing = true;
+        try {
+            $this->writeAll($bytes);
+        } finally {
+            $this->writing = false;
+            $this->writers->wakeFirst();
+        }
+    }
+
+    /** Makes the pending write and all later ones throw. */
+    public function abandon(): void
+    {
+        $this->abandoned = true;
+        $this->writable->notify();
+    }
+
+    private function writeAll(string $bytes): void
+    {
+        for ($at = 0, $length = \strlen($bytes); $at < $length; $at += $written) {
+            $this->waitUntilWritable();
+            if ($this->abandoned) {
+                throw new OutputClosedException("{$this->name} was abandoned");
+            }
+            error_clear_last();
+            $piece = $this->isFile ? $length : self::PIPE_BUF_BYTES;
+            $written = @fwrite($this->stream, $at === 0 && $length <= $piece ? $bytes : substr($bytes, $at, $piece));
+            if ($written === false) {
+                $written = 0;
+                $this->throwUnlessInterrupted();
+            }
+        }
+    }
+
+    private function throwUnlessInterrupted(): void
+    {
+        $message = error_get_last()['message'] ?? null;
+        if ($message === null) {
+            return; // A signal interrupted the call (EINTR). writeAll() tries again.
+        }
+
+        throw str_contains($message, 'errno=32 ')
+            ? new OutputClosedException("{$this->name} is closed")
+            : OutputFailedException::lastError($this->name);
+    }
+
+    private function waitUntilWritable(): void
+    {
+        if ($this->isFile || $this->isWritable()) {
+            return;
+        }
+        $watcher = EventLoop::onWritable($this->stream, $this->writable->notify(...));
+        try {
+            $this->writable->wait();
+        } finally {
+            EventLoop::cancel($watcher);
+        }
+    }
+
+    private function isWritable(): bool
+    {
+        $none = [];
+        $streams = [$this->stream];
+
+        return @stream_select($none, $streams, $none, 0) === 1;
+    }
+}

@@ -1,0 +1,186 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\GivenQueue;
+use Spindle\Cli\Internal\UsageException;
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Logger\ConsoleLogger;
+use Symfony\Component\Console\Output\ConsoleOutputInterface;
+use Symfony\Component\Console\Output\OutputInterface;
+
+/** `spindle run`: runs a stream of commands concurrently, with the option names of GNU parallel and xargs. */
+final class RunCommand extends Command
+{
+    private const HELP = <<<'HELP'
+        Runs a command for each line of input, several at once:
+
+          <info>find . -name '*.wav' | spindle run -j 8 flac {} -o {.}.flac</info>
+          <info>spindle run gzip -9 ::: *.log</info>
+
+        <comment>Command and input</comment>
+          Options end at the first word of the command, or at --.
+          Input lines come from standard input, from --arg-file, or from the arguments
+          after :::.
+
+          several words   A program and its arguments; no shell reads them. The words
+                          > | < && and ; are refused.
+          one word        A line for the shell if it contains white space or one of
+                          | & ; < > ( ) $ ` \ " ' * ? [ ] # ~ !, else a program.
+                          Inserted values are quoted automatically.
+          no command      Each input line is a line for the shell.
+
+          Commands read an empty standard input.
+
+        <comment>Replacement strings</comment>
+          {}    the input line        {.}   {} without its extension
+          {/}   its base name         {/.}  its base name without extension
+          {//}  its folder            {#}   the number of the job, from 1
+          {%}   the number of the slot, from 1 up to the number of jobs at once
+          Without any of them, {} is added to the end of the command.
+
+        <comment>Output</comment>
+          When a job has finished, its standard output and then its standard error
+          are printed, each in one piece. Outputs of two jobs are never mixed.
+
+        <comment>Other machines</comment>
+          With --queue, jobs run on the machines where spindle work serves that queue,
+          as the user of that process and in its folder. SPINDLE_KEY_FILE names the
+          file with the signing keys.
+          -j limits the jobs in the queue, waiting or running. The default is 256.
+          If that process or its machine is lost, its jobs run again on another one.
+
+        <comment>Signals</comment>
+          INT        Ctrl-C: start no more jobs and let running ones finish. A second
+                     one ends the running jobs.
+          TERM       End the running jobs.
+          USR1       List the running jobs on standard error.
+          Signals that were ignored when spindle run started stay ignored.
+
+        <comment>Exit status</comment>
+          0          All jobs succeeded, or --halt success=... was reached.
+          1-100      The number of failed jobs.
+          101        More than 100 jobs failed.
+          130        Interrupted by Ctrl-C (INT).
+          141        The reader of standard output closed it.
+          143        Ended by TERM.
+          253        The broker refused a request, or its settings would lose jobs.
+          254        Spindle failed, or could not write an output or the job log, or
+                     could not reach the broker.
+          255        An option is invalid, or the input could not be read.
+
+        <comment>Examples</comment>
+          Take arguments instead of input; run a shell line for each:
+            <info>spindle run 'gzip -c {} > {}.gz' ::: *.log</info>
+          Run commands from a file; log them; continue after an interruption:
+            <info>spindle run --joblog jobs.tsv < commands.txt</info>
+            <info>spindle run --joblog jobs.tsv --resume < commands.txt</info>
+          Retry failed jobs twice, and stop when 10% of the jobs have failed:
+            <info>spindle run -j 64 --retries 2 --halt soon,fail=10% < commands.txt</info>
+          Run on other machines:
+            <info>export SPINDLE_KEY_FILE=/etc/app/spindle.key</info>
+            <info>export SPINDLE_BROKER=redis://:password@host</info>
+            <info>spindle run --queue media flac {} -o {.}.flac ::: /media/*.wav</info>
+        HELP;
+
+    /** The options in their order in the help: a shortcut, and the help text in lines of at most 47 columns. */
+    private const OPTIONS = [
+        'jobs' => ['j', <<<'TEXT'
+            Run up to N jobs at once. N is a number, 0 for
+            the maximum, a percentage of the usable CPUs
+            such as 200%, or a file that contains one of
+            these and is read again while jobs run. Also -P
+            [default: 100%]
+            TEXT],
+        'arg-file' => ['a', "Read the input from this file; - is standard\ninput"],
+        'null' => [null, 'Read input lines that end with NUL. Also -0'],
+        'keep-order' => ['k', 'Print outputs in the order of the input'],
+        'tag' => [null, "Print the input line and a tab before each line\nof output"],
+        'timeout' => [null, <<<'TEXT'
+            End a job after this time: seconds (90, 1.5),
+            10m, 2h, or a percentage of the median run time
+            such as 200% [default: no limit]
+            TEXT],
+        'retries' => [null, 'Retry a failed job up to N times [default: 0]'],
+        'halt' => [null, <<<'TEXT'
+            Stop early. soon,fail=1 starts no more jobs
+            after one failure; now,fail=1 also ends running
+            jobs. Other conditions: fail=N%, success=N,
+            success=N%, done=N [default: never]
+            TEXT],
+        'delay' => [null, "Wait at least this time between two starts,\nincluding retries [default: 0]"],
+        'joblog' => [null, "Write a line for each finished job to this\nfile, in GNU parallel's format"],
+        'resume' => [null, 'Skip the jobs that are in the job log'],
+        'resume-failed' => [null, "Skip the jobs that succeeded according to the\njob log"],
+        'results' => [null, <<<'TEXT'
+            Save outputs and exit codes as files in this
+            folder, which must be new, empty or from an
+            earlier run
+            TEXT],
+        'dry-run' => [null, 'Print the commands without running them'],
+        'progress' => [null, "Show the progress on standard error: bar,\nplain, json or none [default: none]"],
+        'jsonl' => [null, <<<'TEXT'
+            Read lines {"id":...,"cmd":...} and print lines
+            {"id":...,"status":...,"stdout":...,
+            "stderr":...}
+            TEXT],
+        'strict' => [null, "Start no more jobs after an input line that is\nnot a valid command"],
+        'queue' => [null, "Run the jobs on the machines where spindle work\nserves this queue"],
+    ];
+
+    private const FLAGS = ['null', 'keep-order', 'tag', 'resume', 'resume-failed', 'dry-run', 'jsonl', 'strict'];
+
+    public function __construct()
+    {
+        parent::__construct('run');
+    }
+
+    protected function configure(): void
+    {
+        [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
+        $this->setDescription('Runs a command for each line of input, several at once')
+            ->setHelp(self::HELP)
+            ->addUsage('[options] [--] [command template] < input')
+            ->addUsage('[options] [--] [command template] ::: [argument...]')
+            ->addArgument(
+                GivenOptions::WORDS,
+                InputArgument::IS_ARRAY,
+                'The command, and ::: with a list of arguments',
+            );
+        foreach (self::OPTIONS as $name => [$shortcut, $help]) {
+            $this->addOption($name, $shortcut, \in_array($name, self::FLAGS, true) ? $flag : $value, $help);
+        }
+        GivenQueue::addOptions($this);
+    }
+
+    protected function execute(InputInterface $input, OutputInterface $output): int
+    {
+        // Only the option is an error, not the variable SHELL_VERBOSITY.
+        if ($output->isVerbose() && !$output->isDebug() && $input->hasParameterOption(['-v', '--verbose'], true)) {
+            throw new UsageException(
+                'option -v: spindle run does not print commands while they run; use --dry-run to print them without'
+                . ' running them, --joblog FILE to list them, or -vvv to log each step',
+            );
+        }
+        $options = RunOptions::of($input);
+
+        return $options->dryRun
+            ? (new DryRun($options))->run()
+            : (new Runner($options, self::logger($output)))->run();
+    }
+
+    private static function logger(OutputInterface $output): ?EscapedLogger
+    {
+        return $output->isDebug()
+            ? new EscapedLogger(new ConsoleLogger(
+                $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output,
+            ))
+            : null;
+    }
+}

@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+/** Numbers of jobs of a run, and its rate. */
+final class RunStatistics
+{
+    /** Numbers of jobs that were started, succeeded and failed. Skipped jobs of a resumed run are not counted. */
+    public int $started = 0;
+    public int $succeeded = 0;
+    public int $failed = 0;
+
+    /** Largest number of jobs that run at once. */
+    public int $concurrency = \PHP_INT_MAX;
+
+    /** Number of all jobs of the run; null while it is not known. */
+    public ?int $total = null;
+
+    private readonly int $startedAt;
+
+    /** @param \Closure(): int $clock like hrtime(true) */
+    public function __construct(private readonly \Closure $clock)
+    {
+        $this->startedAt = $clock();
+    }
+
+    public function doneCount(): int
+    {
+        return $this->succeeded + $this->failed;
+    }
+
+    public function runningCount(): int
+    {
+        return min($this->started - $this->doneCount(), $this->concurrency);
+    }
+
+    /** Subtracts from the total a job that a resumed run skips. */
+    public function skipJob(): void
+    {
+        $this->total = $this->total === null ? null : $this->total - 1;
+    }
+
+    /** Returns the seconds since the run began. */
+    public function elapsed(): float
+    {
+        return (($this->clock)() - $this->startedAt) / 1e9;
+    }
+
+    /** Returns the finished jobs per second since the run began. */
+    public function rate(): float
+    {
+        $elapsed = $this->elapsed();
+
+        return $elapsed > 0 ? $this->doneCount() / $elapsed : 0.0;
+    }
+
+    /** Returns the seconds until the end at the current rate; null while they can't be estimated. */
+    public function remaining(): ?float
+    {
+        $rate = $this->rate();
+
+        return $this->total === null || $rate <= 0 ? null : max(0, $this->total - $this->doneCount()) / $rate;
+    }
+}

@@ -1,0 +1,352 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Cli\Internal\Run\Input\BadRecordException;
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\Run\Input\ResumedInput;
+use Spindle\Cli\Internal\Run\Output\Console;
+use Spindle\Cli\Internal\Run\Output\GroupedOutput;
+use Spindle\Cli\Internal\Run\Output\JsonOutput;
+use Spindle\Cli\Internal\Run\Output\OutputClosedException;
+use Spindle\Cli\Internal\Run\Output\OutputFailedException;
+use Spindle\Cli\Internal\Run\Output\OutputOrder;
+use Spindle\Cli\Internal\Run\Output\OutputStream;
+use Spindle\Cli\Internal\Run\Output\ProgressMode;
+use Spindle\Cli\Internal\UsageException;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
+use Spindle\LauncherException;
+use Spindle\SpindleException;
+
+/**
+ * One `spindle run`: makes jobs from the input, passes them to a pool, and records their results. Two fibers run
+ * concurrently. In one fiber, the pool iterates over {@see commands()} and can wait for the input. The other fiber
+ * writes results and can wait for the reader of the output.
+ */
+final class Runner
+{
+    /** Seconds between two reads of the file of --jobs, and between two updates of the progress. */
+    private const UPDATE_INTERVAL = 1.0;
+
+    /** Minimum nanoseconds from a read of the file of --jobs until a result causes another read. */
+    private const MIN_REREAD_NANOSECONDS = 100_000_000;
+
+    private readonly InputWait $wait;
+    private readonly RunStatistics $statistics;
+    private readonly Console $console;
+    private readonly CommandPool $pool;
+    private readonly ?SlotTable $slots;
+    private readonly ?OutputOrder $order;
+    private readonly JobRecorder $recorder;
+    private readonly ?ResumedInput $resumed;
+    private readonly int $capacity;
+    private bool $halted = false;
+
+    /** Earliest time to create the next job, in nanoseconds of hrtime(). The pool also enforces --delay for retries. */
+    private int $nextStart = 0;
+
+    private int $lastReread = 0;
+
+    /**
+     * @throws UsageException    when a file or folder of the options can't be used, or --jobs is too large
+     * @throws LauncherException
+     */
+    public function __construct(private readonly RunOptions $options, ?LoggerInterface $logger = null)
+    {
+        $this->wait = new InputWait();
+        $this->statistics = new RunStatistics(static fn(): int => hrtime(true));
+        $this->console = new Console(
+            OutputStream::standardOutput(),
+            OutputStream::standardError(),
+            $options->progress,
+            $this->statistics,
+        );
+        $this->slots = $options->format->usesSlot() ? new SlotTable() : null;
+        $this->order = $options->keepOrder ? new OutputOrder() : null;
+        $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(
+            lookahead: $options->dependsOnStartTime() ? 0 : 256,
+            logger: $logger,
+            carrier: $options->carrier,
+            delay: $options->delay,
+        ));
+        $this->capacity = $this->pool->capacity();
+        $this->setConcurrency();
+        $results = $options->results === null ? null : ResultsDirectory::create($options->results);
+        [$log, $this->resumed] = $this->openLog();
+        $this->recorder = new JobRecorder(
+            $this->console,
+            $options->json ? new JsonOutput($this->console) : new GroupedOutput($this->console, $options->tag),
+            $results,
+            $log,
+        );
+    }
+
+    /**
+     * @throws UsageException        when the input can't be read to its end, or does not match the job log
+     * @throws OutputFailedException when an output or the job log can't be written
+     * @throws LauncherException
+     */
+    public function run(): int
+    {
+        $interrupts = new Interrupts($this->stop(...), $this->end(...), $this->listRunning(...));
+        $timers = $this->startTimers();
+        try {
+            try {
+                $this->handleResults();
+            } finally {
+                $this->console->finish();
+            }
+            $this->recorder->finish();
+        } catch (OutputClosedException) {
+            return $interrupts->status() ?? ExitStatus::BROKEN_PIPE;
+        } finally {
+            array_map(EventLoop::cancel(...), $timers);
+            $interrupts->removeHandlers();
+            $this->pool->kill();
+        }
+
+        return $interrupts->status() ?? $this->status();
+    }
+
+    private function status(): int
+    {
+        return $this->halted && $this->options->halt?->onSuccess === true
+            ? ExitStatus::OK
+            : ExitStatus::ofFailures($this->statistics->failed);
+    }
+
+    private function setConcurrency(): void
+    {
+        $concurrency = $this->options->jobs->current();
+        if ($concurrency > $this->capacity) {
+            throw UsageException::option(
+                '--jobs',
+                (string) $concurrency,
+                "at most {$this->capacity}"
+                    . ($this->options->carrier === null ? ', or raise the limit of open files (ulimit -n)' : ''),
+            );
+        }
+        $this->resize($concurrency);
+    }
+
+    private function resize(int $concurrency): void
+    {
+        $isUnlimited = $concurrency === JobsOption::UNLIMITED;
+        $this->statistics->concurrency = $isUnlimited ? $this->capacity : min($concurrency, $this->capacity);
+        $this->pool->resize($this->statistics->concurrency);
+    }
+
+    /** @return array{JobLog|null, ResumedInput|null} */
+    private function openLog(): array
+    {
+        $path = $this->options->jobLog;
+        if ($path === null) {
+            return [null, null];
+        }
+        if (!$this->options->resume) {
+            return [JobLog::start($path), null];
+        }
+        [$log, $finished] = JobLog::resume($path);
+
+        return [$log, new ResumedInput($finished, $this->options->format, $this->options->retryFailed)];
+    }
+
+    /** @return list<string> */
+    private function startTimers(): array
+    {
+        $timers = [];
+        if ($this->options->progress !== ProgressMode::None) {
+            $this->statistics->total = $this->options->source->count();
+            $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $this->console->showProgress(...));
+        }
+        if ($this->options->jobs->isFile()) {
+            $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $this->rereadConcurrency(...));
+        }
+
+        return array_map(EventLoop::unreference(...), $timers);
+    }
+
+    private function handleResults(): void
+    {
+        $failure = null;
+        try {
+            foreach ($this->pool->run($this->commands()) as $job => $result) {
+                $this->slots?->release($job->slot);
+                $this->handleResult($job, $result);
+            }
+        } catch (OutputFailedException|OutputClosedException $failure) {
+            throw $failure;
+        } catch (SpindleException $failure) {
+            // The pool, the broker or the input failed. The results of finished jobs are recorded first.
+        }
+        foreach ($this->order?->remaining() ?? [] as $job => $result) {
+            $this->recorder->record($job, $result);
+        }
+        if ($failure !== null) {
+            throw $failure;
+        }
+    }
+
+    /** @return \Generator<InputJob, Command> */
+    private function commands(): \Generator
+    {
+        foreach ($this->records() as $number => $record) {
+            if ($this->options->format->skips($record)) {
+                continue;
+            }
+            $this->wait->until(fn(): bool => $this->order?->isFull() !== true);
+            $this->wait->untilTime($this->nextStart);
+            if ($this->wait->isStopped()) {
+                return;
+            }
+            ++$this->statistics->started;
+            $job = $this->job($number, $record);
+            if ($job !== null) {
+                $this->order?->expect($job);
+                $this->nextStart = hrtime(true) + (int) ($this->options->delay * 1e9);
+                $limit = $this->options->timeLimit->seconds();
+                yield $job => $limit === null ? $job->command : $job->command->withTimeout($limit);
+            }
+        }
+        $this->statistics->total = $this->statistics->started;
+    }
+
+    /** @return \Generator<int, string> */
+    private function records(): \Generator
+    {
+        $records = $this->options->source->records($this->wait);
+
+        return $this->resumed?->remaining($records, $this->wait, $this->statistics) ?? $records;
+    }
+
+    /** @return InputJob|null null for a record that is not a command, which counts as a failed job */
+    private function job(int $number, string $record): ?InputJob
+    {
+        $slot = $this->slots?->acquire() ?? 0;
+        try {
+            return $this->options->format->job($number, $record, $slot);
+        } catch (BadRecordException $bad) {
+            $this->slots?->release($slot);
+            ++$this->statistics->failed;
+            $message = "{$this->options->source->recordName} {$number}: {$bad->getMessage()}";
+            if ($this->options->strict) {
+                throw new UsageException($message);
+            }
+            $this->console->notice($message);
+            $this->haltIfReached();
+
+            return null;
+        }
+    }
+
+    private function handleResult(InputJob $job, CommandResult $result): void
+    {
+        // A cancelled job counts as done only if it exited before the cancellation had an effect. Then it has no error.
+        $isDone = !$result->cancelled || $result->error === null;
+        if (!$isDone) {
+            --$this->statistics->started;
+        } elseif ($result->succeeded()) {
+            ++$this->statistics->succeeded;
+            $this->options->timeLimit->observe($result->duration);
+        } else {
+            ++$this->statistics->failed;
+        }
+        $this->haltIfReached();
+        $this->record($job, $isDone ? $result : null);
+        if ($this->options->jobs->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
+            $this->rereadConcurrency();
+        }
+    }
+
+    private function record(InputJob $job, ?CommandResult $result): void
+    {
+        if ($this->order === null) {
+            if ($result !== null) {
+                $this->recorder->record($job, $result);
+            }
+
+            return;
+        }
+        foreach ($this->order->add($job, $result) as $next => $ready) {
+            $this->recorder->record($next, $ready);
+        }
+        $this->wait->wake();
+    }
+
+    private function haltIfReached(): void
+    {
+        $halt = $this->options->halt;
+        [$succeeded, $failed] = [$this->statistics->succeeded, $this->statistics->failed];
+        if ($halt === null || $this->halted || !$halt->isReached($succeeded, $failed)) {
+            return;
+        }
+        $this->halted = true;
+        $this->console->notice(\sprintf(
+            'halted after %d jobs, of which %d failed; %s',
+            $this->statistics->doneCount(),
+            $this->statistics->failed,
+            $halt->now ? 'running jobs are ended' : 'running jobs may finish',
+        ));
+        $halt->now ? $this->kill() : $this->drain();
+    }
+
+    /** Handles the first Ctrl-C. */
+    private function stop(): void
+    {
+        $this->console->notice(
+            'interrupted: no more jobs start, and running jobs may finish; interrupt again to end them',
+        );
+        $this->drain();
+    }
+
+    /** Handles the second Ctrl-C, or SIGTERM. */
+    private function end(): void
+    {
+        $this->console->abandonOutput();
+        $this->kill();
+    }
+
+    /** Handles SIGUSR1. */
+    private function listRunning(): void
+    {
+        $running = array_filter($this->pool->runningKeys(), static fn(mixed $key): bool => $key instanceof InputJob);
+        $this->console->notice(\sprintf(
+            'running jobs: %d, finished: %d',
+            \count($running),
+            $this->statistics->doneCount(),
+        ));
+        foreach ($running as $job) {
+            $this->console->notice("running: job {$job->sequence}: {$job->text}");
+        }
+    }
+
+    private function drain(): void
+    {
+        $this->pool->cancelWaiting();
+        $this->wait->stop();
+    }
+
+    private function kill(): void
+    {
+        $this->wait->stop();
+        $this->pool->cancelAll();
+    }
+
+    private function rereadConcurrency(): void
+    {
+        $this->lastReread = hrtime(true);
+        $concurrency = $this->options->jobs->reread();
+        if ($concurrency !== null) {
+            $this->resize($concurrency);
+        }
+    }
+}

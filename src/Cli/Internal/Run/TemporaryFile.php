@@ -1,0 +1,27 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Cli\Internal\Run\Output\OutputFailedException;
+use Spindle\Internal\UnlinkedFile;
+
+/** An unnamed temporary file, which disappears with the process. */
+final class TemporaryFile
+{
+    /**
+     * @return resource
+     *
+     * @throws OutputFailedException
+     */
+    public static function open(): mixed
+    {
+        $file = UnlinkedFile::open(sys_get_temp_dir());
+        if ($file === false) {
+            throw OutputFailedException::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
+        }
+
+        return $file;
+    }
+}

@@ -1,0 +1,186 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Serve;
+
+use Spindle\Cli\Internal\AdminHosts;
+use Spindle\Cli\Internal\Duration;
+use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\UsageException;
+use Spindle\Http\SupervisorOptions;
+use Symfony\Component\Console\Input\InputInterface;
+
+/** The validated options of `spindle serve`. No file or socket has been opened yet. */
+final class ServeOptions
+{
+    private const DEFAULT_ADDRESS = '127.0.0.1:8080';
+    private const ADDRESS_PATTERN = '~^(?:(?:tcp://|tls://)?'
+        . '(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
+    private const MAX_PORT = 65_535;
+
+    /** Minimum of the timeouts, in seconds. With shorter ones, a busy process would count as blocked. */
+    private const MIN_SECONDS = 0.1;
+    private const UNITS = ['' => 1, 'K' => 1 << 10, 'M' => 1 << 20, 'G' => 1 << 30];
+
+    /**
+     * @param string       $app       path of the PHP file that returns the application
+     * @param list<string> $addresses
+     * @param bool         $json      whether log lines are JSON
+     * @param bool         $quiet     whether only warnings and errors are logged
+     */
+    private function __construct(
+        public readonly string $app,
+        public readonly array $addresses,
+        public readonly SupervisorOptions $supervisor,
+        public readonly bool $json,
+        public readonly bool $quiet,
+    ) {}
+
+    /** @throws UsageException when an option is invalid or needs a missing option, or the application can't be read */
+    public static function of(InputInterface $input): self
+    {
+        $given = new GivenOptions($input);
+        /** @var list<string> $addresses */
+        $addresses = $input->getOption('listen');
+        $addresses = $addresses === [] ? [self::DEFAULT_ADDRESS] : $addresses;
+        $admin = $given->text('admin');
+        if ($given->flag('status') && $admin === null) {
+            throw new UsageException(
+                'option --status: the status page needs an admin address; add one, such as --admin 127.0.0.1:9085',
+            );
+        }
+        $certificate = $given->text('certificate');
+        array_map(static fn(string $address) => self::checkAddress('--listen', $address, $certificate), $addresses);
+        array_map(
+            static fn(string $address) => self::checkAddress('--admin', $address, $certificate),
+            $admin === null ? [] : [$admin],
+        );
+        if ($certificate === null && $given->text('key') !== null) {
+            throw new UsageException(
+                'option --key: a key needs a certificate; add one, such as --certificate chain.pem',
+            );
+        }
+        if ($certificate !== null && preg_grep('~^tls://~', [...$addresses, (string) $admin]) === []) {
+            throw new UsageException(
+                'option --certificate: a certificate needs a tls:// address;'
+                . ' add one, such as --listen tls://0.0.0.0:443',
+            );
+        }
+
+        return new self(
+            self::app($input),
+            $addresses,
+            self::supervisor($input, $admin, $certificate),
+            $given->json(),
+            $given->flag('quiet'),
+        );
+    }
+
+    private static function checkAddress(string $option, string $address, ?string $certificate): void
+    {
+        if (preg_match(self::ADDRESS_PATTERN, $address, $match) !== 1) {
+            throw UsageException::option($option, $address, 'host:port, [IPv6]:port, tls://host:port or unix:///path');
+        }
+        if ((int) ($match[1] ?? 0) > self::MAX_PORT) {
+            throw UsageException::option($option, $address, 'a port from 0 to ' . self::MAX_PORT);
+        }
+        if (str_starts_with($address, 'tls://') && $certificate === null) {
+            throw new UsageException(
+                "option {$option}: '{$address}' needs a certificate; add --certificate chain.pem,"
+                . ' and --key key.pem if the key is in another file',
+            );
+        }
+    }
+
+    private static function app(InputInterface $input): string
+    {
+        /** @var string $app */
+        $app = $input->getArgument('app');
+        if (!is_file($app) || !is_readable($app)) {
+            throw new UsageException(
+                "argument '{$app}': no readable file has this name; give the PHP file that returns the application",
+            );
+        }
+
+        return $app;
+    }
+
+    private static function supervisor(InputInterface $input, ?string $admin, ?string $certificate): SupervisorOptions
+    {
+        $given = new GivenOptions($input);
+
+        return new SupervisorOptions(
+            processes: self::positive($given, 'processes', 'a number of processes, at least 1'),
+            watch: $given->flag('watch'),
+            admin: $admin,
+            statusPage: $given->flag('status'),
+            certificate: $certificate,
+            key: $given->text('key'),
+            maxRequests: self::positive($given, 'max-requests', 'a number of requests, at least 1'),
+            maxMemory: self::maxMemory($given),
+            startTimeout: self::seconds($given, 'start-timeout') ?? 30.0,
+            stallTimeout: self::seconds($given, 'stall-timeout') ?? 30.0,
+            adminHosts: AdminHosts::of($input),
+            memoryLimit: self::memoryLimit($given),
+        );
+    }
+
+    private static function memoryLimit(GivenOptions $given): ?string
+    {
+        $limit = $given->text('memory-limit');
+        try {
+            new SupervisorOptions(memoryLimit: $limit);
+
+            return $limit;
+        } catch (\ValueError) {
+            throw UsageException::option(
+                '--memory-limit',
+                (string) $limit,
+                'a number of bytes such as 256M, at least 32M, or -1 for no limit',
+            );
+        }
+    }
+
+    private static function positive(GivenOptions $given, string $name, string $allowed): ?int
+    {
+        $number = $given->number($name, $allowed);
+
+        return $number === 0 ? throw UsageException::option("--{$name}", '0', $allowed) : $number;
+    }
+
+    private static function maxMemory(GivenOptions $given): ?int
+    {
+        $text = $given->text('max-memory');
+        if ($text === null) {
+            return null;
+        }
+        if (preg_match('/^([1-9]\d*)([KMG]?)$/D', $text, $match) !== 1) {
+            throw UsageException::option(
+                '--max-memory',
+                $text,
+                'a number of bytes, or a number with K, M or G such as 500M, at least 1',
+            );
+        }
+        $number = filter_var($match[1], \FILTER_VALIDATE_INT);
+        $bytesPerUnit = self::UNITS[$match[2]];
+        if ($number === false || $number > intdiv(\PHP_INT_MAX, $bytesPerUnit)) {
+            throw UsageException::option('--max-memory', $text, 'less than 8589934592G');
+        }
+
+        return $number * $bytesPerUnit;
+    }
+
+    private static function seconds(GivenOptions $given, string $name): ?float
+    {
+        $seconds = $given->duration($name);
+
+        return $seconds !== null && $seconds < self::MIN_SECONDS
+            ? throw UsageException::option(
+                "--{$name}",
+                (string) $given->text($name),
+                Duration::FORM . ', at least ' . self::MIN_SECONDS . ' s',
+            )
+            : $seconds;
+    }
+}

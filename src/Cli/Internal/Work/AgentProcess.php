@@ -1,0 +1,198 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Work;
+
+use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
+use Amp\Future;
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Revolt\EventLoop\UnsupportedFeatureException;
+use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Http\Admin;
+use Spindle\Http\Application;
+use Spindle\Http\HttpServer;
+use Spindle\Http\Response;
+use Spindle\Internal\IgnoredSignals;
+use Spindle\Internal\Terminal;
+use Spindle\Remote\Agent;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\SpindleException;
+
+use function Amp\async;
+use function Amp\Future\await;
+use function Amp\Future\awaitAll;
+use function Amp\Future\awaitFirst;
+
+/** Runs the agents of `spindle work`, handles its signals, and serves its admin address. */
+final class AgentProcess
+{
+    // Signal numbers, because the constants do not exist without pcntl.
+    private const SIGHUP = 1;
+    private const SIGINT = 2;
+    private const SIGTERM = 15;
+    private const SIGNALS = [self::SIGHUP, self::SIGINT, self::SIGTERM];
+
+    /** @var non-empty-array<string, Agent> by queue */
+    private readonly array $agents;
+
+    /** Cancelled by the first signal to stop, so that the agents claim no more jobs. */
+    private readonly DeferredCancellation $stop;
+
+    /** Cancelled by the second signal, so that the agents end running jobs and give them back. */
+    private readonly DeferredCancellation $end;
+
+    /** Exit status after the agents have stopped; the second signal changes it. */
+    private int $status = ExitStatus::OK;
+
+    /** @var DeferredFuture<int> completed with the exit status by the third signal, which ends this process at once */
+    private readonly DeferredFuture $immediateExit;
+
+    private readonly Terminal $terminal;
+
+    /** A server that never listens. The admin address reports the statistics and checks of its application. */
+    private readonly HttpServer $server;
+
+    public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
+    {
+        $output = new TaskOutput($log);
+        $agent = $options->agent->withPool($options->agent->pool->with(
+            onOutput: $output->write(...),
+            budget: Agent::budget($options->agent),
+        ));
+        $agents = [];
+        foreach ($options->queues as $queue => $workers) {
+            $agents["{$queue}"] = new Agent($options->broker, (string) $queue, $workers, $options->keys, $agent, $log);
+        }
+        $this->agents = $agents;
+        // Tasks must not find the key, which allows running any code, or the broker's address with its password.
+        foreach (['SPINDLE_KEY_FILE', 'SPINDLE_BROKER'] as $secret) {
+            putenv($secret);
+            unset($_ENV[$secret], $_SERVER[$secret]);
+        }
+        $this->stop = new DeferredCancellation();
+        $this->end = new DeferredCancellation();
+        $this->immediateExit = new DeferredFuture();
+        $this->terminal = new Terminal();
+        $this->server = new HttpServer(new Application(
+            static fn(): Response => Response::text("Not Found\n", 404),
+            statistics: $this->agents,
+            checks: ['broker' => static function () use ($options): void {
+                $options->broker->statistics((string) array_key_first($options->queues));
+            }],
+        ));
+    }
+
+    /** @throws \Spindle\Http\ListenException */
+    public function run(): int
+    {
+        $admin = $this->options->admin === null ? null : $this->openAdmin($this->options->admin);
+        $signals = $this->watchSignals();
+        try {
+            /** @var int $status */
+            $status = awaitFirst([async($this->work(...)), $this->immediateExit->getFuture()]);
+
+            return $status;
+        } finally {
+            array_map(EventLoop::cancel(...), $signals);
+            $admin?->kill();
+        }
+    }
+
+    private function work(): int
+    {
+        try {
+            $runs = array_map(
+                fn(Agent $agent): Future
+                    => async($agent->run(...), $this->stop->getCancellation(), $this->end->getCancellation()),
+                $this->agents,
+            );
+            try {
+                await($runs);
+            } finally {
+                $this->stop->cancel(); // if one agent has failed, the others must stop
+                array_map(static fn(Future $run): Future => $run->ignore(), $runs);
+                awaitAll($runs);
+            }
+            $this->log->info('Stopped');
+
+            return $this->status;
+        } catch (SpindleException $failure) {
+            $this->log->critical($failure->getMessage());
+
+            return $failure instanceof BrokerRefusedException ? ExitStatus::REFUSED : ExitStatus::TROUBLE;
+        }
+    }
+
+    private function openAdmin(string $address): HttpServer
+    {
+        $name = (string) preg_replace('~^\w+://|:\d+$~D', '', $address);
+        $admin = Admin::of($this->server)
+            ->withLogger($this->log)
+            ->withStatusPage()
+            ->withHosts($name, ...$this->options->adminHosts);
+        $server = new HttpServer($admin, logger: $this->log);
+        $this->log->info(
+            'Listening on {addresses} for operators',
+            ['addresses' => strtr(implode(', ', $server->start($address)), ['tcp://' => 'http://'])],
+        );
+
+        return $server;
+    }
+
+    /**
+     * Handles signals, except SIGINT and SIGTERM if they were ignored when this process started.
+     *
+     * @return array<string> ids of the watchers; empty without pcntl
+     */
+    private function watchSignals(): array
+    {
+        $ignored = IgnoredSignals::among([self::SIGINT, self::SIGTERM]);
+        $startWatching = fn(int $signal): string => EventLoop::onSignal($signal, fn() => $this->onSignal($signal));
+        try {
+            $watchers = array_map($startWatching, array_diff(self::SIGNALS, $ignored));
+
+            return array_map(EventLoop::unreference(...), $watchers);
+        } catch (UnsupportedFeatureException) {
+            return [];
+        }
+    }
+
+    private function onSignal(int $signal): void
+    {
+        match (true) {
+            !$this->stop->isCancelled() => $signal === self::SIGHUP && !$this->terminal->isClosed()
+                ? $this->reload()
+                : $this->stop(),
+            $signal === self::SIGHUP => null,
+            !$this->end->isCancelled() => $this->end(
+                $signal === self::SIGINT ? ExitStatus::INTERRUPTED : ExitStatus::TERMINATED,
+            ),
+            !$this->immediateExit->isComplete() => $this->immediateExit->complete($this->status),
+            default => null,
+        };
+    }
+
+    private function end(int $status): void
+    {
+        $this->status = $status;
+        $this->end->cancel();
+    }
+
+    private function reload(): void
+    {
+        foreach ($this->agents as $agent) {
+            $agent->reload();
+        }
+        $this->log->info('Reloaded: new tasks run in new workers');
+    }
+
+    private function stop(): void
+    {
+        $this->log->info('Stopping: running jobs finish, and jobs that have not started are given back');
+        $this->server->kill(); // makes the readiness check fail
+        $this->stop->cancel();
+    }
+}

@@ -1,0 +1,213 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Work;
+
+use Spindle\Cli\Internal\AdminHosts;
+use Spindle\Cli\Internal\Duration;
+use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\GivenQueue;
+use Spindle\Cli\Internal\UsageException;
+use Spindle\Internal\CpuCount;
+use Spindle\Remote\AgentOptions;
+use Spindle\Remote\Broker;
+use Spindle\Remote\SigningKeys;
+use Spindle\Worker\WorkerPoolOptions;
+use Symfony\Component\Console\Input\InputInterface;
+
+/** The validated options of `spindle work`. No connection has been opened and no worker started yet. */
+final class WorkOptions
+{
+    /** Maximum number of workers. Each worker is a process, and more would not fit into the memory of a machine. */
+    private const MAX_WORKERS = 10_000;
+
+    private const ADDRESS_PATTERN = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
+    private const ALLOWED_BYTES = 'a number of bytes from 1 on';
+
+    /** Default in seconds, below the default stop timeouts of Kubernetes (30 s) and systemd (90 s). */
+    private const DEFAULT_STOP_TIMEOUT = 25.0;
+
+    private const MAX_PORT = 65_535;
+
+    /**
+     * @param non-empty-array<array-key, positive-int> $queues number of workers by queue name
+     * @param string|null  $admin      admin address; null for none
+     * @param list<string> $adminHosts accepted Host names of requests to that address
+     * @param bool         $json       whether log lines are JSON
+     * @param bool         $quiet      whether only warnings and errors are logged
+     */
+    private function __construct(
+        public readonly array $queues,
+        public readonly Broker $broker,
+        public readonly SigningKeys $keys,
+        public readonly AgentOptions $agent,
+        public readonly ?string $admin,
+        public readonly array $adminHosts,
+        public readonly bool $json,
+        public readonly bool $quiet,
+    ) {}
+
+    /** @throws UsageException when an option is invalid or needs something that is missing, or this process is root */
+    public static function of(InputInterface $input): self
+    {
+        $given = new GivenOptions($input);
+        $queues = self::distribute(self::weights($input), self::workers($given));
+        $broker = GivenQueue::broker($given);
+        self::rejectRoot($given);
+
+        return new self(
+            $queues,
+            $broker,
+            GivenQueue::keys(),
+            self::agent($given),
+            self::admin($given),
+            AdminHosts::of($input),
+            $given->json(),
+            $given->flag('quiet'),
+        );
+    }
+
+    /** @return non-empty-array<array-key, positive-int> weights by queue name */
+    private static function weights(InputInterface $input): array
+    {
+        /** @var list<string> $queues */
+        $queues = $input->getOption('queue');
+        $weights = [];
+        foreach ($queues as $queue) {
+            $weight = preg_match('/^([^=]*)=([1-9]\d{0,3})$/D', $queue, $match) === 1 ? (int) $match[2] : 1;
+            $name = GivenQueue::name('option --queue', $match[1] ?? $queue);
+            if (isset($weights[$name])) {
+                throw new UsageException(
+                    "option --queue: '{$name}' is given twice; give each queue once, with a weight for more workers "
+                        . "(--queue {$name}=2)",
+                );
+            }
+            $weights[$name] = max(1, $weight);
+        }
+
+        return $weights === []
+            ? throw new UsageException('option --queue: give the name of the queue to serve (--queue thumbnails)')
+            : $weights;
+    }
+
+    /**
+     * Gives each queue one worker, and each further worker to the queue that has the fewest workers for its weight.
+     *
+     * @param non-empty-array<array-key, positive-int> $weights by queue name
+     *
+     * @return non-empty-array<array-key, positive-int> number of workers by queue name
+     */
+    private static function distribute(array $weights, int $workers): array
+    {
+        if ($workers < \count($weights)) {
+            throw new UsageException(
+                'option --workers: ' . \count($weights) . " queues need at least as many workers, not {$workers}",
+            );
+        }
+        $shares = array_map(static fn(): int => 1, $weights);
+        for ($remaining = $workers - \count($weights); $remaining > 0; --$remaining) {
+            $ratios = array_map(static fn(int $share, int $weight): float => $share / $weight, $shares, $weights);
+            $queue = array_keys($weights)[(int) array_search(min($ratios), $ratios, true)];
+            ++$shares[$queue];
+        }
+
+        return $shares;
+    }
+
+    private static function rejectRoot(GivenOptions $given): void
+    {
+        $isRoot = \function_exists('posix_geteuid') ? posix_geteuid() === 0 : @fileowner('/proc/self') === 0;
+        if ($isRoot && !$given->flag('allow-root')) {
+            throw new UsageException(
+                'spindle work runs as root, so anyone with a key could run any code as root; run it as another user, '
+                    . 'or, in a container whose root has no more rights than other users, give --allow-root',
+            );
+        }
+    }
+
+    private static function workers(GivenOptions $given): int
+    {
+        $allowed = 'a number of workers from 1 to ' . self::MAX_WORKERS;
+        $workers = $given->number('workers', $allowed) ?? (new CpuCount())->usable();
+
+        return $workers > 0 && $workers <= self::MAX_WORKERS
+            ? $workers
+            : throw UsageException::option('--workers', (string) $workers, $allowed);
+    }
+
+    private static function agent(GivenOptions $given): AgentOptions
+    {
+        $bootstrap = $given->text('bootstrap');
+        if ($bootstrap !== null && (!is_file($bootstrap) || !is_readable($bootstrap))) {
+            throw new UsageException(
+                "option --bootstrap: '{$bootstrap}' is not a readable file; give a PHP file that each worker loads",
+            );
+        }
+        $memory = $given->text('memory-limit');
+        $pool = new WorkerPoolOptions(bootstrap: $bootstrap);
+        try {
+            $pool = $pool->with(memoryLimit: $memory);
+        } catch (\ValueError) {
+            throw UsageException::option(
+                '--memory-limit',
+                (string) $memory,
+                'a number of bytes, at least 8M, optionally with K, M or G, or -1 for no limit',
+            );
+        }
+        $defaults = new AgentOptions();
+        $lease = $given->duration('lease') ?? $defaults->lease;
+        $heartbeat = $given->duration('heartbeat') ?? $defaults->heartbeat;
+        $margin = $given->duration('margin') ?? $defaults->margin;
+        foreach (['heartbeat' => $heartbeat, 'margin' => $margin] as $name => $seconds) {
+            $seconds > 0 || throw UsageException::option(
+                "--{$name}",
+                (string) $given->text($name),
+                Duration::FORM . ', more than 0',
+            );
+        }
+        if ($lease <= $heartbeat + $margin) {
+            throw UsageException::option(
+                '--lease',
+                $given->text('lease') ?? (string) $lease,
+                Duration::FORM . ', more than ' . ($heartbeat + $margin)
+                    . ', which is --heartbeat and --margin together',
+            );
+        }
+        try {
+            return new AgentOptions(
+                $pool,
+                $lease,
+                $heartbeat,
+                $margin,
+                $given->duration('retention') ?? $defaults->retention,
+                $given->number('max-result', self::ALLOWED_BYTES) ?? $defaults->maxResult,
+                $given->duration('stop-timeout') ?? self::DEFAULT_STOP_TIMEOUT,
+                !$given->flag('no-guard'),
+                $given->number('max-dead', 'a number of dead letters from 1 on') ?? $defaults->maxDeadLetters,
+                $given->duration('dead-age') ?? $defaults->deadLetterRetention,
+            );
+        } catch (\ValueError $invalid) {
+            throw new UsageException(
+                'options --retention, --max-result, --max-dead, --dead-age: ' . lcfirst($invalid->getMessage()),
+            );
+        }
+    }
+
+    private static function admin(GivenOptions $given): ?string
+    {
+        $address = $given->text('admin');
+        if (
+            $address !== null
+            && (preg_match(self::ADDRESS_PATTERN, $address, $match) !== 1 || (int) ($match[1] ?? 0) > self::MAX_PORT)
+        ) {
+            throw UsageException::option(
+                '--admin',
+                $address,
+                'host:port, [IPv6]:port, with a port from 0 to ' . self::MAX_PORT . ', or unix:///path',
+            );
+        }
+
+        return $address;
+    }
+}

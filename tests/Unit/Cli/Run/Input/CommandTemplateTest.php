@@ -1,0 +1,314 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Cli\Run\Input;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\Run\Input\CommandTemplate;
+use Spindle\Cli\Internal\UsageException;
+
+final class CommandTemplateTest extends TestCase
+{
+    /**
+     * Yields paths with their parts in GNU parallel 20221122.
+     *
+     * @return iterable<string, array{string, string, string, string, string}> input, {.} {/} {//} {/.}
+     */
+    public static function paths(): iterable
+    {
+        yield 'a file' => ['a/b/c.tar.gz', 'a/b/c.tar', 'c.tar.gz', 'a/b', 'c.tar'];
+        yield 'no folder' => ['x.y', 'x', 'x.y', '.', 'x'];
+        yield 'a dot at the end' => ['a.', 'a', 'a.', '.', 'a'];
+        yield 'two dots' => ['x..y', 'x.', 'x..y', '.', 'x.'];
+        yield 'only an extension' => ['.bashrc', '', '.bashrc', '.', ''];
+        yield 'a hidden file in a folder' => ['a/.b', 'a/', '.b', 'a', ''];
+        yield 'a dot in a folder alone' => ['dir.d/file', 'dir.d/file', 'file', 'dir.d', 'file'];
+        yield 'a slash at the end' => ['d.d/', 'd.d/', '', '.', ''];
+        yield 'the root' => ['/', '/', '', '/', ''];
+        yield 'the root twice' => ['//', '//', '', '/', ''];
+        yield 'nothing' => ['', '', '', '.', ''];
+    }
+
+    #[DataProvider('paths')]
+    public function testPathsAreTakenApartAsByGnuParallel(
+        string $input,
+        string $bare,
+        string $base,
+        string $folder,
+        string $bareBase,
+    ): void {
+        $command = CommandTemplate::fromWords(['echo', '{}', '{.}', '{/}', '{//}', '{/.}'])->command($input, 1, 1);
+
+        self::assertSame(['echo', $input, $bare, $base, $folder, $bareBase], $command->arguments);
+    }
+
+    public function testReplacementStringsMayBeAnywhereInAWordAndSeveralTimes(): void
+    {
+        $command = CommandTemplate::fromWords(['cp', '{}', 'out/{/.}-{#}.{%}{}', '{{}}', '{x}'])->command('a.b', 7, 3);
+
+        self::assertSame(['cp', 'a.b', 'out/a-7.3a.b', '{a.b}', '{x}'], $command->arguments);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function unsupportedReplacements(): iterable
+    {
+        $supportedBelow = ['{1}', '{1.}', '{1/}', '{1//}', '{1/.}', '{-1}', '{-1/.}', '{12}'];
+        $withPlus = ['{..}', '{...}', '{/..}', '{/...}', '{+/}', '{+.}', '{+..}', '{0#}', '{0%}', '{##}'];
+        foreach ([...$supportedBelow, ...$withPlus, '{= s/a/b/ =}'] as $replacement) {
+            yield $replacement => [$replacement];
+        }
+    }
+
+    #[DataProvider('unsupportedReplacements')]
+    public function testAnUnsupportedReplacementStringOfGnuParallelIsRefused(string $replacement): void
+    {
+        foreach ([
+            ['rm', '-r', "{$replacement}/cache"],
+            ["cd {$replacement} && rm -r cache"],
+            ['cp', '{}', "x{$replacement}"],
+        ] as $words) {
+            try {
+                CommandTemplate::fromWords($words);
+                self::fail('It was accepted');
+            } catch (UsageException $refused) {
+                self::assertStringStartsWith(
+                    "the command contains {$replacement}, a replacement string",
+                    $refused->getMessage(),
+                );
+            }
+        }
+    }
+
+    public function testBracesThatAreNoReplacementStringStay(): void
+    {
+        foreach (['{x}', '{1..5}', '{a,b}', '{print $1}', '{3,}', '{"a":1}', '{ 1 }', '{+}', '{-}'] as $braces) {
+            $command = CommandTemplate::fromWords(['echo', $braces, '{}'])->command('input', 1, 1);
+
+            self::assertSame(['echo', $braces, 'input'], $command->arguments);
+        }
+    }
+
+    public function testAReplacementStringInTheInputIsNotReplaced(): void
+    {
+        self::assertSame(
+            ['echo', '{#}{}'],
+            CommandTemplate::fromWords(['echo', '{}'])->command('{#}{}', 1, 1)->arguments,
+        );
+        self::assertSame("echo '{#}'", CommandTemplate::fromWords(['echo {}'])->command('{#}', 1, 1)->line);
+    }
+
+    public function testTheInputIsAppendedWhereTheCommandHasNoReplacementString(): void
+    {
+        self::assertSame(
+            ['gzip', '-9', 'a b'],
+            CommandTemplate::fromWords(['gzip', '-9'])->command('a b', 1, 1)->arguments,
+        );
+        self::assertSame(
+            "sleep 1; echo 'a b'",
+            CommandTemplate::fromWords(['sleep 1; echo'])->command('a b', 1, 1)->line,
+        );
+    }
+
+    public function testTheJobsNumberIsAReplacementStringToo(): void
+    {
+        self::assertSame(['echo', '4'], CommandTemplate::fromWords(['echo', '{#}'])->command('a', 4, 1)->arguments);
+    }
+
+    /** @return iterable<string, array{list<string>, bool}> */
+    public static function templates(): iterable
+    {
+        yield 'a word' => [['gzip'], false];
+        yield 'a replacement string alone' => [['{}'], false];
+        yield 'a replacement string with a special character' => [['{#}'], false];
+        yield 'a path with a replacement string' => [['./bin/{/.}'], false];
+        yield 'several words, of which one is special' => [['echo', 'a; b'], false];
+        yield 'white space' => [['gzip {}'], true];
+        yield 'a tab' => [["gzip\t{}"], true];
+        foreach (str_split('|&;<>()$`\\"\'*?[]#~!') as $character) {
+            yield "the character {$character}" => [["{} x{$character}"], true];
+        }
+        yield 'the character [ and no replacement string' => [['-['], true];
+        foreach (str_split('|&;<>()$\\"\'*?]~!') as $character) {
+            yield "the character {$character} and no replacement string" => [["x{$character}"], true];
+        }
+    }
+
+    /** @param non-empty-list<string> $words */
+    #[DataProvider('templates')]
+    public function testASingleWordThatIsSpecialToAShellIsAShellLine(array $words, bool $isShellLine): void
+    {
+        $template = CommandTemplate::fromWords($words);
+
+        self::assertSame($isShellLine, $template->isShellLine());
+        self::assertSame($isShellLine, $template->command('x', 1, 1)->line !== null);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function hostileInputs(): iterable
+    {
+        foreach ([
+            'plain',
+            'a b',
+            "it's",
+            '$(reboot)',
+            '`x`',
+            '"',
+            "a\nb",
+            '',
+            ';',
+            '-n',
+            '*',
+            "\xff\xfe",
+            "'",
+            "''",
+            '!x',
+            '~',
+            '#',
+        ] as $input) {
+            yield addcslashes($input, "\0..\37\177..\377") => [$input];
+        }
+    }
+
+    #[DataProvider('hostileInputs')]
+    public function testAValueInAShellLineReachesTheProgramUnchanged(string $input): void
+    {
+        $line = (string) CommandTemplate::fromWords(["printf '%s' {}"])->command($input, 1, 1)->line;
+
+        exec('exec /bin/sh -c ' . "'" . str_replace("'", "'\\''", $line) . "'", $output, $status);
+
+        self::assertSame([0, $input], [$status, implode("\n", $output)]);
+    }
+
+    /** @return iterable<string, array{string, string}> template; the replacement string and its place */
+    public static function refusals(): iterable
+    {
+        yield 'a comment' => ['true # {}', '{} in a comment'];
+        yield 'a comment in $(...)' => ["echo \$(true # {}\n)", '{} in a comment'];
+        yield 'a comment without a replacement string' => ['true #', '{} in a comment'];
+        yield 'a comment after a continued line' => ["true \\\n# {.}", '{.} in a comment'];
+        yield 'backticks' => ['echo `id {}`', '{} inside `...`'];
+        yield 'backticks in double quotes' => ['echo "`id {}`"', '{} inside `...`'];
+        yield '$(...) in double quotes' => ['echo "$(id {})"', '{} inside $(...) in double quotes'];
+        yield 'quotes in $(...) in double quotes' => ["echo \"\$(id '{}')\"", '{} inside $(...) in double quotes'];
+        yield 'a parameter' => ['echo "${x:-{}}"', '{} inside ${...}'];
+        yield 'a parameter without quotes' => ['echo ${x:-{}}', '{} inside ${...}'];
+        yield 'arithmetic' => ['echo "$((1+{}))"', '{} inside $((...))'];
+        yield 'arithmetic without quotes' => ['echo $((1+(2*{})))', '{} inside $((...))'];
+        yield 'a here-document' => ["cat <<E\n{}\nE", '{} in a line with a here-document (<<)'];
+        yield 'a here-document that comes later' => ["echo {}; cat <<E\nE", '{} in a line with a here-document (<<)'];
+        yield 'a backslash' => ['echo \\{}', '{} directly after a backslash'];
+        yield 'a backslash in double quotes' => ['echo "\\{}"', '{} directly after a backslash'];
+        yield 'a dollar sign' => ['echo ${}', '{} directly after $'];
+        yield 'a dollar sign before a number' => ['echo ${#}', '{#} directly after $'];
+        yield 'quotes with escapes' => ["echo \$'{}'", "{} after \$'"];
+        yield 'the second of two' => ['echo {} # {/}', '{/} in a comment'];
+        yield 'case in $(...)' => ['echo $(case a in a) echo;; esac) {}', '{} after case inside $(...)'];
+        yield 'the word after >&' => ['echo >&{}', '{} in the word after >&'];
+        yield 'the word after >&, apart from it' => ['echo >& {}', '{} in the word after >&'];
+        yield 'a part of the word after >&' => ['echo >&2"x"\ $(:){}', '{} in the word after >&'];
+        yield 'quotes in the word after >&' => ["echo 1>&'{}'", '{} in the word after >&'];
+        yield 'a command in the word after >&' => ['echo >&x$(echo {})', '{} in the word after >&'];
+        yield 'a subscript' => ['x[{}]=1', '{} inside x[...]'];
+        yield 'a subscript in quotes' => ['x["{}"]=1', '{} inside x[...]'];
+        yield 'a subscript with another' => ['x[1 + y[0] + {}]=1', '{} inside x[...]'];
+        yield 'a subscript in an array' => ['x=([{}]=1)', '{} after =('];
+        yield 'a test of bash' => ['[[ {} -eq 1 ]]', '{} after [['];
+        yield 'a double parenthesis' => ['((x)); echo {}', '{} after (('];
+    }
+
+    #[DataProvider('refusals')]
+    public function testATemplateIsRefusedWhereAValueCouldBecomeCode(string $template, string $place): void
+    {
+        $this->expectException(UsageException::class);
+        $this->expectExceptionMessage("the command contains {$place}, where");
+
+        CommandTemplate::fromWords([$template]);
+    }
+
+    public function testAValueIsQuotedAsItsPlaceNeedsIt(): void
+    {
+        $line = static fn(string $template, string $input): ?string
+            => CommandTemplate::fromWords([$template])->command($input, 1, 1)->line;
+
+        self::assertSame("echo a 'a b' \"a\" \"x\"'a'\"\" 'a'", $line("echo {} 'a b' \"{}\" \"x{}\" '{}'", 'a'));
+        self::assertSame("echo '2'>x", $line('echo {}>x', '2'));
+        self::assertSame("'if' x", $line('{} x', 'if'));
+        self::assertSame("'A=1' x", $line('{} x', 'A=1'));
+        self::assertSame("echo \$x'a'", $line('echo $x{}', 'a'));
+        self::assertSame(
+            'echo $((1 + 1)) `echo 1` "$(echo 1)" # 1',
+            $line('echo $(({#} + 1)) `echo {#}` "$(echo {%})" # {#}', 'a'),
+        );
+    }
+
+    /** @return iterable<string, array{string, string, string}> template, input, line */
+    public static function placesWhereAPlainValueWouldMeanMore(): iterable
+    {
+        yield 'a name that is continued on the next line' => ["echo \"\$x\\\n{}\"", 'abc', "echo \"\$x\\\n\"'abc'\"\""];
+        yield 'a name that is continued two lines later' => [
+            "echo \"\$x\\\n\\\n{}\"",
+            'abc',
+            "echo \"\$x\\\n\\\n\"'abc'\"\"",
+        ];
+        yield 'a number that is continued on the next line' => [
+            "echo \"\$x\\\n{#}\"",
+            'abc',
+            "echo \"\$x\\\n\"'1'\"\"",
+        ];
+        yield 'a new line in double quotes' => ["echo \"\$x\n{}\"", 'abc', "echo \"\$x\n\"'abc'\"\""];
+        yield 'the end of a redirection, which bash takes for one that moves' => ['cat <& {}', '0-', "cat <& '0-'"];
+        yield 'a range of characters' => ['ls [.{}.]', 'a-c', "ls [.'a-c'.]"];
+        yield 'a range of characters, begun by a value' => ['ls [{}-{}.]', 'a-c', "ls ['a-c'-'a-c'.]"];
+        yield 'a class of characters' => [
+            'case b in [[:{}:]]) echo; esac',
+            'alpha',
+            "case b in [[:'alpha':]]) echo; esac",
+        ];
+        yield 'a test, which is no class' => ['[ -f {} ]', 'a-c', '[ -f a-c ]'];
+    }
+
+    /** @return iterable<string, array{string, string}> template, line */
+    public static function placesAfterUnsafeOnes(): iterable
+    {
+        yield 'a copied descriptor' => ['echo >&2 {}', 'echo >&2 a'];
+        yield 'a copied descriptor and an operator' => ['echo 2>&1;{}', "echo 2>&1;'a'"];
+        yield 'a copied descriptor in a command' => ['echo $(echo >&2) {}', 'echo $(echo >&2) a'];
+        yield 'a pattern' => ['cat x[0-9] x[[:alpha:]] > {}', "cat x[0-9] x[[:alpha:]] > 'a'"];
+        yield 'a test' => ['[ {} = b ]', '[ a = b ]'];
+        yield 'a number' => ['echo >&{#}', 'echo >&1'];
+    }
+
+    #[DataProvider('placesAfterUnsafeOnes')]
+    public function testAValueIsAllowedAfterTheEndOfAnUnsafeConstruct(string $template, string $line): void
+    {
+        self::assertSame($line, CommandTemplate::fromWords([$template])->command('a', 1, 1)->line);
+    }
+
+    #[DataProvider('placesWhereAPlainValueWouldMeanMore')]
+    public function testAPlainValueIsQuotedIfItsNeighboursWouldChangeItsMeaning(
+        string $template,
+        string $input,
+        string $line,
+    ): void {
+        self::assertSame($line, CommandTemplate::fromWords([$template])->command($input, 1, 1)->line);
+    }
+
+    public function testTheLogsTextIsTheSameInEverySlot(): void
+    {
+        $template = CommandTemplate::fromWords(['run --slot {%} {}']);
+
+        self::assertTrue($template->usesSlot());
+        self::assertSame("run --slot '{%}' 'a b'", $template->text('a b', 1));
+        self::assertSame("run --slot 5 'a b'", $template->command('a b', 1, 5)->line);
+        self::assertFalse(CommandTemplate::fromWords(['run {}'])->usesSlot());
+    }
+
+    public function testACommandThatTheSystemCannotRunIsAnError(): void
+    {
+        $this->expectException(\ValueError::class);
+
+        CommandTemplate::fromWords(['echo', '{}'])->command("a\0b", 1, 1);
+    }
+}

@@ -1,0 +1,256 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Cli\Run;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\Run\FinishedJobs;
+use Spindle\Cli\Internal\Run\JobLog;
+use Spindle\Cli\Internal\UsageException;
+use Spindle\Command\CommandResult;
+use Spindle\Tests\OwnDirectory;
+
+final class JobLogTest extends TestCase
+{
+    use OwnDirectory;
+
+    /** @return iterable<string, array{CommandResult, int, int}> result, Exitval, Signal */
+    public static function results(): iterable
+    {
+        yield 'success' => [Outcome::result(0), 0, 0];
+        yield 'failure' => [Outcome::result(3), 3, 0];
+        yield 'a signal' => [Outcome::result(null, 9), 0, 9];
+        yield 'a timeout' => [Outcome::result(null, 15, true, 'timed out'), -1, 15];
+        yield 'a timeout that the command turned into success' => [Outcome::result(0, null, true, 'timed out'), -1, 0];
+        yield 'not started' => [Outcome::result(127, null, false, 'could not be started'), 127, 0];
+        yield 'output that could not be kept' => [Outcome::result(0, null, false, 'no space'), -1, 0];
+    }
+
+    #[DataProvider('results')]
+    public function testALineIsInGnuParallelsFormat(CommandResult $result, int $exit, int $signal): void
+    {
+        self::assertSame(
+            "12\t:\t1700000000.123\t     2.500\t0\t42\t{$exit}\t{$signal}\techo\ta\n",
+            JobLog::line(Outcome::job(12, "echo\ta"), $result, 42),
+        );
+    }
+
+    public function testALineFeedInACommandIsANulInTheLog(): void
+    {
+        self::assertStringEndsWith(
+            "\techo a\0echo b\n",
+            JobLog::line(Outcome::job(1, "echo a\necho b"), Outcome::result(), 0),
+        );
+    }
+
+    public function testANewLogHasAHeaderAndEmptiesAnOldLog(): void
+    {
+        $path = $this->file('log', JobLog::HEADER . "1\t:\t1\t1\t0\t0\t0\t0\ttrue\n");
+
+        JobLog::start($path)->append(Outcome::job(5), Outcome::result(), 0);
+
+        self::assertSame(
+            JobLog::HEADER . JobLog::line(Outcome::job(5), Outcome::result(), 0),
+            file_get_contents($path),
+        );
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function otherFiles(): iterable
+    {
+        yield 'a list of commands' => ["echo 1\necho 2\n"];
+        yield 'no line end' => ['echo 1'];
+        yield 'a header of another kind' => ["Seq\tHost\n1\t:\n"];
+        yield 'a large line' => [str_repeat('x', 10_000)];
+    }
+
+    #[DataProvider('otherFiles')]
+    public function testAFileThatIsNoJobLogIsNeverTouched(string $content): void
+    {
+        $path = $this->file('commands.txt', $content);
+        foreach ([JobLog::start(...), JobLog::resume(...), JobLog::read(...)] as $open) {
+            try {
+                $open($path);
+                self::fail('It was taken for a job log');
+            } catch (UsageException $refused) {
+                self::assertSame(
+                    "option --joblog: '{$path}' exists and is not a job log; give another file",
+                    $refused->getMessage(),
+                );
+            }
+        }
+
+        self::assertSame($content, file_get_contents($path));
+    }
+
+    public function testATornLastLineIsDropped(): void
+    {
+        $whole = JobLog::HEADER . self::line(1, 'a') . self::line(2, 'b');
+        $torn = self::line(3, 'c');
+        for ($length = 1; $length < \strlen($torn); ++$length) {
+            $path = $this->file('log', $whole . substr($torn, 0, $length));
+
+            [, $finished] = JobLog::resume($path);
+
+            self::assertSame($whole, file_get_contents($path));
+            self::assertSame(2, $finished->lastSequence());
+            self::assertFalse($finished->has(3));
+        }
+    }
+
+    public function testATornHeaderIsWrittenAnew(): void
+    {
+        for ($length = 0; $length < \strlen(JobLog::HEADER); ++$length) {
+            $path = $this->file('log', substr(JobLog::HEADER, 0, $length));
+
+            JobLog::resume($path);
+
+            self::assertSame(JobLog::HEADER, file_get_contents($path));
+        }
+    }
+
+    public function testReadingALogDoesNotChangeIt(): void
+    {
+        $content = JobLog::HEADER . self::line(1, 'a') . '2	:';
+        $path = $this->file('log', $content);
+
+        self::assertSame(1, JobLog::read($path)->lastSequence());
+        self::assertSame($content, file_get_contents($path));
+        self::assertSame(0, JobLog::read($this->path('none'))->lastSequence());
+        self::assertFileDoesNotExist($this->path('none'));
+    }
+
+    public function testAMalformedLineIsReportedWithItsNumber(): void
+    {
+        foreach (["2\t:\tx\n", "\n", "0\t:\t1\t1\t0\t0\t0\t0\ttrue\n", "x\t:\t1\t1\t0\t0\t0\t0\ttrue\n"] as $line) {
+            $path = $this->file('log', JobLog::HEADER . self::line(1, 'a') . $line . self::line(3, 'c'));
+            try {
+                JobLog::resume($path);
+                self::fail("Taken for a line: {$line}");
+            } catch (UsageException $refused) {
+                self::assertSame(
+                    "option --joblog: line 3 of '{$path}' is not a line of a job log",
+                    $refused->getMessage(),
+                );
+            }
+        }
+    }
+
+    public function testLoggedJobsDoNotRunAgainExceptFailedOnesOnDemand(): void
+    {
+        $finished = $this->finished(
+            self::line(1, 'a'),
+            self::line(3, 'c', exit: 1),
+            self::line(4, 'd', signal: 9),
+            self::line(5000, 'z'),
+        );
+
+        $toRun = static fn(bool $retryFailed): array => array_map(
+            static fn(int $sequence, string $text): bool
+                => $finished->needsRun(Outcome::job($sequence, $text), $retryFailed),
+            [1, 2, 3, 4, 4999, 5000, 5001],
+            ['a', 'b', 'c', 'd', 'y', 'z', 'x'],
+        );
+
+        self::assertSame([false, true, false, false, true, false, true], $toRun(false));
+        self::assertSame([false, true, true, true, true, false, true], $toRun(true));
+        self::assertSame(5000, $finished->lastSequence());
+    }
+
+    public function testALaterLineSupersedesAnEarlier(): void
+    {
+        $finished = $this->finished(
+            self::line(1, 'a', exit: 1),
+            self::line(2, 'b'),
+            self::line(1, 'a'),
+            self::line(2, 'b', exit: 1),
+        );
+
+        self::assertFalse($finished->needsRun(Outcome::job(1, 'a'), true));
+        self::assertTrue($finished->needsRun(Outcome::job(2, 'b'), true));
+    }
+
+    public function testAnotherCommandUnderANumberIsRefusedWithBoth(): void
+    {
+        $finished = $this->finished(self::line(1, 'a'), self::line(2, "echo\0b"));
+        self::assertFalse($finished->needsRun(Outcome::job(2, "echo\nb"), false));
+
+        $this->expectException(UsageException::class);
+        $this->expectExceptionMessage(
+            "job 2 is 'echo\\nb' in the job log '{$this->path('log')}', but the input has 'echo c'",
+        );
+
+        $finished->needsRun(Outcome::job(2, 'echo c'), false);
+    }
+
+    public function testALogOfGnuParallelIsUnderstood(): void
+    {
+        $finished = $this->finished("1\t:\t1427127428.563\t     0.003\t0\t2\t3\t0\techo 'a\tb'; exit 3\n");
+
+        self::assertTrue($finished->needsRun(Outcome::job(1, "echo 'a\tb'; exit 3"), true));
+    }
+
+    /** @return iterable<string, array{string, string}> the command in GNU parallel's log, and in this one */
+    public static function quotedCommands(): iterable
+    {
+        yield 'a blank' => ['echo a\\ b', "echo 'a b'"];
+        yield 'an apostrophe' => ["echo it\\'s", "echo 'it'\\''s'"];
+        yield 'an apostrophe, by a newer version' => ["echo 'it'\"'\"'s'", "echo 'it'\\''s'"];
+        yield 'what is special to a shell' => ['echo \\$HOME\\;\\`\\*\\#\\~\\"', "echo '\$HOME;`*#~\"'"];
+        yield 'an empty value' => ["echo ''", 'echo ""'];
+        yield 'a line feed' => ["echo a'\0'b", "echo 'a\nb'"];
+        yield 'bytes beyond ASCII' => ["echo \\\xc3\\\xa9", "echo 'é'"];
+        yield 'characters that need no quotes here' => ["echo 'a@b:c'", 'echo a@b:c'];
+        yield 'a shell line' => ['gzip -c a\\ b > a\\ b.gz', "gzip -c 'a b' > 'a b'.gz"];
+        yield 'double quotes around a variable' => ['echo "$x y" a\\ b', "echo \"\$x y\" 'a b'"];
+    }
+
+    #[DataProvider('quotedCommands')]
+    public function testAValueThatGnuParallelQuotedIsTheSame(string $logged, string $here): void
+    {
+        $finished = $this->finished(self::line(1, $logged));
+
+        self::assertFalse($finished->needsRun(Outcome::job(1, $here), false));
+    }
+
+    /** @return iterable<string, array{string, string}> the command in the log, and another one */
+    public static function differentCommands(): iterable
+    {
+        yield 'one argument or two' => ['echo a b', "echo 'a b'"];
+        yield 'a variable or its name' => ['echo $x', "echo '\$x'"];
+        yield 'a variable in quotes' => ['echo $x', 'echo "$x"'];
+        yield 'a substitution in quotes' => ['echo `a b`', 'echo "`a b`"'];
+        yield 'a pattern or its characters' => ['rm *', "rm '*'"];
+        yield 'a home or a tilde' => ['ls ~', 'ls \\~'];
+        yield 'an assignment or a program' => ['a=b', "'a=b'"];
+        yield 'a line or two commands' => ['echo a; b', "echo 'a; b'"];
+        yield 'an empty argument or none' => ['echo ', "echo ''"];
+        yield 'a quote that does not end' => ["echo 'a", 'echo a'];
+        yield 'a backslash at the end' => ['echo a\\', 'echo a'];
+        yield 'a backslash in quotes' => ["echo 'a\\b'", 'echo a\\b'];
+        yield 'a line that goes on' => ["echo a\\\0b", "echo 'a\nb'"];
+        yield 'a comment' => ["true # it\\'s", "true # 'it'\\''s'"];
+        yield 'a here-document' => ["cat << E\0'a'\0E", "cat << E\na\nE"];
+        yield 'escapes of bash' => ["echo $'a'", 'echo $\\a'];
+    }
+
+    #[DataProvider('differentCommands')]
+    public function testCommandsThatDifferInMoreThanQuotesAreNotTheSame(string $logged, string $here): void
+    {
+        $this->expectException(UsageException::class);
+
+        $this->finished(self::line(1, $logged))->needsRun(Outcome::job(1, $here), false);
+    }
+
+    private function finished(string ...$lines): FinishedJobs
+    {
+        return JobLog::read($this->file('log', JobLog::HEADER . implode('', $lines)));
+    }
+
+    private static function line(int $sequence, string $text, int $exit = 0, int $signal = 0): string
+    {
+        return "{$sequence}\t:\t1.0\t 1.0\t0\t0\t{$exit}\t{$signal}\t{$text}\n";
+    }
+}

@@ -1,0 +1,114 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Cli\Run;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\Run\Output\LineProgress;
+use Spindle\Cli\Internal\Run\RunStatistics;
+
+final class RunStatisticsTest extends TestCase
+{
+    private int $now = 5_000_000_000;
+
+    public function testARateAndARemainderFollowFromWhatIsDone(): void
+    {
+        $statistics = $this->statistics(succeeded: 6, failed: 2, started: 10, total: 40);
+        $this->now += 4_000_000_000;
+
+        self::assertSame(
+            [8, 4.0, 2.0, 16.0, 2],
+            [
+                $statistics->doneCount(),
+                $statistics->elapsed(),
+                $statistics->rate(),
+                $statistics->remaining(),
+                $statistics->runningCount(),
+            ],
+        );
+    }
+
+    public function testTheRemainingTimeIsUnknownBeforeTheFirstResultOrWithoutATotal(): void
+    {
+        self::assertNull($this->statistics(0, 0, 2, 40)->remaining());
+        $statistics = $this->statistics(1, 0, 2, null);
+        $this->now += 1;
+
+        self::assertNull($statistics->remaining());
+    }
+
+    public function testAJobThatWaitsForASlotDoesNotCountAsRunning(): void
+    {
+        $statistics = $this->statistics(0, 0, 100, null);
+        $statistics->concurrency = 8;
+
+        self::assertSame(8, $statistics->runningCount());
+    }
+
+    public function testASkippedJobIsNotPartOfTheTotal(): void
+    {
+        $statistics = $this->statistics(0, 0, 0, 10);
+        $statistics->skipJob();
+        self::assertSame(9, $statistics->total);
+
+        $statistics = $this->statistics(0, 0, 0, null);
+        $statistics->skipJob();
+        self::assertNull($statistics->total);
+    }
+
+    public function testTextAndJsonReportTheSameValues(): void
+    {
+        $statistics = $this->statistics(6, 2, 10, 40);
+        $this->now += 4_000_000_000;
+
+        self::assertSame("8/40 done, 2 failed, 2.0/s, ETA 0:16\n", LineProgress::plain($statistics));
+        self::assertSame(
+            '{"done":8,"total":40,"failed":2,"running":2,"rate":2,"eta":16,"elapsed":4}' . "\n",
+            LineProgress::json($statistics),
+        );
+    }
+
+    public function testUnknownValuesAreMissingInTextAndNullInJson(): void
+    {
+        $statistics = $this->statistics(1, 0, 1, null);
+        $this->now += 1_000_000_000;
+
+        self::assertSame("1 done, 0 failed, 1.0/s\n", LineProgress::plain($statistics));
+        self::assertSame(
+            '{"done":1,"total":null,"failed":0,"running":0,"rate":1,"eta":null,"elapsed":1}' . "\n",
+            LineProgress::json($statistics),
+        );
+    }
+
+    public function testALineIsWrittenOnlyWhenThereIsSomethingNewAndAtTheEnd(): void
+    {
+        $lines = new \ArrayObject();
+        $progress = new LineProgress($lines->append(...), false);
+        $statistics = $this->statistics(1, 0, 2, null);
+
+        $progress->show($statistics);
+        $progress->show($statistics);
+        self::assertCount(1, $lines);
+
+        ++$statistics->succeeded;
+        $progress->show($statistics);
+        self::assertCount(2, $lines);
+
+        $progress->finish($statistics);
+        self::assertCount(3, $lines);
+    }
+
+    private function statistics(int $succeeded, int $failed, int $started, ?int $total): RunStatistics
+    {
+        $statistics = new RunStatistics(fn(): int => $this->now);
+        [
+            $statistics->succeeded,
+            $statistics->failed,
+            $statistics->started,
+            $statistics->total,
+        ] = [$succeeded, $failed, $started, $total];
+
+        return $statistics;
+    }
+}
