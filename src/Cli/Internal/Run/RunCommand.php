@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
-use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\GivenQueue;
 use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Command\Command;
@@ -149,7 +148,7 @@ final class RunCommand extends Command
             ->addUsage('[options] [--] [command template] < input')
             ->addUsage('[options] [--] [command template] ::: [argument...]')
             ->addArgument(
-                GivenOptions::WORDS,
+                RunOptions::WORDS,
                 InputArgument::IS_ARRAY,
                 'The command, and ::: with a list of arguments',
             );

@@ -21,6 +21,15 @@ use Symfony\Component\Console\Input\InputInterface;
 /** The validated options of `spindle run`. The input has been opened, but no file for writing. */
 final class RunOptions
 {
+    /** Argument: the command template, and ::: with a list of arguments. */
+    public const WORDS = 'template';
+
+    /** Separates the command template from its arguments. */
+    private const ARGUMENT_SEPARATOR = ':::';
+
+    /** GNU parallel's words for further lists of arguments. Without a check, they would be used as arguments. */
+    private const UNSUPPORTED_SEPARATORS = ['::::', ':::+', '::::+'];
+
     /**
      * @param float               $delay       minimum time between two starts, in seconds
      * @param string|null         $jobLog      path; null for no log
@@ -54,7 +63,7 @@ final class RunOptions
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);
-        [$template, $arguments] = $given->words();
+        [$template, $arguments] = self::words($input);
         $given->rejectTogether('jsonl', 'tag', 'whose output lines already have ids');
         if ($template !== [] && $given->flag('jsonl')) {
             throw new UsageException('option --jsonl: the commands come from the input; remove the command template');
@@ -89,6 +98,39 @@ final class RunOptions
     public function dependsOnStartTime(): bool
     {
         return $this->format->usesSlot() || $this->delay > 0 || $this->timeLimit->isAdaptive() || $this->halt !== null;
+    }
+
+    /**
+     * @return array{list<string>, list<string>|null} the command template; the arguments after `:::`, null without it
+     *
+     * @throws UsageException when there are several lists of arguments
+     */
+    private static function words(InputInterface $input): array
+    {
+        /** @var list<string> $words */
+        $words = $input->getArgument(self::WORDS);
+        foreach ($words as $word) {
+            if (\in_array($word, self::UNSUPPORTED_SEPARATORS, true)) {
+                throw self::severalLists($word);
+            }
+        }
+        $position = array_search(self::ARGUMENT_SEPARATOR, $words, true);
+        if ($position === false) {
+            return [$words, null];
+        }
+        $arguments = \array_slice($words, $position + 1);
+
+        return \in_array(self::ARGUMENT_SEPARATOR, $arguments, true)
+            ? throw self::severalLists(self::ARGUMENT_SEPARATOR)
+            : [\array_slice($words, 0, $position), $arguments];
+    }
+
+    private static function severalLists(string $word): UsageException
+    {
+        return new UsageException(
+            "argument '{$word}': only one list of arguments is supported; give it after one :::,"
+            . ' or as a file with -a FILE',
+        );
     }
 
     private static function jobs(GivenOptions $given): JobsOption
