@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Serve;
 
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\PhpMessages;
-use Spindle\Cli\Internal\ServeLog;
+use Spindle\Cli\Internal\StandardErrorLog;
 use Spindle\Http\Supervisor;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
@@ -151,7 +151,7 @@ final class ServeCommand extends Command
         $options = ServeOptions::of($input);
         $problem = Supervisor::restartPhp();
         $error = $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output;
-        $log = new ServeLog($options->json, $error->isDecorated(), $options->quiet);
+        $log = new StandardErrorLog($options->json, $error->isDecorated(), $options->quiet);
         PhpMessages::logTo($log);
         if ($problem !== null) {
             $log->warning(

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Work;
 
 use Spindle\Cli\Internal\GivenQueue;
 use Spindle\Cli\Internal\PhpMessages;
-use Spindle\Cli\Internal\ServeLog;
+use Spindle\Cli\Internal\StandardErrorLog;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
@@ -148,7 +148,7 @@ final class WorkCommand extends Command
     {
         $options = WorkOptions::of($input);
         $error = $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output;
-        $log = new ServeLog($options->json, $error->isDecorated(), $options->quiet);
+        $log = new StandardErrorLog($options->json, $error->isDecorated(), $options->quiet);
         PhpMessages::logTo($log);
 
         return (new AgentProcess($options, $log))->run();

@@ -12,7 +12,7 @@ use Spindle\Internal\LineFile;
  * The log of `spindle serve`, its processes and `spindle work`, on standard error. An entry is lost if the disk is full
  * or the reader of a pipe is too slow. The number of lost entries is logged before the next entry that can be written.
  */
-final class ServeLog extends AbstractLogger
+final class StandardErrorLog extends AbstractLogger
 {
     private const LEVELS_BELOW_WARNING = [LogLevel::DEBUG, LogLevel::INFO, LogLevel::NOTICE];
     private const COLOURS = [
