@@ -14,6 +14,9 @@ final class Boundaries
 {
     public const CAPABILITIES = ['Command', 'Worker', 'Postgres', 'Http', 'Remote', 'Cli'];
 
+    /** Folders of Spindle\Cli\Internal with the classes of one command. */
+    private const CLI_COMMANDS = ['Run', 'Serve', 'Work', 'Queue', 'Bench'];
+
     /** Capabilities that a capability may use; none by default. */
     public const MAY_USE = [
         'Remote' => ['Worker', 'Command'],
@@ -47,6 +50,20 @@ final class Boundaries
                     ->classes(...self::namespaces($others))
                     ->because('a capability stands on its own; Remote and Cli are where they meet');
             }
+        }
+    }
+
+    /** @return iterable<string, Rule> */
+    #[TestRule]
+    public function onlyTheConsoleApplicationKnowsTheCommandsOfTheCli(): iterable
+    {
+        foreach (self::CLI_COMMANDS as $command) {
+            yield $command => PHPat::rule()
+                ->classes(Selector::inNamespace('Spindle\Cli\Internal'))
+                ->excluding(Selector::inNamespace("Spindle\\Cli\\Internal\\{$command}"))
+                ->shouldNot()->dependOn()
+                ->classes(Selector::inNamespace("Spindle\\Cli\\Internal\\{$command}"))
+                ->because('what several commands use is in Spindle\Cli\Internal itself');
         }
     }
 

@@ -28,6 +28,10 @@ final class BoundariesTest extends TestCase
             ['Spindle', 'Spindle\Internal', 'Spindle\Command', 'Spindle\Remote'],
             ['Spindle\Cli\Internal'],
         ],
+        'Spindle\Cli\Internal\Run\Program' => [
+            ['Spindle', 'Spindle\Command', 'Spindle\Cli\Internal', 'Spindle\Cli\Internal\Work'],
+            ['Spindle\Cli', 'Spindle\Cli\Internal\Run', 'Spindle\Cli\Internal\Run\Input'],
+        ],
         'Spindle\Internal\Clock' => [
             [],
             ['Spindle', 'Spindle\Command', 'Spindle\Http\Internal'],
