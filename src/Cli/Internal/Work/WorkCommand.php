@@ -60,6 +60,64 @@ final class WorkCommand extends Command
           255    invalid options, key file or broker file, or started as root
         HELP;
 
+    private const VALUE = InputOption::VALUE_REQUIRED;
+    private const VALUES = InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY;
+    private const FLAG = InputOption::VALUE_NONE;
+
+    /** The options after those of the broker, in their order in the help, with lines of at most 45 columns. */
+    private const OPTIONS = [
+        'workers' => [self::VALUE, "Run up to N tasks at once [default: one per\nusable CPU]"],
+        'bootstrap' => [self::VALUE, "Load this PHP file in each worker before its\nfirst task"],
+        'memory-limit' => [self::VALUE, <<<'TEXT'
+            Set PHP's memory_limit of each worker, such
+            as 256M [default: this PHP's own]
+            TEXT],
+        'lease' => [self::VALUE, <<<'TEXT'
+            Let other agents run this agent's jobs after
+            N seconds without a renewal [default: 10]
+            TEXT],
+        'heartbeat' => [self::VALUE, 'Renew the lease every N seconds [default: 1]'],
+        'margin' => [self::VALUE, <<<'TEXT'
+            End running jobs N seconds before the end of
+            the lease if it could not be renewed
+            [default: 3]
+            TEXT],
+        'no-guard' => [self::FLAG, <<<'TEXT'
+            Do not start the process that ends the jobs
+            when the agent itself is blocked
+            TEXT],
+        'retention' => [self::VALUE, 'Keep outcomes for N seconds [default: 3600]'],
+        'max-result' => [self::VALUE, <<<'TEXT'
+            Fail tasks whose result has more than N
+            bytes [default: 16777216]
+            TEXT],
+        'max-dead' => [self::VALUE, <<<'TEXT'
+            Keep at most N dead letters, and drop older
+            ones [default: 100000]
+            TEXT],
+        'dead-age' => [self::VALUE, <<<'TEXT'
+            Keep dead letters for this time, in seconds
+            or as 12h [default: 30d]
+            TEXT],
+        'stop-timeout' => [self::VALUE, <<<'TEXT'
+            Wait N seconds for running jobs after INT or
+            TERM, and then give them back [default: 25]
+            TEXT],
+        'admin' => [self::VALUE, <<<'TEXT'
+            Serve /metrics, /healthz, /livez and a status
+            page on this address
+            TEXT],
+        'admin-host' => [self::VALUES, <<<'TEXT'
+            Also accept this host name at the admin
+            address, or * for any. IP addresses and
+            localhost are always accepted
+
+            TEXT],
+        'allow-root' => [self::FLAG, 'Allow running as root'],
+        'log-format' => [self::VALUE, "Write text or json lines to standard error\n[default: text]"],
+        'quiet' => [self::FLAG, 'Log only warnings and errors'],
+    ];
+
     public function __construct()
     {
         parent::__construct('work');
@@ -67,81 +125,19 @@ final class WorkCommand extends Command
 
     protected function configure(): void
     {
-        [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
-        GivenQueue::addOptions($this
-            ->setDescription('Runs the tasks and commands of a queue on this machine')
+        $this->setDescription('Runs the tasks and commands of a queue on this machine')
             ->setHelp(self::HELP)
             ->addUsage('--queue thumbnails [options]')
             ->addOption(
                 'queue',
                 null,
-                $value | InputOption::VALUE_IS_ARRAY,
+                self::VALUES,
                 "Serve this queue. Several queues share the\nworkers by weights such as NAME=3\n",
-            ))
-            ->addOption('workers', null, $value, "Run up to N tasks at once [default: one per\nusable CPU]")
-            ->addOption('bootstrap', null, $value, "Load this PHP file in each worker before its\nfirst task")
-            ->addOption(
-                'memory-limit',
-                null,
-                $value,
-                "Set PHP's memory_limit of each worker, such\nas 256M [default: this PHP's own]",
-            )
-            ->addOption(
-                'lease',
-                null,
-                $value,
-                "Let other agents run this agent's jobs after\nN seconds without a renewal [default: 10]",
-            )
-            ->addOption('heartbeat', null, $value, 'Renew the lease every N seconds [default: 1]')
-            ->addOption(
-                'margin',
-                null,
-                $value,
-                "End running jobs N seconds before the end of\n"
-                    . "the lease if it could not be renewed\n[default: 3]",
-            )
-            ->addOption(
-                'no-guard',
-                null,
-                $flag,
-                "Do not start the process that ends the jobs\nwhen the agent itself is blocked",
-            )
-            ->addOption('retention', null, $value, 'Keep outcomes for N seconds [default: 3600]')
-            ->addOption(
-                'max-result',
-                null,
-                $value,
-                "Fail tasks whose result has more than N\nbytes [default: 16777216]",
-            )
-            ->addOption(
-                'max-dead',
-                null,
-                $value,
-                "Keep at most N dead letters, and drop older\nones [default: 100000]",
-            )
-            ->addOption(
-                'dead-age',
-                null,
-                $value,
-                "Keep dead letters for this time, in seconds\nor as 12h [default: 30d]",
-            )
-            ->addOption(
-                'stop-timeout',
-                null,
-                $value,
-                "Wait N seconds for running jobs after INT or\nTERM, and then give them back [default: 25]",
-            )
-            ->addOption('admin', null, $value, "Serve /metrics, /healthz, /livez and a status\npage on this address")
-            ->addOption(
-                'admin-host',
-                null,
-                $value | InputOption::VALUE_IS_ARRAY,
-                "Also accept this host name at the admin\naddress, or * for any. IP addresses and\n"
-                    . "localhost are always accepted\n",
-            )
-            ->addOption('allow-root', null, $flag, 'Allow running as root')
-            ->addOption('log-format', null, $value, "Write text or json lines to standard error\n[default: text]")
-            ->addOption('quiet', null, $flag, 'Log only warnings and errors');
+            );
+        GivenQueue::addOptions($this);
+        foreach (self::OPTIONS as $name => [$mode, $help]) {
+            $this->addOption($name, null, $mode, $help);
+        }
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int

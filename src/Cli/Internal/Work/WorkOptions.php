@@ -138,42 +138,9 @@ final class WorkOptions
 
     private static function agent(GivenOptions $given): AgentOptions
     {
-        $bootstrap = $given->text('bootstrap');
-        if ($bootstrap !== null && (!is_file($bootstrap) || !is_readable($bootstrap))) {
-            throw new UsageException(
-                "option --bootstrap: '{$bootstrap}' is not a readable file; give a PHP file that each worker loads",
-            );
-        }
-        $memory = $given->text('memory-limit');
-        $pool = new WorkerPoolOptions(bootstrap: $bootstrap);
-        try {
-            $pool = $pool->with(memoryLimit: $memory);
-        } catch (\ValueError) {
-            throw UsageException::option(
-                '--memory-limit',
-                (string) $memory,
-                'a number of bytes, at least 8M, optionally with K, M or G, or -1 for no limit',
-            );
-        }
         $defaults = new AgentOptions();
-        $lease = $given->duration('lease') ?? $defaults->lease;
-        $heartbeat = $given->duration('heartbeat') ?? $defaults->heartbeat;
-        $margin = $given->duration('margin') ?? $defaults->margin;
-        foreach (['heartbeat' => $heartbeat, 'margin' => $margin] as $name => $seconds) {
-            $seconds > 0 || throw UsageException::option(
-                "--{$name}",
-                (string) $given->text($name),
-                Duration::FORM . ', more than 0',
-            );
-        }
-        if ($lease <= $heartbeat + $margin) {
-            throw UsageException::option(
-                '--lease',
-                $given->text('lease') ?? (string) $lease,
-                Duration::FORM . ', more than ' . ($heartbeat + $margin)
-                    . ', which is --heartbeat and --margin together',
-            );
-        }
+        $pool = self::pool($given);
+        [$lease, $heartbeat, $margin] = self::leaseTimes($given, $defaults);
         try {
             return new AgentOptions(
                 $pool,
@@ -192,6 +159,52 @@ final class WorkOptions
                 'options --retention, --max-result, --max-dead, --dead-age: ' . lcfirst($invalid->getMessage()),
             );
         }
+    }
+
+    private static function pool(GivenOptions $given): WorkerPoolOptions
+    {
+        $bootstrap = $given->text('bootstrap');
+        if ($bootstrap !== null && (!is_file($bootstrap) || !is_readable($bootstrap))) {
+            throw new UsageException(
+                "option --bootstrap: '{$bootstrap}' is not a readable file; give a PHP file that each worker loads",
+            );
+        }
+        $memory = $given->text('memory-limit');
+        $pool = new WorkerPoolOptions(bootstrap: $bootstrap);
+        try {
+            return $pool->with(memoryLimit: $memory);
+        } catch (\ValueError) {
+            throw UsageException::option(
+                '--memory-limit',
+                (string) $memory,
+                'a number of bytes, at least 8M, optionally with K, M or G, or -1 for no limit',
+            );
+        }
+    }
+
+    /** @return array{float, float, float} lease, heartbeat and margin, in seconds */
+    private static function leaseTimes(GivenOptions $given, AgentOptions $defaults): array
+    {
+        $lease = $given->duration('lease') ?? $defaults->lease;
+        $heartbeat = $given->duration('heartbeat') ?? $defaults->heartbeat;
+        $margin = $given->duration('margin') ?? $defaults->margin;
+        foreach (['heartbeat' => $heartbeat, 'margin' => $margin] as $name => $seconds) {
+            $seconds > 0 || throw UsageException::option(
+                "--{$name}",
+                (string) $given->text($name),
+                Duration::FORM . ', more than 0',
+            );
+        }
+        if ($lease <= $heartbeat + $margin) {
+            throw UsageException::option(
+                '--lease',
+                $given->text('lease') ?? (string) $lease,
+                Duration::FORM . ', more than ' . ($heartbeat + $margin)
+                    . ', which is --heartbeat and --margin together',
+            );
+        }
+
+        return [$lease, $heartbeat, $margin];
     }
 
     private static function admin(GivenOptions $given): ?string
