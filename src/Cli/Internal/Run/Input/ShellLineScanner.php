@@ -212,21 +212,14 @@ final class ShellLineScanner
         if ($this->atWordStart && !$wasWordStart && $this->duplicationDepth === \count($this->openConstructs)) {
             $this->duplicationDepth = null;
         }
-        $isInSubstitution = $this->isInside(self::COMMAND_SUBSTITUTION);
-        if ($wasWordStart && $isInSubstitution && preg_match('/\Gcase\b/', $text, offset: $at) === 1) {
-            return $this->markUnclear('after case inside $(...)');
-        }
-        if ($wasWordStart && preg_match('/\G\[\[\s/', $text, offset: $at) === 1) {
-            return $this->markUnclear('after [[');
-        }
-        if ($wasWordStart && preg_match('/\G[a-z_]\w*\[/i', $text, $match, offset: $at) === 1) {
-            return $this->beginSubscript(\strlen($match[0]));
+        $step = $wasWordStart ? $this->readWordStart($text, $at) : 0;
+        if ($step > 0) {
+            return $step;
         }
 
         return match ($character) {
             '\\' => $this->readEscapeInCode($text, $at, $wasWordStart),
             "'", '"' => $this->beginConstruct($character),
-            '#' => $wasWordStart ? $this->beginConstruct(self::COMMENT) : 1,
             '<', '>' => $this->readRedirection($text, $at),
             '[', ']' => $this->readBracket($character),
             '(' => $this->readParenthesis($text, $at),
@@ -234,6 +227,24 @@ final class ShellLineScanner
             '$' => ($text[$at + 1] ?? '') === "'" ? $this->markUnclear("after \$'") : $this->readExpansion($text, $at),
             default => $this->readExpansion($text, $at),
         };
+    }
+
+    /** Scans what has a special meaning only at the start of a word. Returns 0 for any other word. */
+    private function readWordStart(string $text, int $at): int
+    {
+        if ($text[$at] === '#') {
+            return $this->beginConstruct(self::COMMENT);
+        }
+        if (preg_match('/\Gcase\b/', $text, offset: $at) === 1 && $this->isInside(self::COMMAND_SUBSTITUTION)) {
+            return $this->markUnclear('after case inside $(...)');
+        }
+        if (preg_match('/\G\[\[\s/', $text, offset: $at) === 1) {
+            return $this->markUnclear('after [[');
+        }
+
+        return preg_match('/\G[a-z_]\w*\[/i', $text, $match, offset: $at) === 1
+            ? $this->beginSubscript(\strlen($match[0]))
+            : 0;
     }
 
     private function readRedirection(string $text, int $at): int
