@@ -223,7 +223,7 @@ final class WorkTest extends TestCase
         Redis::shared()->command('DEL', "spindle:{{$lost}}:agents");
         Redis::shared()->command('SET', "spindle:{{$lost}}:agents", 'no lease can be renewed');
         $hasEnded = static fn(): bool
-            => preg_match('/has ended, because the agent.*is not available/s', $process->getErrorOutput()) === 1;
+            => preg_match('/has ended: for too long, the agent.*is not available/s', $process->getErrorOutput()) === 1;
         Eventually::holds($hasEnded, 'what it ran has ended, and another lease is asked for', 20.0);
         touch($open);
 
