@@ -19,13 +19,7 @@ final class ClosurePacker
     /** @var array<string, mixed> values with closures that are shared by reference, by reference id */
     private array $shared = [];
 
-    /** @var array<int|string, mixed> objects and references that were checked, by id */
-    private array $seen = [];
-
-    /** Number of nested levels in the deepest value. */
-    private int $deepest = 0;
-
-    private bool $foundClosure = false;
+    private readonly SerializabilityCheck $serializability;
 
     /** @var list<array{mixed, string}> checked values and their paths */
     private array $checked = [];
@@ -33,6 +27,7 @@ final class ClosurePacker
     public function __construct()
     {
         $this->sent = new \SplObjectStorage();
+        $this->serializability = new SerializabilityCheck(acceptsClosures: true);
     }
 
     /** @throws UnserializableException */
@@ -42,7 +37,7 @@ final class ClosurePacker
         $sent = $packer->pack($closure, $path, 0);
 
         try {
-            return ValueSerializer::serializeAtDepth($sent, $path, $packer->deepest);
+            return ValueSerializer::serializeAtDepth($sent, $path, $packer->serializability->deepest);
         } catch (UnserializableException $refused) {
             $packer->throwWithPath();
             throw $refused;
@@ -96,7 +91,7 @@ final class ClosurePacker
         foreach ($captured as $name => $value) {
             $valuePath = "{$path}'s captured variable \${$name}";
             $this->check($value, $valuePath, $depth + 2);
-            $holdsClosures = $this->foundClosure && self::holdsClosures([$value]);
+            $holdsClosures = $this->serializability->foundClosure && self::holdsClosures([$value]);
             if ($holdsClosures) {
                 $sent->holders[] = $name;
             }
@@ -122,12 +117,12 @@ final class ClosurePacker
         if ($value instanceof \Closure) {
             return $this->pack($value, $path, $depth);
         }
-        if (!\is_array($value) || !$this->foundClosure || !self::holdsClosures($value)) {
+        if (!\is_array($value) || !$this->serializability->foundClosure || !self::holdsClosures($value)) {
             return $value;
         }
         $packed = [];
         foreach ($value as $key => $item) {
-            $valuePath = ValueSerializer::pathOfElement($path, $key);
+            $valuePath = ValuePath::ofElement($path, $key);
             $reference = \ReflectionReference::fromArrayElement($value, $key)?->getId();
             if ($reference === null) {
                 $packed[$key] = $this->packed($item, $valuePath, $depth + 1);
@@ -182,11 +177,8 @@ final class ClosurePacker
     /** @throws UnserializableException */
     private function check(mixed $value, string $path, int $depth): void
     {
-        $found = function (): void {
-            $this->foundClosure = true;
-        };
         $this->checked[] = [$value, $path];
-        $this->deepest = max($this->deepest, ValueSerializer::check($value, $path, $found, $this->seen, $depth));
+        $this->serializability->check($value, $path, $depth);
     }
 
     /**

@@ -1,0 +1,231 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Worker\UnserializableException;
+
+/**
+ * Checks that values have no parts that serialize() would lose or that no other process could restore, such as
+ * resources, objects of anonymous classes, and levels too deep to be read again.
+ */
+final class SerializabilityCheck
+{
+    /** Maximum levels of arrays and objects in a value: PHP's default for unserialize_max_depth. */
+    public const MAX_DEPTH = 4096;
+
+    public const TOO_DEEP = 'nested deeper than ' . self::MAX_DEPTH . ' levels';
+
+    /** @var array<string, SerializationKind> kind of objects, by class */
+    private static array $kinds = [];
+
+    /** @var array<string, \ReflectionMethod> methods that serialize() calls, by class */
+    private static array $methods = [];
+
+    /** Whether a checked value is a closure or has one in its arrays. */
+    public bool $foundClosure = false;
+
+    /** Depth of the deepest part; PHP_INT_MAX if serialize() calls a method, which may suspend the fiber. */
+    public int $deepest = 0;
+
+    /** @var array<int|string, mixed> objects and references that were checked, by id */
+    private array $seen = [];
+
+    /** @param bool $acceptsClosures whether closures are accepted that are in no object */
+    public function __construct(private readonly bool $acceptsClosures) {}
+
+    /**
+     * @return int {@see self::$deepest} of the value
+     *
+     * @throws UnserializableException
+     */
+    public static function depth(mixed $value, string $path): int
+    {
+        $check = new self(false);
+        $check->check($value, $path);
+
+        return $check->deepest;
+    }
+
+    /**
+     * @param int $depth number of arrays and objects around the value
+     *
+     * @throws UnserializableException
+     */
+    public function check(mixed $value, string $path, int $depth = 0, bool $isInObject = false): void
+    {
+        if ($depth >= self::MAX_DEPTH && (\is_array($value) || \is_object($value))) {
+            throw UnserializableException::at($path, self::TOO_DEEP);
+        }
+        $this->deepest = max($this->deepest, $depth);
+        if (\is_array($value)) {
+            foreach ($value as $key => $item) {
+                if (\is_scalar($item) || $item === null) {
+                    continue;
+                }
+                $reference = \is_array($item) ? \ReflectionReference::fromArrayElement($value, $key)?->getId() : null;
+                if ($reference !== null && isset($this->seen[$reference])) {
+                    continue; // an array may contain itself
+                }
+                $this->seen[$reference ?? ''] = true;
+                $this->check($item, ValuePath::ofElement($path, $key), $depth + 1, $isInObject);
+            }
+        } elseif (\is_object($value)) {
+            $this->checkObject($value, $path, $depth, $isInObject);
+        } elseif (\is_resource($value)) {
+            throw UnserializableException::at($path, 'an open ' . get_resource_type($value));
+        } elseif (!\is_scalar($value) && $value !== null) {
+            throw UnserializableException::at($path, 'a closed resource');
+        }
+    }
+
+    /** @throws UnserializableException */
+    private function checkObject(object $value, string $path, int $depth, bool $isInObject): void
+    {
+        if ($value instanceof \Closure) {
+            $this->foundClosure = $this->acceptsClosures && !$isInObject
+                ? true
+                : throw UnserializableException::at($path, 'a closure');
+
+            return;
+        }
+        $id = spl_object_id($value);
+        if (isset($this->seen[$id]) || $value instanceof \UnitEnum) {
+            return;
+        }
+        $this->seen[$id] = true;
+        $class = $value::class;
+        if (str_contains($class, "@anonymous\0")) {
+            throw UnserializableException::at($path, 'an object of an anonymous class');
+        }
+        $kind = self::$kinds[$class] ??= SerializationKind::of($value);
+        match ($kind) {
+            SerializationKind::ProcessBound
+                => throw UnserializableException::at($path, "a {$class}, which belongs to this process"),
+            SerializationKind::Emptied => throw UnserializableException::at(
+                $path,
+                "of class {$class}, whose contents PHP does not serialize",
+                null,
+                'send its contents as an array',
+            ),
+            SerializationKind::Date => null,
+            SerializationKind::SerializableInterface => $this->checkDepth($value, $path, $depth),
+            default => $this->checkParts($value, $kind, $path, $depth),
+        };
+        $this->deepest = $kind->maySuspend() ? \PHP_INT_MAX : $this->deepest;
+    }
+
+    /**
+     * Checks the depth of the properties of an object that implements Serializable. Nothing else is checked, because
+     * the class itself decides what is serialized.
+     *
+     * @throws UnserializableException
+     */
+    private function checkDepth(object $value, string $path, int $depth): void
+    {
+        foreach ((array) $value as $name => $item) {
+            try {
+                $this->check($item, ValuePath::ofProperty($path, $name), $depth + 1, true);
+            } catch (UnserializableException $refused) {
+                if ($refused->what === self::TOO_DEEP) {
+                    throw $refused;
+                }
+            }
+        }
+    }
+
+    /** @throws UnserializableException */
+    private function checkParts(object $value, SerializationKind $kind, string $path, int $depth): void
+    {
+        if ($kind === SerializationKind::Properties) {
+            $parts = (array) $value;
+        } else {
+            $parts = self::partsOf($value, $kind, $path);
+            // The method may have created the parts. They are kept, because PHP reuses the ids of destroyed objects.
+            $this->seen[spl_object_id($value)] = $parts;
+        }
+        foreach ($parts as $name => $item) {
+            if (!\is_scalar($item) && $item !== null) {
+                $itemPath = $kind === SerializationKind::SerializeMethod
+                    ? ValuePath::ofElement("{$path}->__serialize()", $name)
+                    : ValuePath::ofProperty($path, $name);
+                $this->check($item, $itemPath, $depth + 1, true);
+            }
+        }
+    }
+
+    /**
+     * @return array<mixed> values selected by the method of the class that serialize() calls
+     *
+     * @throws UnserializableException when the method throws, or suspends its fiber
+     */
+    private static function partsOf(object $value, SerializationKind $kind, string $path): array
+    {
+        $isSleep = $kind === SerializationKind::SleepMethod;
+        $method = self::$methods[$value::class]
+            ??= new \ReflectionMethod($value::class, $isSleep ? '__sleep' : '__serialize');
+        if (str_starts_with($method->class, 'Random\\')) {
+            return (array) $value; // the method returns values that PHP code cannot read, as of PHP 8.2
+        }
+        $invoke = static fn(): mixed => $method->invoke($value);
+        $call = $kind->maySuspend() ? static fn(): mixed => self::withoutSuspension($invoke, $path) : $invoke;
+        try {
+            $parts = (array) $call();
+        } catch (UnserializableException $refused) {
+            throw $refused;
+        } catch (\Throwable $refused) {
+            throw SerializationFailure::succeedsWhenRepeated($call)
+                ? $refused
+                : SerializationFailure::exceptionFor($value, $path, $refused);
+        }
+
+        return $isSleep ? self::sleepProperties($value, $parts) : $parts;
+    }
+
+    /**
+     * @param array<mixed> $names from __sleep()
+     *
+     * @return array<mixed> the properties that serialize() finds by these names
+     */
+    private static function sleepProperties(object $value, array $names): array
+    {
+        $all = (array) $value;
+        $class = $value::class;
+        $properties = [];
+        foreach ($names as $name) {
+            foreach (\is_string($name) ? [$name, "\0{$class}\0{$name}", "\0*\0{$name}"] : [] as $key) {
+                if (\array_key_exists($key, $all)) {
+                    $properties[$key] = $all[$key];
+                    break;
+                }
+            }
+        }
+
+        return $properties;
+    }
+
+    /**
+     * Calls code of a class, which must not suspend the current fiber: the caller may be in the middle of an operation.
+     *
+     * @template T
+     *
+     * @param \Closure(): T $work
+     *
+     * @return T
+     *
+     * @throws UnserializableException when the code suspends its fiber
+     */
+    public static function withoutSuspension(\Closure $work, string $path): mixed
+    {
+        if (\Fiber::getCurrent() === null) {
+            return $work();
+        }
+        $call = DetachedCall::start($work);
+        if (!$call->isOver()) {
+            throw UnserializableException::at($path, 'of a class that suspends its fiber while it is serialized');
+        }
+
+        return $call->await();
+    }
+}

@@ -1,0 +1,67 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/** How serialize() reads the objects of a class. */
+enum SerializationKind
+{
+    case Properties;
+    case SerializeMethod;
+    case InternalSerializeMethod; // PHP or an extension defines the method
+    case SleepMethod;
+    case SerializableInterface;
+    case Date;
+    case ProcessBound;
+    case Emptied;
+
+    /** Namespace of this library, whose classes with __clone() own processes, connections or servers. */
+    private const OWN_NAMESPACE = 'Spindle\\';
+
+    /** PHP classes whose objects lose their contents in serialize() without an error. */
+    private const EMPTIED_CLASSES = [
+        'SplHeap', 'SplPriorityQueue', 'IteratorIterator', 'RecursiveIteratorIterator', 'MultipleIterator', 'XMLReader',
+        'XMLWriter', 'XSLTProcessor', 'DOMNodeList', 'DOMNamedNodeMap', 'ZipArchive',
+    ];
+
+    /** Returns the kind of an object. Examines only its class: the object may be a proxy or refuse calls. */
+    public static function of(object $value): self
+    {
+        $class = $value::class;
+        if (
+            str_starts_with($class, self::OWN_NAMESPACE)
+            && !$value instanceof \Throwable
+            && method_exists($class, '__clone')
+        ) {
+            return self::ProcessBound;
+        }
+        if ($class === \DateTimeImmutable::class || $class === \DateTime::class) {
+            return self::Date;
+        }
+        if (method_exists($class, '__serialize')) {
+            $isInternal = (new \ReflectionMethod($class, '__serialize'))->isInternal();
+
+            return $isInternal ? self::InternalSerializeMethod : self::SerializeMethod;
+        }
+        if ($value instanceof \Serializable) {
+            return self::SerializableInterface;
+        }
+        if (method_exists($class, '__sleep')) {
+            return self::SleepMethod;
+        }
+        foreach (self::EMPTIED_CLASSES as $emptied) {
+            if (is_a($value, $emptied)) {
+                return self::Emptied;
+            }
+        }
+
+        return self::Properties;
+    }
+
+    /** Returns whether serialize() calls a method that may suspend the fiber. */
+    public function maySuspend(): bool
+    {
+        return $this === self::SerializeMethod || $this === self::SleepMethod || $this === self::SerializableInterface;
+    }
+}
