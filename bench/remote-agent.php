@@ -6,7 +6,7 @@ declare(strict_types=1);
  * An agent of the remote benchmarks, as a separate process: php remote-agent.php ADDRESS-FILE KEY-FILE WORKERS
  */
 
-use Amp\SignalCancellation;
+use Revolt\EventLoop;
 use Spindle\Bench\Remote\Rig;
 use Spindle\Bench\Tasks\Bootstrap;
 use Spindle\Remote\Agent;
@@ -21,6 +21,8 @@ require __DIR__ . '/bootstrap.php';
 [, $address, $keys, $workers] = [...$argv, '', '', ''];
 $broker = new RedisBroker((string) file_get_contents($address));
 $options = new AgentOptions(new WorkerPoolOptions(bootstrap: Bootstrap::file()));
-(new Agent($broker, Rig::QUEUE, (int) $workers, SigningKeys::fromFile($keys), $options))->run(
-    new SignalCancellation([SIGTERM, SIGINT]),
-);
+$agent = new Agent($broker, Rig::QUEUE, (int) $workers, SigningKeys::fromFile($keys), $options);
+foreach ([SIGTERM, SIGINT] as $signal) {
+    EventLoop::unreference(EventLoop::onSignal($signal, static fn() => $agent->close()));
+}
+$agent->run();

@@ -28,6 +28,27 @@ final class Async
     }
 
     /**
+     * Calls `$work` in a signal handler, where PHP can't switch fibers, and returns what it threw.
+     *
+     * @param \Closure(): mixed $work
+     */
+    public static function inSignalHandler(\Closure $work): ?\Throwable
+    {
+        $thrown = null;
+        pcntl_signal(\SIGUSR2, static function () use ($work, &$thrown): void {
+            try {
+                $work();
+            } catch (\Throwable $thrown) {
+            }
+        });
+        posix_kill((int) getmypid(), \SIGUSR2);
+        pcntl_signal_dispatch();
+        pcntl_signal(\SIGUSR2, \SIG_DFL);
+
+        return $thrown;
+    }
+
+    /**
      * Runs `$work` in a fiber that is referenced only by what it waits for, while PHP collects garbage.
      *
      * @template T

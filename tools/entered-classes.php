@@ -9,7 +9,7 @@ declare(strict_types=1);
  * another checkout. --list names the classes with their numbers of calls. PostgreSQL and Redis must be installed.
  */
 
-use Amp\SignalCancellation;
+use Revolt\EventLoop;
 use Spindle\Bench\Http\PrivateDirectory;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -51,8 +51,9 @@ $secrets = [bin2hex(random_bytes(32))];
 $redis = TemporaryRedis::start();
 $agent = pcntl_fork();
 if ($agent === 0) {
-    (new Agent(new RedisBroker($redis->url()), 'tasks', 1, new SigningKeys($secrets)))
-        ->run(new SignalCancellation(SIGTERM));
+    $forked = new Agent(new RedisBroker($redis->url()), 'tasks', 1, new SigningKeys($secrets));
+    EventLoop::unreference(EventLoop::onSignal(SIGTERM, static fn() => $forked->close()));
+    $forked->run();
     posix_kill((int) getmypid(), SIGKILL); // the server and the files belong to the parent
 }
 

@@ -6,10 +6,13 @@ namespace Spindle\Remote;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
-use Amp\NullCancellation;
+use Amp\DeferredCancellation;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Backoff;
+use Spindle\LauncherException;
+use Spindle\Lifecycle;
 use Spindle\Remote\Internal\AgentLease;
 use Spindle\Remote\Internal\JobRunner;
 use Spindle\Remote\Internal\QueueName;
@@ -25,7 +28,7 @@ use Spindle\Worker\WorkerPool;
  *
  * The queue is in the engine: the Redis or Valkey server of a {@see RedisBroker}.
  */
-final class Agent implements Statistics
+final class Agent implements Lifecycle, Statistics
 {
     /** Maximum grace of a command in seconds: the time between SIGTERM and SIGKILL. */
     private const MAX_GRACE_SECONDS = 2.0;
@@ -48,6 +51,20 @@ final class Agent implements Statistics
     private readonly JobRunner $runner;
     private readonly LoggerInterface $logger;
     private readonly int $maxResult;
+
+    private bool $isClosed = false;
+
+    /** Pid of the process in which {@see run()} runs; 0 while it does not. The copy in a fork runs nothing. */
+    private int $runningPid = 0;
+
+    /** Cancelled by {@see close()} while the agent runs: it claims no more jobs. */
+    private readonly DeferredCancellation $closing;
+
+    /** Cancelled by {@see kill()} while the agent runs: it ends the running jobs and gives them back. */
+    private readonly DeferredCancellation $killing;
+
+    /** Fibers that wait until {@see run()} has returned. */
+    private readonly FiberQueue $ending;
 
     private ?AgentLease $lease = null;
 
@@ -72,6 +89,9 @@ final class Agent implements Statistics
         ?\Closure $createPool = null,
     ) {
         QueueName::check($queue);
+        $this->closing = new DeferredCancellation();
+        $this->killing = new DeferredCancellation();
+        $this->ending = new FiberQueue();
         $this->logger = $logger ?? new NullLogger();
         $budget = $options->pool->budget ?? self::budget($options);
         $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->maxBytes);
@@ -109,30 +129,78 @@ final class Agent implements Statistics
     }
 
     /**
-     * Serves the queue until $stop is requested. Then gives claimed jobs back that have not started, and returns when
-     * the running jobs have ended.
+     * Serves the queue until {@see close()} or {@see kill()} is called, and returns when no job is running any more.
      *
      * While the engine is not available, the agent retries. When the agent has lost its lease, it ends its running jobs
-     * and takes a new lease. If no worker can be started, gives the jobs back and throws the exception of the pool.
+     * and takes a new lease. If no worker can be started, gives the jobs back before it throws the pool's exception.
      *
-     * @param Cancellation|null $end if requested after $stop, ends the running jobs at once and gives them back
-     *
+     * @throws AgentClosedException
      * @throws BrokerRefusedException when the engine refuses the agent's requests and has not answered a claim yet.
      *                                Later, the agent logs a refusal and retries
      * @throws TamperedFrameException when the agent could verify none of the jobs that it has claimed
+     * @throws LauncherException when no worker can be started
+     * @throws \LogicException when the agent is running already
      */
-    public function run(Cancellation $stop, ?Cancellation $end = null): void
+    public function run(): void
     {
-        if ($this->maxResult < min($this->options->maxResult, $this->options->pool->maxResult ?? \PHP_INT_MAX)) {
-            $this->logger->warning(
-                'Results are limited to {bytes} bytes, because PHP\'s memory_limit is {limit}',
-                ['bytes' => $this->maxResult, 'limit' => \ini_get('memory_limit')],
-            );
+        if ($this->isClosed) {
+            throw AgentClosedException::of($this->queue);
         }
+        if ($this->isRunning()) {
+            throw new \LogicException("The agent of the queue {$this->queue} is running already");
+        }
+        $this->runningPid = (int) getmypid();
         try {
-            $this->serve($stop, $end ?? new NullCancellation());
+            $this->warnAboutLowMemory();
+            $this->serve($this->closing->getCancellation(), $this->killing->getCancellation());
         } finally {
-            $this->runner->close();
+            try {
+                $this->runner->close();
+            } finally {
+                $this->runningPid = 0;
+                $this->ending->wakeAll();
+            }
+        }
+    }
+
+    /**
+     * Claims no more jobs, finishes the running ones, gives back those that have not started, and waits until
+     * {@see run()} has returned. After the options' `stopTimeout`, ends the running jobs as {@see kill()} does.
+     *
+     * Has no effect on the agent if it runs in another process, of which this one is a fork.
+     *
+     * Cancellation: the running jobs end as by {@see kill()}, perhaps after this method has thrown.
+     *
+     * @throws CancelledException
+     */
+    public function close(?Cancellation $cancellation = null): void
+    {
+        $this->isClosed = true;
+        if (!$this->isRunning()) {
+            return;
+        }
+        $this->closing->cancel();
+        try {
+            $this->ending->wait($cancellation);
+        } catch (CancelledException $cancelled) {
+            $this->kill();
+
+            throw $cancelled;
+        }
+    }
+
+    /**
+     * Ends the running jobs and gives all claimed jobs back, which counts neither as an attempt nor as a crash. A
+     * generator with stored items becomes a dead letter instead. Does not wait until {@see run()} has returned.
+     *
+     * Has no effect on the agent if it runs in another process, of which this one is a fork.
+     */
+    public function kill(): void
+    {
+        $this->isClosed = true;
+        if ($this->isRunning()) {
+            $this->closing->cancel();
+            $this->killing->cancel();
         }
     }
 
@@ -161,6 +229,21 @@ final class Agent implements Statistics
         return [
             ...$queueStatistics,
             'workers' => $this->workers, 'in_hand' => $this->lease?->jobCount() ?? 0, ...$this->runner->counters];
+    }
+
+    private function isRunning(): bool
+    {
+        return $this->runningPid === getmypid();
+    }
+
+    private function warnAboutLowMemory(): void
+    {
+        if ($this->maxResult < min($this->options->maxResult, $this->options->pool->maxResult ?? \PHP_INT_MAX)) {
+            $this->logger->warning(
+                'Results are limited to {bytes} bytes, because PHP\'s memory_limit is {limit}',
+                ['bytes' => $this->maxResult, 'limit' => \ini_get('memory_limit')],
+            );
+        }
     }
 
     private function serve(Cancellation $stop, Cancellation $end): void

@@ -20,9 +20,9 @@ final class AgentOptions
      * @param float             $retention           seconds for which outcomes are kept
      * @param int               $maxResult           maximum size in bytes of a task's result, of a generator's item,
      *                                               and of a command's output; also limited by memory_limit
-     * @param float|null        $stopTimeout         seconds that running jobs have to finish after a stop request. Then
-     *                                               the agent ends them and gives them back, which counts neither as an
-     *                                               attempt nor as a crash. Null for no limit
+     * @param float|null        $stopTimeout         seconds that running jobs have to finish after
+     *                                               {@see Agent::close()}. Then the agent ends them as
+     *                                               {@see Agent::kill()} does. Null for no limit
      * @param bool              $guard               whether a helper process kills all descendants of this process,
      *                                               when only half of the margin is left. A stopped process (SIGSTOP,
      *                                               a freezer, no memory) can't do that itself. The helper finds

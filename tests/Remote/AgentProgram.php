@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Remote;
 
-use Amp\SignalCancellation;
+use Revolt\EventLoop;
 use Spindle\Remote\Agent;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\RedisBroker;
@@ -28,7 +28,6 @@ final class AgentProgram
         if ($memory !== false) {
             ini_set('memory_limit', $memory);
         }
-        $stop = new SignalCancellation([\SIGTERM, \SIGINT]);
         $agent = new Agent(
             new RedisBroker($address),
             $queue,
@@ -36,8 +35,16 @@ final class AgentProgram
             new SigningKeys([self::KEY]),
             new AgentOptions(lease: $lease, heartbeat: $heartbeat, margin: $margin),
         );
-        $agent->run($stop);
+        self::runUntilSignal($agent);
 
         return $agent->statistics();
+    }
+
+    public static function runUntilSignal(Agent $agent): void
+    {
+        foreach ([\SIGTERM, \SIGINT] as $signal) {
+            EventLoop::unreference(EventLoop::onSignal($signal, static fn() => $agent->close()));
+        }
+        $agent->run();
     }
 }

@@ -194,7 +194,7 @@ final class AgentLease
     /**
      * Serves the queue until $stop is requested and all claimed jobs are settled.
      *
-     * @param Cancellation $end if requested after $stop, ends the running jobs and gives them back
+     * @param Cancellation $end ends the running jobs and gives them back; not requested before $stop
      *
      * @throws LeaseLostException
      * @throws TamperedFrameException when the agent could verify none of the jobs that it has claimed
@@ -310,9 +310,6 @@ final class AgentLease
     /** After {@see stop()}, ends the running jobs and gives them back. This counts as no attempt and as no crash. */
     private function giveBack(): void
     {
-        if (!$this->isStopping) {
-            return;
-        }
         $this->retryDeadline = min($this->retryDeadline, Clock::now() + $this->options->margin);
         $this->logger->warning('Ending {count} running jobs and giving them back', ['count' => \count($this->jobs)]);
         foreach ($this->jobs as $job) {

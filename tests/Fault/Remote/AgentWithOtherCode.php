@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
-use Amp\SignalCancellation;
 use Spindle\Remote\Agent;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\RedisBroker;
@@ -17,8 +16,8 @@ final class AgentWithOtherCode
 {
     public static function run(string $address, string $queue, string $bootstrap): void
     {
-        $stop = new SignalCancellation([\SIGTERM, \SIGINT]);
         $options = new AgentOptions(new WorkerPoolOptions(bootstrap: $bootstrap));
-        (new Agent(new RedisBroker($address), $queue, 2, new SigningKeys([AgentProgram::KEY]), $options))->run($stop);
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        AgentProgram::runUntilSignal(new Agent(new RedisBroker($address), $queue, 2, $keys, $options));
     }
 }

@@ -309,15 +309,15 @@ final class DispatchedTasksTest extends TestCase
         for ($i = 0; $i < 3; ++$i) {
             $executor->dispatch(static fn(): bool => touch($file));
         }
-        $stop = new DeferredCancellation();
+        /** @var Agent|null $agent */
+        $agent = null;
         $logger = self::createStub(LoggerInterface::class);
-        $logger->method('info')->willReturnCallback(static function () use ($stop): void {
-            EventLoop::defer(static function () use ($stop): void {
-                $stop->cancel(); // the first claim is under way
-            });
+        $logger->method('info')->willReturnCallback(static function () use (&$agent): void {
+            EventLoop::defer(static fn() => $agent?->close()); // the first claim is under way
         });
         $broker = new RedisBroker(Redis::shared()->url());
-        (new Agent($broker, $this->queue, 2, self::keys(), logger: $logger))->run($stop->getCancellation());
+        $agent = new Agent($broker, $this->queue, 2, self::keys(), logger: $logger);
+        $agent->run();
 
         $statistics = $broker->statistics($this->queue);
         self::assertSame([3, 2, 0], [$statistics['waiting'], $statistics['released_total'], $statistics['done_total']]);
@@ -401,17 +401,16 @@ final class DispatchedTasksTest extends TestCase
     public function testAResultThatIsTooLargeForTheAgentsPoolIsTheTasksOutcome(): void
     {
         $executor = $this->executor();
-        $stop = new DeferredCancellation();
         $options = new AgentOptions(pool: new WorkerPoolOptions(maxResult: 100_000));
         $agent = new Agent(new RedisBroker(Redis::shared()->url()), $this->queue, 1, self::keys(), $options);
-        $running = async(static fn() => $agent->run($stop->getCancellation()));
+        $running = async($agent->run(...));
         try {
             $executor->submit(static fn(): string => str_repeat('x', 1 << 20))->await(new TimeoutCancellation(10));
             self::fail('It arrived');
         } catch (ResultTooLargeException $refused) {
             self::assertStringContainsString('The limit of its agent is 100000', $refused->getMessage());
         } finally {
-            $stop->cancel();
+            $agent->close();
             $running->await();
         }
     }
@@ -529,21 +528,14 @@ final class DispatchedTasksTest extends TestCase
         $executor = $this->executor();
         $id = $executor->dispatch(static fn(): \Generator => yield from range(1, 100));
         $after = $executor->dispatch(static fn(): int => 42);
-        $stop = new DeferredCancellation();
-        $agent = async(
-            fn() => (new Agent(
-                new RedisBroker(Redis::shared()->url()),
-                $this->queue,
-                1,
-                self::keys(),
-                new AgentOptions(retention: 1.0),
-            ))->run($stop->getCancellation()),
-        );
+        $options = new AgentOptions(retention: 1.0);
+        $agent = new Agent(new RedisBroker(Redis::shared()->url()), $this->queue, 1, self::keys(), $options);
+        $running = async($agent->run(...));
 
         self::assertSame(42, $executor->attach($after)->await());
         self::assertSame([1, 1], [$this->statistic('cancelled_total'), $this->statistic('done_total')]);
-        $stop->cancel();
-        $agent->await();
+        $agent->close();
+        $running->await();
         $this->expectException(CancelledException::class);
         $executor->attach($id)->await();
     }

@@ -70,7 +70,8 @@ final class Program
             $agent = new Agent($broker, self::QUEUE, self::WORKERS, $keys, createPool: $createPool);
             async(static function () use ($agent, $stop): void {
                 try {
-                    $agent->run($stop->getCancellation());
+                    $stop->getCancellation()->subscribe(static fn() => $agent->close());
+                    $agent->run();
                 } catch (KilledException) {
                     // The agent's process is gone.
                 }

@@ -9,12 +9,15 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
-use Amp\NullCancellation;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
+use Spindle\Internal\CannotWaitException;
 use Spindle\LauncherException;
 use Spindle\Remote\Agent;
+use Spindle\Remote\AgentClosedException;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\ClaimResult;
@@ -24,6 +27,7 @@ use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
+use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Remote\AgentProgram;
@@ -110,7 +114,7 @@ final class AgentTest extends TestCase
             createPool: fn(): Executor => $this->pool(),
         );
         try {
-            $agent->run(new NullCancellation());
+            $agent->run();
             self::fail('It stops');
         } catch (TamperedFrameException $failure) {
             self::assertStringContainsString('could verify none', $failure->getMessage());
@@ -129,10 +133,9 @@ final class AgentTest extends TestCase
     {
         $engine = new MemoryEngine();
         $broker = new MemoryBroker($engine);
-        $stop = new DeferredCancellation();
         $keys = new SigningKeys([AgentProgram::KEY]);
         $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
-        $ended = async(static fn() => $agent->run($stop->getCancellation()));
+        $ended = async($agent->run(...));
         (new RemoteExecutor(new MemoryBroker($engine), 'queue', new SigningKeys([AgentProgram::KEY])))->dispatch(
             static fn(): int => 1,
             delay: 3600.0,
@@ -147,7 +150,7 @@ final class AgentTest extends TestCase
         $broker->restore();
         delay(20.0);
         self::assertSame(1, $statistics()['delayed'] ?? null);
-        $stop->cancel();
+        $agent->close();
         $ended->await();
     }
 
@@ -156,17 +159,16 @@ final class AgentTest extends TestCase
         $this->duration = 0.01;
         $engine = new MemoryEngine();
         $broker = new MemoryBroker($engine);
-        $stop = new DeferredCancellation();
-        $agents = [];
+        [$agents, $ended] = [[], []];
         foreach ([1, 2] as $_) {
-            $agent = new Agent(
+            $agents[] = $agent = new Agent(
                 new MemoryBroker($engine),
                 'queue',
                 2,
                 new SigningKeys([AgentProgram::KEY]),
                 createPool: fn(): Executor => $this->pool(),
             );
-            $agents[] = async(static fn() => $agent->run($stop->getCancellation()));
+            $ended[] = async($agent->run(...));
         }
         $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
         $futures = [];
@@ -186,17 +188,18 @@ final class AgentTest extends TestCase
         }
         await($futures);
         self::assertSame(1, $engine->queue('queue')->statistics()['dead']);
-        $stop->cancel();
-        await($agents);
+        foreach ($agents as $agent) {
+            $agent->close();
+        }
+        await($ended);
     }
 
     public function testAJobThatIsTooLargeForTheAgentsMemoryIsADeadLetterAndTheAgentGoesOn(): void
     {
         $engine = new MemoryEngine();
         $keys = new SigningKeys([AgentProgram::KEY]);
-        $stop = new DeferredCancellation();
         $agent = new Agent(new MemoryBroker($engine), 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
-        $ended = async(static fn() => $agent->run($stop->getCancellation()));
+        $ended = async($agent->run(...));
         $limit = (string) ini_set('memory_limit', '96M'); // the agent reads it when it starts
         try {
             delay(0.1);
@@ -215,7 +218,7 @@ final class AgentTest extends TestCase
         self::assertSame([1, 0], [$engine->queue('queue')->statistics()['dead'], $this->started]);
         $executor->submit(static fn(): int => 1)->await();
         self::assertSame(1, $this->started);
-        $stop->cancel();
+        $agent->close();
         $ended->await();
     }
 
@@ -237,7 +240,7 @@ final class AgentTest extends TestCase
                     2,
                     new SigningKeys([AgentProgram::KEY]),
                     createPool: $make,
-                ))->run(new NullCancellation());
+                ))->run();
                 self::fail('It ends');
             } catch (LauncherException $failure) {
                 self::assertSame($cannotStart, $failure);
@@ -249,6 +252,99 @@ final class AgentTest extends TestCase
             self::assertSame(array_fill(0, 6, 0), array_column($claim->deliveries, 'crashes'));
             $queue->leave('another');
         }
+    }
+
+    /** @param 'close'|'kill' $end */
+    #[DataProvider('ends')]
+    public function testAnAgentThatWasEndedBeforeItRanDoesNotRun(string $end): void
+    {
+        $engine = new MemoryEngine();
+        $agent = $this->agent($engine);
+        $end === 'close' ? $agent->close() : $agent->kill();
+        try {
+            $agent->run();
+            self::fail('It ran');
+        } catch (AgentClosedException $refused) {
+            self::assertStringContainsString('The agent of the queue queue is closed', $refused->getMessage());
+        }
+
+        self::assertSame(0, $engine->queue('queue')->statistics()['agents']);
+    }
+
+    /** @return iterable<string, array{'close'|'kill'}> */
+    public static function ends(): iterable
+    {
+        yield 'close' => ['close'];
+        yield 'kill' => ['kill'];
+    }
+
+    public function testAnAgentRunsOnceAtATimeAndCloseWaitsForTheEndOfRun(): void
+    {
+        $agent = $this->agent(new MemoryEngine());
+        $ended = async($agent->run(...));
+        delay(1.0);
+        try {
+            $agent->run();
+            self::fail('It runs twice');
+        } catch (\LogicException $refused) {
+            self::assertStringContainsString('is running already', $refused->getMessage());
+        }
+        $agent->close();
+
+        self::assertTrue($ended->isComplete());
+    }
+
+    public function testCloseReturnsWhenRunFails(): void
+    {
+        $engine = new MemoryEngine();
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        (new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys))->dispatch(static fn(): int => 1);
+        $closing = null;
+        $agent = $this->agent($engine, static function () use (&$agent, &$closing): never {
+            $closing = async(static fn() => $agent?->close());
+            delay(1.0);
+            throw LauncherException::cannotStart('no process is left');
+        });
+        try {
+            $agent->run();
+            self::fail('It ends');
+        } catch (LauncherException) {
+        }
+
+        self::assertInstanceOf(Future::class, $closing);
+        $closing->await(new TimeoutCancellation(1.0));
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testWhereCloseCanNotWaitItClosesTheAgentAndThrows(): void
+    {
+        $agent = $this->agent(new MemoryEngine());
+        $ended = async($agent->run(...));
+        delay(1.0);
+
+        self::assertInstanceOf(CannotWaitException::class, Async::inSignalHandler($agent->close(...)));
+        $ended->await();
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testAForkCanNotEndTheAgentOfItsParent(): void
+    {
+        $engine = new MemoryEngine();
+        $agent = $this->agent($engine);
+        $ended = async($agent->run(...));
+        delay(1.0);
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            $agent->kill();
+            $agent->close(); // returns at once
+            posix_kill((int) getmypid(), \SIGKILL);
+        }
+        pcntl_waitpid($fork, $status);
+        \assert(\is_int($status));
+        self::assertSame(\SIGKILL, pcntl_wtermsig($status));
+        delay(1.0);
+        self::assertFalse($ended->isComplete());
+        $agent->close();
     }
 
     /** @param \Closure(): AgentOptions $options */
@@ -269,6 +365,18 @@ final class AgentTest extends TestCase
             static fn(): AgentOptions => new AgentOptions(maxResult: \PHP_INT_MAX),
             'The bytes of a result',
         ];
+    }
+
+    /** @param (\Closure(): Executor)|null $createPool */
+    private function agent(MemoryEngine $engine, ?\Closure $createPool = null): Agent
+    {
+        return new Agent(
+            new MemoryBroker($engine),
+            'queue',
+            2,
+            new SigningKeys([AgentProgram::KEY]),
+            createPool: $createPool ?? fn(): Executor => $this->pool(),
+        );
     }
 
     private static function joined(MemoryEngine $engine): string
@@ -324,11 +432,10 @@ final class AgentTest extends TestCase
             },
         );
         $keys = new SigningKeys([AgentProgram::KEY]);
-        $stop = new DeferredCancellation();
         $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
-        $ended = async(static fn() => $agent->run($stop->getCancellation()));
+        $ended = async($agent->run(...));
         $caller(new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys));
-        $stop->cancel();
+        $agent->close();
         $ended->await();
     }
 

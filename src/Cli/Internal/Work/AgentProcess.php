@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Work;
 
-use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Psr\Log\LoggerInterface;
@@ -23,7 +22,6 @@ use Spindle\SpindleException;
 
 use function Amp\async;
 use function Amp\Future\await;
-use function Amp\Future\awaitAll;
 use function Amp\Future\awaitFirst;
 
 /** Runs the agents of `spindle work`, handles its signals, and serves its admin address. */
@@ -38,13 +36,10 @@ final class AgentProcess
     /** @var non-empty-array<string, Agent> by queue */
     private readonly array $agents;
 
-    /** Cancelled by the first signal to stop, so that the agents claim no more jobs. */
-    private readonly DeferredCancellation $stop;
+    /** Whether the agents are being closed, because of the first signal to stop or a failure of one of them. */
+    private bool $isStopping = false;
 
-    /** Cancelled by the second signal, so that the agents end running jobs and give them back. */
-    private readonly DeferredCancellation $end;
-
-    /** Exit status after the agents have stopped; the second signal changes it. */
+    /** Exit status after the agents have stopped. The second signal, which kills the agents, changes it. */
     private int $status = ExitStatus::OK;
 
     /** @var DeferredFuture<int> completed with the exit status by the third signal, which ends this process at once */
@@ -72,8 +67,6 @@ final class AgentProcess
             putenv($secret);
             unset($_ENV[$secret], $_SERVER[$secret]);
         }
-        $this->stop = new DeferredCancellation();
-        $this->end = new DeferredCancellation();
         $this->immediateExit = new DeferredFuture();
         $this->terminal = new Terminal();
         $this->server = new HttpServer(new Application(
@@ -104,17 +97,12 @@ final class AgentProcess
     private function work(): int
     {
         try {
-            $runs = array_map(
-                fn(Agent $agent): Future
-                    => async($agent->run(...), $this->stop->getCancellation(), $this->end->getCancellation()),
-                $this->agents,
-            );
+            $runs = array_map(static fn(Agent $agent): Future => async($agent->run(...)), $this->agents);
             try {
                 await($runs);
-            } finally {
-                $this->stop->cancel(); // if one agent has failed, the others must stop
+            } finally { // if one agent has failed, the others must stop
                 array_map(static fn(Future $run): Future => $run->ignore(), $runs);
-                awaitAll($runs);
+                await($this->closeAgents());
             }
             $this->log->info('Stopped');
 
@@ -163,22 +151,16 @@ final class AgentProcess
     private function onSignal(int $signal): void
     {
         match (true) {
-            !$this->stop->isCancelled() => $signal === self::SIGHUP && !$this->terminal->isClosed()
+            !$this->isStopping => $signal === self::SIGHUP && !$this->terminal->isClosed()
                 ? $this->reload()
                 : $this->stop(),
             $signal === self::SIGHUP => null,
-            !$this->end->isCancelled() => $this->end(
+            $this->status === ExitStatus::OK => $this->kill(
                 $signal === self::SIGINT ? ExitStatus::INTERRUPTED : ExitStatus::TERMINATED,
             ),
             !$this->immediateExit->isComplete() => $this->immediateExit->complete($this->status),
             default => null,
         };
-    }
-
-    private function end(int $status): void
-    {
-        $this->status = $status;
-        $this->end->cancel();
     }
 
     private function reload(): void
@@ -193,6 +175,22 @@ final class AgentProcess
     {
         $this->log->info('Stopping: running jobs finish, and jobs that have not started are given back');
         $this->server->kill(); // makes the readiness check fail
-        $this->stop->cancel();
+        $this->closeAgents();
+    }
+
+    /** @return array<string, Future<void>> */
+    private function closeAgents(): array
+    {
+        $this->isStopping = true;
+
+        return array_map(static fn(Agent $agent): Future => async($agent->close(...)), $this->agents);
+    }
+
+    private function kill(int $status): void
+    {
+        $this->status = $status;
+        foreach ($this->agents as $agent) {
+            $agent->kill();
+        }
     }
 }
