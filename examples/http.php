@@ -57,5 +57,5 @@ echo str_contains($get('/numbers'), "\r\n\r\n2\r\n1\n\r\n2\r\n2\n\r\n2\r\n3\n\r\
     ? "three chunks\n"
     : "no chunks\n";
 echo strtok($get('/else'), "\r"), "\n";
-$server->stop();            // after all received requests are answered
+$server->close();           // after all received requests are answered
 printf("%d requests were answered\n", array_sum($server->statistics()->answered));

@@ -76,7 +76,7 @@ try {
         $client->read();
     }, $isList);
     $client->close();
-    $server->stop();
+    $server->close();
 
     $remote = new RemoteExecutor(new RedisBroker($redis->url()), 'tasks', new SigningKeys($secrets));
     report('RemoteExecutor::submit()', static fn() => $remote->submit(static fn(): int => 1)->await(), $isList);

@@ -27,7 +27,7 @@ use Spindle\Http\Internal\Admin\StatusPage;
  *     $admin = new HttpServer(Admin::of($server)->withStatusPage());
  *     $admin->start('127.0.0.1:9085');
  *     $server->listen('0.0.0.0:8080');
- *     $admin->stop();
+ *     $admin->close();
  *
  * Values are computed only on request; for an open status page, once a second.
  */

@@ -4,9 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
+use Amp\Cancellation;
 use Amp\CancelledException;
-use Amp\DeferredFuture;
-use Amp\TimeoutCancellation;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
@@ -19,6 +18,8 @@ use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Http\Internal\Server\Service;
+use Spindle\Internal\Async\FiberQueue;
+use Spindle\Lifecycle;
 use Spindle\Statistics;
 
 /**
@@ -33,7 +34,7 @@ use Spindle\Statistics;
  * Output of a handler goes to standard output. If the program that reads standard output has ended, the output is lost
  * and this process continues, because the server calls ignore_user_abort(true).
  */
-final class HttpServer
+final class HttpServer implements Lifecycle
 {
     private readonly Application $application;
     private readonly HttpServerOptions $options;
@@ -49,11 +50,13 @@ final class HttpServer
     /** @var array<string, Acceptor> by address */
     private array $acceptors = [];
 
-    /** @var DeferredFuture<null> completed by the first call that stops the server */
-    private readonly DeferredFuture $stopRequested;
+    private bool $isClosed = false;
 
-    /** @var DeferredFuture<null>|null null before the stop; completed when the last connection has ended */
-    private ?DeferredFuture $stopping = null;
+    /** Fibers that wait until the server is closed and its last connection has ended. */
+    private readonly FiberQueue $ending;
+
+    /** @var list<string> timers of {@see closeUnanswered()} */
+    private array $closeTimers = [];
 
     private int $unanswered = 0;
 
@@ -77,35 +80,39 @@ final class HttpServer
         );
         $this->checks = new Checks($this->application->checks);
         $this->started = microtime(true);
-        $this->stopRequested = new DeferredFuture();
+        $this->ending = new FiberQueue();
     }
 
     /** Forbidden: a copy would share what the original owns. */
     private function __clone() {}
 
     /**
-     * Serves until SIGINT, SIGTERM, {@see stop()} or {@see kill()}. Then answers the requests that have arrived, except
-     * after kill(), and returns. A second signal closes all connections immediately. Without ext-pcntl, these signals
-     * end the process.
+     * Serves until {@see close()} or {@see kill()} is called, and returns when all connections have ended.
+     *
+     * SIGINT and SIGTERM close the server, and a second signal kills it. Without ext-pcntl, these signals end the
+     * process.
      *
      * @param string ...$addresses "127.0.0.1:8080", "[::1]:8080", "tls://0.0.0.0:8443", "unix:///run/app.sock"
      *
      * @throws ListenException when it can't listen on one of the addresses
+     * @throws ServerClosedException
      */
     public function listen(string ...$addresses): void
     {
         $this->start(...$addresses);
         $handler = EventLoop::getErrorHandler();
-        EventLoop::setErrorHandler($handler ?? $this->logUncaught(...));
+        $logger = $this->service->logger;
+        EventLoop::setErrorHandler(
+            $handler ?? static fn(\Throwable $failure) => HandlerFailure::logUncaught($failure, $logger),
+        );
         $watchers = [];
         foreach (\extension_loaded('pcntl') ? [\SIGINT, \SIGTERM] : [] as $signal) {
             $watchers[] = EventLoop::onSignal($signal, function (): void {
-                $this->stopping === null ? $this->beginStop(false) : $this->kill();
+                $this->isClosed ? $this->kill() : $this->close();
             });
         }
         try {
-            $this->stopRequested->getFuture()->await();
-            $this->stop();
+            $this->awaitEnd();
         } finally {
             array_map(EventLoop::cancel(...), $watchers);
             EventLoop::setErrorHandler($handler);
@@ -120,16 +127,15 @@ final class HttpServer
      * @return list<string> the addresses; port 0 is replaced by the port that was assigned
      *
      * @throws ListenException when it can't listen on one of these addresses; then it listens on none of them
-     * @throws \LogicException when the server was stopped
+     * @throws ServerClosedException
      */
     public function start(string ...$addresses): array
     {
-        if ($this->stopping !== null) {
-            throw new \LogicException('A stopped server can not be started again. Create another HttpServer');
+        if ($this->isClosed) {
+            throw ServerClosedException::server();
         }
         $sockets = Listeners::open(array_values($addresses), $this->options);
-        $this->accept($sockets, false);
-        array_push($this->ownAddresses, ...array_keys($sockets));
+        $this->serve($sockets, false);
 
         return array_keys($sockets);
     }
@@ -139,16 +145,23 @@ final class HttpServer
      *
      * If requests are unfinished after the options' `stopTimeout`, a warning reports their number, those without a
      * response are answered with 503, and all connections are closed.
+     *
+     * Cancellation: the open connections end as by {@see kill()}.
+     *
+     * @throws CancelledException
      */
-    public function stop(): void
+    public function close(?Cancellation $cancellation = null): void
     {
-        $this->stopWithin(false, $this->options->idleGrace, $this->options->stopTimeout);
+        $this->closeWithin(false, $this->options->idleGrace, $this->options->stopTimeout, $cancellation);
     }
 
-    /** Stops accepting connections, closes the open ones immediately, and cancels their requests. */
+    /**
+     * Stops accepting connections, closes the open ones immediately, and cancels their requests. A handler that does
+     * not end then continues, and its response is dropped.
+     */
     public function kill(): void
     {
-        $this->beginStop(false);
+        $this->refuseConnections(false);
         foreach ($this->service->connections as $connection) {
             $connection->close(ClientLeftException::stopped());
         }
@@ -161,7 +174,7 @@ final class HttpServer
         return new HttpServerStatistics(
             pid: (int) getmypid(),
             started: $this->started,
-            stopping: $this->stopping !== null,
+            stopping: $this->isClosed,
             inFlight: $this->service->inFlight,
             connections: \count($this->service->connections),
             accepted: $counters->connections,
@@ -207,17 +220,13 @@ final class HttpServer
     }
 
     /**
-     * @internal Serves sockets that are already open. When this server stops, it keeps the file of a Unix socket.
+     * @internal Serves sockets that are already open.
      *
      * @param array<string, resource> $sockets by address
+     * @param bool                    $areShared whether other processes accept connections of these sockets. Otherwise
+     *     the server removes the files of Unix sockets when it is closed
      */
-    public function serve(array $sockets): void
-    {
-        $this->accept($sockets, true);
-    }
-
-    /** @param array<string, resource> $sockets */
-    private function accept(array $sockets, bool $shared): void
+    public function serve(array $sockets, bool $areShared): void
     {
         // Otherwise PHP would end the process when a handler prints after the reader has closed standard output.
         ignore_user_abort(true);
@@ -229,7 +238,10 @@ final class HttpServer
                 : $service->get()?->detachConnections(),
         );
         foreach ($sockets as $name => $socket) {
-            $this->acceptors[$name] = new Acceptor($socket, $name, $this->service, $shared);
+            $this->acceptors[$name] = new Acceptor($socket, $name, $this->service, $areShared);
+        }
+        if (!$areShared) {
+            array_push($this->ownAddresses, ...array_keys($sockets));
         }
         $this->service->onConnectionEnd = function (): void {
             foreach ($this->acceptors as $acceptor) {
@@ -239,15 +251,15 @@ final class HttpServer
     }
 
     /**
-     * @internal Stops while other processes continue to serve the same sockets and accept the pending connections.
-     * Handlers have as much time as without the stop, even for the last request that arrives.
+     * @internal Closes this server while other processes continue to serve the same sockets and accept the pending
+     * connections. Handlers have as much time as otherwise, even for the last request that arrives.
      *
      * @param float $idleGrace seconds, in place of the option; limited to the options idleTimeout and stopTimeout
      */
     public function handOver(float $idleGrace): void
     {
         $idleGrace = min($idleGrace, $this->options->idleTimeout, $this->options->stopTimeout);
-        $this->stopWithin(
+        $this->closeWithin(
             true,
             $idleGrace,
             $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout),
@@ -255,8 +267,8 @@ final class HttpServer
     }
 
     /**
-     * @internal Returns the maximum seconds of {@see stop()} and {@see handOver()}. A handler that blocks the event
-     * loop can exceed them.
+     * @internal Returns the maximum seconds of {@see close()} and {@see handOver()}. A handler that blocks the
+     * event loop can exceed them.
      *
      * @return array{float, float}
      */
@@ -268,6 +280,14 @@ final class HttpServer
             $this->options->stopTimeout,
             $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout),
         ];
+    }
+
+    /** @internal Suspends until the server was closed or killed and its last connection has ended. */
+    public function awaitEnd(?Cancellation $cancellation = null): void
+    {
+        if (!$this->hasEnded()) {
+            $this->ending->wait($cancellation);
+        }
     }
 
     /** @internal Returns whether connections have waited for a second or more, because there is no room for them. */
@@ -293,7 +313,7 @@ final class HttpServer
         return new RequestName($this->service);
     }
 
-    /** @internal Returns how many requests were unfinished when the stop timed out. */
+    /** @internal Returns how many requests were unfinished when the stop timeout was over. */
     public function unanswered(): int
     {
         return $this->unanswered;
@@ -325,27 +345,30 @@ final class HttpServer
         return \is_int($value) || \is_float($value) && is_finite($value);
     }
 
-    private function logUncaught(\Throwable $failure): void
-    {
-        $this->service->logger->error(
-            'Uncaught {class}: ' . HandlerFailure::message($failure),
-            ['class' => $failure::class, 'exception' => $failure],
-        );
-    }
-
-    private function stopWithin(bool $othersServe, float $idleGrace, float $timeout): void
-    {
-        $stopped = $this->beginStop($othersServe)->getFuture();
+    private function closeWithin(
+        bool $othersServe,
+        float $idleGrace,
+        float $timeout,
+        ?Cancellation $cancellation = null,
+    ): void {
+        $this->refuseConnections($othersServe);
         $grace = Service::nanoseconds($idleGrace);
         $this->service->idleNanoseconds = min($this->service->idleNanoseconds, $grace);
         $deadline = (int) hrtime(true) + $grace;
         foreach ($this->service->connections as $connection) {
             $connection->stop($deadline);
         }
+        if (!$this->hasEnded() && $timeout !== \INF) {
+            $this->closeTimers[] = EventLoop::unreference(
+                EventLoop::delay($timeout, fn() => $this->closeUnanswered($timeout)),
+            );
+        }
         try {
-            $stopped->await($timeout === \INF ? null : new TimeoutCancellation($timeout));
-        } catch (CancelledException) {
-            $this->closeUnanswered($timeout);
+            $this->awaitEnd($cancellation);
+        } catch (CancelledException $cancelled) {
+            $this->kill();
+
+            throw $cancelled;
         }
     }
 
@@ -370,28 +393,29 @@ final class HttpServer
         $this->kill();
     }
 
-    /** @return DeferredFuture<null> completed when the last connection has ended */
-    private function beginStop(bool $othersServe): DeferredFuture
+    private function refuseConnections(bool $othersServe): void
     {
-        if ($this->stopping !== null) {
-            return $this->stopping;
+        if ($this->isClosed) {
+            return;
         }
-        /** @var DeferredFuture<null> $stopping */
-        $stopping = $this->stopping = new DeferredFuture();
-        $this->stopRequested->complete();
+        $this->isClosed = true;
         array_map(Listeners::removeSocketFile(...), $this->ownAddresses);
         foreach ($this->acceptors as $acceptor) {
             $othersServe ? $acceptor->closeSocket() : $acceptor->close();
         }
         $this->acceptors = [];
         $this->service->stop();
-        $this->service->onConnectionEnd = function () use ($stopping): void {
-            if ($this->service->connections === [] && !$stopping->isComplete()) {
-                $stopping->complete();
+        $this->service->onConnectionEnd = function (): void {
+            if ($this->hasEnded()) {
+                array_map(EventLoop::cancel(...), $this->closeTimers);
+                $this->ending->wakeAll();
             }
         };
         ($this->service->onConnectionEnd)();
+    }
 
-        return $stopping;
+    private function hasEnded(): bool
+    {
+        return $this->isClosed && $this->service->connections === [];
     }
 }

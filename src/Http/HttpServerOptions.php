@@ -45,11 +45,11 @@ final readonly class HttpServerOptions
      *                                           one address. Clients of a Unix socket and trusted proxies
      *                                           ({@see Middleware\TrustedProxies}) are not counted
      * @param int   $maxInFlight         requests handled at once; 503 with Retry-After beyond
-     * @param float $idleGrace           while stopping: how long a connection without a request is still kept
-     * @param float $stopTimeout         while stopping: how long to wait for responses. Unanswered requests then get
-     *                                   503, and a warning is logged. If a handler blocks the process, a supervisor
-     *                                   kills the process one second later. After a reload, the old process waits
-     *                                   longer, so that each handler has its $handlerTimeout
+     * @param float $idleGrace           after {@see HttpServer::close()}: how long an idle connection is kept
+     * @param float $stopTimeout         after {@see HttpServer::close()}: how long to wait for responses. Unanswered
+     *                                   requests then get 503, and a warning is logged. If a handler blocks the
+     *                                   process, a supervisor kills the process one second later. After a reload, the
+     *                                   old process waits longer, so that each handler has its $handlerTimeout
      *
      * @throws \ValueError when a number is out of its range
      */

@@ -217,9 +217,9 @@ final readonly class Supervisor
         $server = $this->createServer($this->app, null);
         $output->tidy(); // buffers that the application has left open while it was loaded
         $server->tidyOutputWith($output->tidy(...));
-        $server->serve($sockets);
+        $server->serve($sockets, true);
         if ($admin !== []) {
-            $this->createAdminServer(Admin::of($server))->serve($admin);
+            $this->createAdminServer(Admin::of($server))->serve($admin, true);
         }
         $this->logger->info($readyMessage);
         EventLoop::run();

@@ -208,8 +208,8 @@ final class StatusPageTest extends TestCase implements Statistics
         $addresses = [...$server->start($address), ...$operators->start($admin)];
         EventLoop::onSignal(\SIGTERM, static function (string $watcher) use ($server, $operators): void {
             EventLoop::cancel($watcher);
-            $server->stop();
-            $operators->stop();
+            $server->close();
+            $operators->close();
         });
         echo implode(' ', $addresses), "\n";
         EventLoop::run();

@@ -41,6 +41,15 @@ final class HandlerFailure
         return Response::text("{$text}\n", $httpException->status, $httpException->headers);
     }
 
+    /** Logs an exception that a callback of the event loop has thrown. */
+    public static function logUncaught(\Throwable $failure, LoggerInterface $logger): void
+    {
+        $logger->error(
+            'Uncaught {class}: ' . self::message($failure),
+            ['class' => $failure::class, 'exception' => $failure],
+        );
+    }
+
     /** Returns an exception's text for a log message. Braces are escaped, because loggers replace names in braces. */
     public static function message(\Throwable $failure): string
     {

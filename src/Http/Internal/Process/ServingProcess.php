@@ -127,18 +127,21 @@ final class ServingProcess
             Signals::send((int) getmypid(), \SIGKILL);
         });
         $this->server = $server = ($this->role->createServer)($link);
-        EventLoop::setErrorHandler(EventLoop::getErrorHandler() ?? $this->logUncaught(...));
+        EventLoop::setErrorHandler(
+            EventLoop::getErrorHandler()
+                ?? fn(\Throwable $failure) => HandlerFailure::logUncaught($failure, $this->logger),
+        );
         if ($this->role->runsApplication) {
             EventLoop::unreference(EventLoop::onSignal(\SIGTERM, function () use ($server): void {
                 $this->send(Message::Terminated);
-                $this->stopServing($server->stop(...));
+                $this->stopServing($server->close(...));
             }));
         }
         if ($this->role->runsApplication) {
             $this->output->tidy(); // buffers that the application has left open while it was loaded
             $server->tidyOutputWith($this->output->tidy(...));
         }
-        $server->serve($this->role->sockets);
+        $server->serve($this->role->sockets, true);
         LoopTurn::await(); // afterwards the event loop handles SIGTERM; until then, SIGTERM kills this process
         $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
@@ -157,7 +160,7 @@ final class ServingProcess
             Message::Ping => $this->handlePing($this->link),
             Message::Question => $this->answerQuestion($number, $payload),
             Message::HandOver => $this->stopServing(static fn() => $server->handOver(self::seconds($payload))),
-            Message::Stop => $this->stopServing($server->stop(...)),
+            Message::Stop => $this->stopServing($server->close(...)),
             default => throw new \UnexpectedValueException("The supervisor sent {$message->name}"),
         };
     }
@@ -238,14 +241,6 @@ final class ServingProcess
         if (!$this->done->isComplete()) {
             $this->done->complete();
         }
-    }
-
-    private function logUncaught(\Throwable $failure): void
-    {
-        $this->logger->error(
-            'Uncaught {class}: ' . HandlerFailure::message($failure),
-            ['class' => $failure::class, 'exception' => $failure],
-        );
     }
 
     /** Reports a fatal error, or an exit() of which the supervisor does not know. PHP calls this method at the end. */

@@ -20,7 +20,7 @@ final class ServerTest extends AppContract
     #[After]
     protected function stopServer(): void
     {
-        $this->server?->stop();
+        $this->server?->close();
         $this->server = null;
     }
 

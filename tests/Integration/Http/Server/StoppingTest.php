@@ -8,12 +8,15 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\ClientLeftException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
+use Spindle\Http\ServerClosedException;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
@@ -41,7 +44,7 @@ final class StoppingTest extends TestCase
     public function testAServerWithoutClientsStopsAtOnce(): void
     {
         $this->serveGated();
-        $this->server()->stop();
+        $this->server()->close();
 
         self::assertTrue($this->server()->statistics()->stopping);
         $this->expectExceptionMessage('refused');
@@ -177,7 +180,7 @@ final class StoppingTest extends TestCase
         $fresh = $this->client();
         delay(0.02);
         $begin = microtime(true);
-        $this->server()->stop();
+        $this->server()->close();
 
         self::assertLessThan(3.0, microtime(true) - $begin, 'long before the other timeouts');
         self::assertTrue($used->isEnded());
@@ -229,7 +232,7 @@ final class StoppingTest extends TestCase
         }, new HttpServerOptions(stopTimeout: 0.2));
         $client = $this->client()->get('/');
         Eventually::holds(static fn(): bool => $server->statistics()->inFlight === 1, 'it has begun');
-        $server->stop();
+        $server->close();
 
         self::assertSame(0, $server->statistics()->connections);
         self::assertSame(
@@ -266,7 +269,7 @@ final class StoppingTest extends TestCase
             "POST /wait HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n" . str_repeat('x', 150_000),
         );
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 3, 'they have begun');
-        $this->server()->stop();
+        $this->server()->close();
 
         self::assertSame('', $begun->rest());
         self::assertSame(
@@ -282,7 +285,7 @@ final class StoppingTest extends TestCase
     {
         $this->serveGated(new HttpServerOptions(idleGrace: 5, stopTimeout: 0.1));
         $this->client()->get('/')->response();
-        $this->server()->stop();
+        $this->server()->close();
 
         self::assertSame([[], 0], [$this->log()->messages(), $this->server()->unanswered()]);
     }
@@ -370,14 +373,14 @@ final class StoppingTest extends TestCase
         $this->serveGated();
         $client = $this->client()->get('/wait');
         $first = $this->beginStop(inFlight: 1);
-        $second = Async::run($this->server()->stop(...));
+        $second = Async::run($this->server()->close(...));
         $this->gate->complete();
         $client->response();
         $client->close();
 
         $first->await();
         $second->await();
-        $this->server()->stop();
+        $this->server()->close();
         $this->server()->kill();
         self::assertSame(0, $this->server()->statistics()->connections);
     }
@@ -385,10 +388,24 @@ final class StoppingTest extends TestCase
     public function testAStoppedServerCanNotBeStartedAgain(): void
     {
         $this->serveGated();
-        $this->server()->stop();
+        $this->server()->close();
 
-        $this->expectException(\LogicException::class);
+        $this->expectException(ServerClosedException::class);
         $this->server()->start('127.0.0.1:0');
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testWhereCloseCanNotWaitItClosesTheServerAndThrows(): void
+    {
+        $this->serveGated(new HttpServerOptions(stopTimeout: 0.2));
+        $client = $this->client()->get('/wait');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler has begun');
+        $thrown = Async::inSignalHandler($this->server()->close(...));
+
+        self::assertInstanceOf(CannotWaitException::class, $thrown);
+        self::assertTrue($this->server()->statistics()->stopping);
+        self::assertSame(503, $client->response()->status, 'the stop timeout remains');
+        $this->gate->complete();
     }
 
     public function testListenReturnsWhenTheServerIsStopped(): void
@@ -397,7 +414,7 @@ final class StoppingTest extends TestCase
         $listening = Async::run(static fn() => $server->listen('127.0.0.1:0'));
         delay(0.01);
         self::assertFalse($listening->isComplete());
-        $server->stop();
+        $server->close();
         $listening->await();
 
         $server = $this->servers[] = new HttpServer(static fn(): Response => Response::text(''));
@@ -445,7 +462,7 @@ final class StoppingTest extends TestCase
             fn(): bool => $this->server()->statistics()->inFlight === $inFlight,
             'the handlers have begun',
         );
-        $stopped = Async::run($this->server()->stop(...));
+        $stopped = Async::run($this->server()->close(...));
         Eventually::holds(fn(): bool => $this->server()->statistics()->stopping, 'it stops');
 
         return $stopped;

@@ -69,7 +69,7 @@ final class TlsTest extends TestCase
         $client = RawClient::connect($this->address, ['ssl' => ['verify_peer' => false, 'verify_peer_name' => false]]);
         $this->clients[] = $client;
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 1, 'it is accepted');
-        $stopped = Async::run(fn() => $this->server()->stop());
+        $stopped = Async::run(fn() => $this->server()->close());
         delay(0.01);
         $client->secure();
         $begin = microtime(true);

@@ -48,7 +48,7 @@ final class LocalServersTest extends TestCase
     public function testAllServersCountAsStoppingWhenOneStops(): void
     {
         $servers = [self::server(), self::server()];
-        $servers[1]->stop();
+        $servers[1]->close();
 
         self::assertFalse((new LocalServers($servers))->statistics()->isReady());
         self::assertSame('draining', (new LocalServers($servers))->readiness()->problem);

@@ -1,0 +1,22 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http;
+
+use Spindle\SpindleException;
+
+/** A server can't start, because it was closed or killed. */
+final class ServerClosedException extends \RuntimeException implements SpindleException
+{
+    private function __construct(string $message)
+    {
+        parent::__construct($message);
+    }
+
+    /** @internal */
+    public static function server(): self
+    {
+        return new self('The server is closed and can not be started again. Create another HttpServer');
+    }
+}
