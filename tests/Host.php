@@ -26,7 +26,7 @@ final class Host
         array $environment = [],
         array $options = [],
     ): Process {
-        $process = self::process($method, $arguments, $within, $environment, $options);
+        $process = self::prepare($method, $arguments, $within, $environment, $options);
         $process->start();
 
         return $process;
@@ -50,7 +50,7 @@ final class Host
         array $options = [],
         float $timeout = 60,
     ): mixed {
-        $process = self::process($method, $arguments, $within, $environment, $options)->setTimeout($timeout);
+        $process = self::prepare($method, $arguments, $within, $environment, $options)->setTimeout($timeout);
         $process->run();
         $output = $process->getOutput();
         $at = strrpos($output, self::RESULT);
@@ -72,17 +72,19 @@ final class Host
     }
 
     /**
+     * Returns a process that was not started, with the arguments of {@see start()}.
+     *
      * @param list<mixed>    $arguments
      * @param list<string>   $within
      * @param array<string, string|false> $environment
      * @param list<string>   $options
      */
-    private static function process(
+    public static function prepare(
         string $method,
-        array $arguments,
-        array $within,
-        array $environment,
-        array $options,
+        array $arguments = [],
+        array $within = [],
+        array $environment = [],
+        array $options = [],
     ): Process {
         $command = [
             ...$within,

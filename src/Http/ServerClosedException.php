@@ -6,7 +6,7 @@ namespace Spindle\Http;
 
 use Spindle\SpindleException;
 
-/** A server can't start, because it was closed or killed. */
+/** A server or a supervisor can't start, because it was closed or killed. */
 final class ServerClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
@@ -18,5 +18,11 @@ final class ServerClosedException extends \RuntimeException implements SpindleEx
     public static function server(): self
     {
         return new self('The server is closed and can not be started again. Create another HttpServer');
+    }
+
+    /** @internal */
+    public static function supervisor(): self
+    {
+        return new self('The supervisor is closed and can not run again. Create another Supervisor');
     }
 }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
+use Amp\Cancellation;
+use Amp\CancelledException;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Revolt\EventLoop;
@@ -21,7 +23,9 @@ use Spindle\Http\Internal\Process\StrayOutput;
 use Spindle\Http\Internal\Process\SupervisorLink;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\Internal\Server\SafeLogger;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\CpuCount;
+use Spindle\Lifecycle;
 
 /**
  * Serves an application with several processes that share the listening sockets, as `spindle serve` does.
@@ -30,10 +34,10 @@ use Spindle\Internal\CpuCount;
  * the application again. Such a reload loses no request. If the new code fails to start, the processes that were not
  * replaced continue.
  *
- * SIGINT, SIGTERM and SIGQUIT end the supervisor after the requests that have arrived are answered. So does SIGHUP
- * after the terminal was closed. A second SIGINT, SIGTERM or SIGQUIT ends all processes immediately. SIGUSR1 and
- * SIGUSR2 are ignored. When the supervisor is killed, its processes are killed too; without ext-ffi, a process whose
- * event loop is blocked continues until its handler waits or returns.
+ * SIGINT, SIGTERM and SIGQUIT close the supervisor. So does SIGHUP after the terminal was closed. A second SIGINT,
+ * SIGTERM or SIGQUIT has the effect of {@see kill()}. SIGUSR1 and SIGUSR2 are ignored. When the supervisor's process is
+ * killed, the other processes are killed too; without ext-ffi, a process whose event loop is blocked continues until
+ * its handler waits or returns.
  *
  * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. The same holds for header(),
  * setcookie() and http_response_code() if PHP was started without these functions (disable_functions), as by `spindle
@@ -44,12 +48,25 @@ use Spindle\Internal\CpuCount;
  * release, a reload changes the working directory too. The reload fails if the supervisor uses the autoloader of the
  * previous release.
  */
-final readonly class Supervisor
+final class Supervisor implements Lifecycle
 {
     /** Maximum seconds by which admin requests delay the shutdown, after the application has stopped. */
     private const ADMIN_STOP_TIMEOUT = 1.0;
 
-    private LoggerInterface $logger;
+    private readonly LoggerInterface $logger;
+
+    private bool $isClosed = false;
+
+    /** Pid of the process in which {@see run()} runs; 0 while it does not. Forks have a copy that runs nothing. */
+    private int $runningPid = 0;
+
+    /** Fibers that wait until {@see run()} returns. */
+    private readonly FiberQueue $ending;
+
+    /** While run() runs, the manager of other processes, or without pcntl the servers of this process. */
+    private ?ProcessManager $manager = null;
+    private ?HttpServer $server = null;
+    private ?HttpServer $admin = null;
 
     /**
      * @param string $app path of a file, resolved for each process. The file returns a handler, an {@see Application},
@@ -58,12 +75,13 @@ final readonly class Supervisor
      * @param LoggerInterface $logger of this process, and of worker processes if the application has no logger
      */
     public function __construct(
-        private string $app,
-        private array $addresses,
-        private SupervisorOptions $options = new SupervisorOptions(),
+        private readonly string $app,
+        private readonly array $addresses,
+        private readonly SupervisorOptions $options = new SupervisorOptions(),
         LoggerInterface $logger = new NullLogger(),
     ) {
         $this->logger = new SafeLogger($logger);
+        $this->ending = new FiberQueue();
     }
 
     /** Forbidden: a copy would share what the original owns. */
@@ -81,23 +99,106 @@ final readonly class Supervisor
         return PhpRestart::withoutRequestFunctions();
     }
 
+    /** @internal Returns whether this PHP can serve with several processes. */
+    public static function canFork(): bool
+    {
+        return \function_exists('pcntl_fork')
+            && \function_exists('pcntl_signal')
+            && \function_exists('pcntl_waitpid');
+    }
+
     /**
-     * Serves until a signal stops it. Without ext-pcntl, this process itself serves the application.
+     * Serves until a signal, {@see close()} or {@see kill()} ends it. Without ext-pcntl, this process itself serves the
+     * application.
      *
-     * Call it outside of the event loop, before opening files or connections that processes must not share.
+     * Runs the event loop while it serves. Call it outside of a fiber, before opening files or connections that
+     * processes must not share. Processes are forks of this one, but no callback of its event loop runs in them.
      *
-     * @return int 0, or the number of the second signal
+     * @return int 0, or the number of the second signal, which has ended all processes immediately
      *
+     * @throws ServerClosedException
      * @throws ListenException when it can't listen on an address
      * @throws AppException when the application fails to load at the start
      * @throws SupervisorException when an option needs ext-pcntl, which is missing
+     * @throws \LogicException when the supervisor is running already
      */
     public function run(): int
     {
+        if ($this->isClosed) {
+            throw ServerClosedException::supervisor();
+        }
+        if ($this->isRunning()) {
+            throw new \LogicException('The supervisor is running already');
+        }
+        $this->runningPid = (int) getmypid();
+        try {
+            $signal = $this->serve();
+            $this->isClosed = true;
+
+            return $signal;
+        } finally {
+            $this->manager = $this->server = $this->admin = null;
+            $this->runningPid = 0;
+            $this->ending->wakeAll();
+        }
+    }
+
+    /**
+     * Stops accepting connections, answers the requests that have arrived, and waits until all processes have ended.
+     * The options' `stopTimeout` of the application's server limits this time, as for {@see HttpServer::close()}.
+     * A callback of the event loop that waits here continues when the loop runs again after {@see run()} has returned.
+     *
+     * Has no effect in a process that the supervisor has started.
+     *
+     * Cancellation: the processes end as by {@see kill()}, soon after this method has thrown.
+     *
+     * @throws CancelledException
+     */
+    public function close(?Cancellation $cancellation = null): void
+    {
+        $this->isClosed = true;
+        if (!$this->isRunning()) {
+            return;
+        }
+        $this->manager?->close();
+        if ($this->server !== null) {
+            EventLoop::queue($this->server->close(...));
+        }
+        try {
+            $this->ending->wait($cancellation);
+        } catch (CancelledException $cancelled) {
+            $this->kill();
+
+            throw $cancelled;
+        }
+    }
+
+    /**
+     * Ends all processes immediately, with the requests that they handle. Does not wait: the processes have ended when
+     * {@see run()} returns.
+     *
+     * Has no effect in a process that the supervisor has started.
+     */
+    public function kill(): void
+    {
+        $this->isClosed = true;
+        if ($this->isRunning()) {
+            $this->manager?->kill();
+            $this->server?->kill();
+            $this->admin?->kill();
+        }
+    }
+
+    private function isRunning(): bool
+    {
+        return $this->runningPid === getmypid();
+    }
+
+    /** @return int 0, or the number of the second signal */
+    private function serve(): int
+    {
         RequestFunctions::logTo($this->logger);
-        $canFork = \function_exists('pcntl_fork')
-            && \function_exists('pcntl_signal')
-            && \function_exists('pcntl_waitpid');
+        $canFork = self::canFork();
         $processes = $this->options->processes ?? ($canFork && !$this->options->watch ? (new CpuCount())->usable() : 1);
         if (!$canFork) {
             $this->checkSingleProcess($processes);
@@ -185,7 +286,9 @@ final readonly class Supervisor
         }
         $files = $this->options->watch ? new FileWatch(\dirname($app)) : null;
 
-        return (new ProcessManager($app, $roles, $readyMessage, $this->options, $this->logger, $files))->run();
+        $this->manager = new ProcessManager($app, $roles, $readyMessage, $this->options, $this->logger, $files);
+
+        return $this->manager->run();
     }
 
     /**
@@ -214,15 +317,17 @@ final readonly class Supervisor
         $output = new StrayOutput($this->logger);
         $output->capture();
         RequestFunctions::define();
-        $server = $this->createServer($this->app, null);
+        $server = $this->server = $this->createServer($this->app, null);
         $output->tidy(); // buffers that the application has left open while it was loaded
         $server->tidyOutputWith($output->tidy(...));
-        $server->serve($sockets, true);
+        $server->serve($sockets, false);
         if ($admin !== []) {
-            $this->createAdminServer(Admin::of($server))->serve($admin, true);
+            $this->admin = $this->createAdminServer(Admin::of($server));
+            $this->admin->serve($admin, false);
         }
         $this->logger->info($readyMessage);
-        EventLoop::run();
+        $this->isClosed ? $server->close() : $server->awaitEnd(); // closed while the application was loaded
+        $this->admin?->close();
         $output->close();
 
         return 0;

@@ -147,7 +147,8 @@ final class ServerProcess
         $this->process->wait();
     }
 
-    private static function logger(): LoggerInterface
+    /** Returns a logger to standard error. */
+    public static function logger(): LoggerInterface
     {
         return new class extends AbstractLogger {
             /** @param array<mixed> $context */

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Serve;
 
+use Revolt\EventLoop;
+use Revolt\EventLoop\Driver\StreamSelectDriver;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\PhpMessages;
 use Spindle\Cli\Internal\StandardErrorLog;
@@ -158,6 +160,11 @@ final class ServeCommand extends Command
                 'Calls of header(), setcookie(), http_response_code() and session_start() in a handler'
                     . " can't be reported: {$problem}",
             );
+        }
+
+        if (Supervisor::canFork()) {
+            // Signals end a wait of this event loop, and its forks share nothing with it in the kernel.
+            EventLoop::setDriver(new StreamSelectDriver());
         }
 
         return match ((new Supervisor($options->app, $options->addresses, $options->supervisor, $log))->run()) {

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Process;
 
 use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
 use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\MalformedFrameException;
@@ -16,7 +17,10 @@ use Spindle\Internal\MalformedFrameException;
  */
 final class Children implements \IteratorAggregate
 {
-    /** Maximum nanoseconds of one wait, because a signal that arrives right before the wait does not end it. */
+    /**
+     * Maximum nanoseconds of one wait, because a signal that arrives right before the wait does not end it. With ext-uv
+     * or ext-event, no signal ends a wait.
+     */
     private const MAX_WAIT_NANOSECONDS = 1_000_000_000;
 
     /** @var array<int, Child> by pid */
@@ -58,6 +62,7 @@ final class Children implements \IteratorAggregate
     /** @throws ForkException in the supervisor; the call never returns in the child */
     public function fork(Slot $slot): Child
     {
+        self::endLoopFiber();
         [$supervisorEnd, $workerEnd] = Channel::pair();
         $pid = @pcntl_fork();
         if ($pid === 0) {
@@ -65,7 +70,7 @@ final class Children implements \IteratorAggregate
             LoadedFiles::record();
             $this->disconnect($slot->role);
             $supervisorEnd->close();
-            (new ServingProcess($slot->role, $workerEnd, $this->logger))->run();
+            (new ServingProcess($slot->role, $workerEnd, $this->logger, EventLoop::getDriver()))->run();
         }
         $workerEnd->close();
 
@@ -74,31 +79,41 @@ final class Children implements \IteratorAggregate
             : throw ForkException::because(pcntl_strerror(pcntl_get_last_error()));
     }
 
-    /** Waits until a signal or a message arrives, or $deadline by hrtime() has passed. Passes on received messages. */
-    public function wait(SignalInbox $signals, int $deadline): void
+    /**
+     * Runs the event loop until it is stopped, a message arrives, or $deadline by hrtime() has passed. Passes on
+     * received messages. Leaves no callback in the loop that a fork would share.
+     */
+    public function wait(int $deadline): void
     {
-        $wait = $signals->isEmpty()
-            ? intdiv(max(0, min($deadline - (int) hrtime(true), self::MAX_WAIT_NANOSECONDS)), 1_000)
-            : 0;
-        $connected = array_filter($this->children, static fn(Child $child): bool => $child->connected);
-        $reads = array_map(static fn(Child $child) => $child->channel->stream(), $connected);
-        $writes = array_map(
-            static fn(Child $child) => $child->channel->stream(),
-            array_filter($connected, static fn(Child $child): bool => !$child->channel->isSent()),
-        );
-        if ($reads === []) {
-            usleep($wait);
-
-            return;
+        $stop = EventLoop::getDriver()->stop(...);
+        $nanoseconds = max(0, min($deadline - (int) hrtime(true), self::MAX_WAIT_NANOSECONDS));
+        $watchers = [EventLoop::delay($nanoseconds / 1e9, $stop)];
+        $readable = [];
+        foreach ($this->children as $pid => $child) {
+            if (!$child->connected) {
+                continue;
+            }
+            $watchers[] = EventLoop::onReadable(
+                $child->channel->stream(),
+                static function () use ($stop, $pid, &$readable): void {
+                    $readable[] = $pid;
+                    $stop();
+                },
+            );
+            if (!$child->channel->isSent()) {
+                $watchers[] = EventLoop::onWritable($child->channel->stream(), $stop);
+            }
         }
-        $none = null;
-        if ((int) @stream_select($reads, $writes, $none, 0, $wait) > 0) {
-            foreach ($writes as $pid => $_) {
-                $this->children[$pid]->channel->flush();
-            }
-            foreach ($reads as $pid => $_) {
-                $this->receive($this->children[$pid]);
-            }
+        try {
+            EventLoop::run();
+        } finally {
+            array_map(EventLoop::cancel(...), $watchers);
+        }
+        foreach ($this->children as $child) {
+            $child->channel->flush();
+        }
+        foreach ($readable as $pid) {
+            $this->receive($this->children[$pid]);
         }
     }
 
@@ -170,6 +185,15 @@ final class Children implements \IteratorAggregate
         }
         foreach ($messages ?? [] as $message) {
             ($this->onMessage)($child, ...$message);
+        }
+    }
+
+    /** Ends the fiber of the event loop if it is suspended. PHP can't replace a suspended loop, as a fork does. */
+    private static function endLoopFiber(): void
+    {
+        if (EventLoop::getDriver()->isRunning()) {
+            EventLoop::queue(EventLoop::getDriver()->stop(...));
+            EventLoop::run();
         }
     }
 

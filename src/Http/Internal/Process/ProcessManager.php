@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Process;
 
 use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
 use Spindle\Http\AppException;
+use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\Internal\Server\RepeatedWarnings;
 use Spindle\Http\SupervisorOptions;
@@ -15,8 +17,8 @@ use Spindle\Internal\Terminal;
 
 /**
  * The supervisor's main loop. It starts processes, replaces those that have ended, run old code or have reached a
- * limit, and stops all of them before it returns. The supervisor never loads the application and has no event loop. It
- * sleeps until a signal or a message arrives, or a deadline has passed.
+ * limit, and stops all of them before it returns. The supervisor never loads the application. It runs the event loop
+ * until a signal or a message arrives, or a deadline has passed. Then it acts outside of the loop, so that it can fork.
  */
 final class ProcessManager
 {
@@ -54,11 +56,15 @@ final class ProcessManager
     /** Whether some slot has not had a serving process yet. */
     private bool $starting = true;
 
+    /** Requests of {@see close()} and {@see kill()}, on which the main loop acts. */
+    private bool $isClosing = false;
+    private bool $isKilled = false;
+
     private bool $stopping = false;
 
     private readonly RepeatedWarnings $warnings;
 
-    /** The second stop signal, which has killed all processes; 0 before. */
+    /** The second stop signal, which kills all processes; 0 before. */
     private int $killSignal = 0;
 
     /** When the next pings are sent, and when files are scanned next, by hrtime(). */
@@ -95,7 +101,7 @@ final class ProcessManager
     }
 
     /**
-     * Runs until a signal stops it, and returns when no process is left.
+     * Runs until it is closed or killed, and returns when no process is left.
      *
      * @return int the signal that killed all processes, or 0
      *
@@ -104,29 +110,50 @@ final class ProcessManager
     public function run(): int
     {
         $signals = new SignalInbox();
+        $errorHandler = EventLoop::getErrorHandler();
+        EventLoop::setErrorHandler(
+            $errorHandler ?? fn(\Throwable $failure) => HandlerFailure::logUncaught($failure, $this->logger),
+        );
         try {
             while (!$this->stopping || !$this->children->isEmpty()) {
                 $this->checkDeadlines((int) hrtime(true));
                 $this->stopping ? $this->stopAdmin() : $this->startDueProcesses((int) hrtime(true));
-                $this->children->wait($signals, $this->nextDeadline());
+                $isRequested = $this->isKilled || $this->isClosing && !$this->stopping || !$signals->isEmpty();
+                $this->children->wait($isRequested ? 0 : $this->nextDeadline());
                 // Signals are handled before ended processes: a process that the same signal has ended has not failed.
                 array_map($this->handleSignal(...), $signals->take());
+                $this->handleRequests();
                 array_map($this->handleEnd(...), $this->children->reap());
             }
         } finally {
             $this->children->killAll();
             array_map(self::closeSockets(...), $this->slots);
             $signals->close();
+            EventLoop::setErrorHandler($errorHandler);
         }
 
         return $this->killSignal;
     }
 
+    /** Requests the end of all processes, after they have answered the requests that have arrived. */
+    public function close(): void
+    {
+        $this->isClosing = true;
+        EventLoop::getDriver()->stop();
+    }
+
+    /** Requests the end of all processes now. */
+    public function kill(): void
+    {
+        $this->isClosing = $this->isKilled = true;
+        EventLoop::getDriver()->stop();
+    }
+
     private function handleSignal(int $signal): void
     {
-        if ($signal === \SIGHUP && !$this->stopping && $this->terminal->isClosed()) {
+        if ($signal === \SIGHUP && !$this->isClosing && $this->terminal->isClosed()) {
             $this->logger->info('The terminal was closed');
-            $this->stop();
+            $this->close();
         } elseif ($signal === \SIGHUP) {
             $this->reload('');
         } elseif ($signal === \SIGUSR1 || $signal === \SIGUSR2) {
@@ -134,10 +161,20 @@ final class ProcessManager
                 ($signal === \SIGUSR1 ? 'SIGUSR1' : 'SIGUSR2')
                     . ' was ignored: SIGHUP reloads the code, SIGTERM ends the server',
             );
-        } elseif ($signal !== \SIGCHLD && $this->stopping) {
+        } elseif ($signal !== \SIGCHLD && $this->isClosing) {
             $this->killSignal = $signal;
-            $this->children->killAll();
+            $this->kill();
         } elseif ($signal !== \SIGCHLD) {
+            $this->close();
+        }
+    }
+
+    private function handleRequests(): void
+    {
+        if ($this->isKilled) {
+            $this->stopping = true;
+            $this->children->killAll();
+        } elseif ($this->isClosing && !$this->stopping) {
             $this->stop();
         }
     }
@@ -145,7 +182,7 @@ final class ProcessManager
     /** @param string $details appended to the log entry */
     private function reload(string $details): void
     {
-        if ($this->stopping) {
+        if ($this->isClosing) {
             return;
         }
         $this->logger->info(

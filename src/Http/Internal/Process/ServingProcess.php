@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Amp\DeferredFuture;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
+use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\DriverFactory;
 use Spindle\Http\AppException;
 use Spindle\Http\HttpServer;
@@ -47,10 +48,12 @@ final class ServingProcess
     /** Whether the supervisor knows why this process ends. */
     private bool $endReported = false;
 
+    /** @param Driver $inheritedLoop kept in memory, because its destructor resets the handlers of its signals */
     public function __construct(
         private readonly ProcessRole $role,
         private readonly Channel $channel,
         private readonly LoggerInterface $logger,
+        public readonly Driver $inheritedLoop,
     ) {
         $this->done = new DeferredFuture();
         $this->output = new StrayOutput($logger);

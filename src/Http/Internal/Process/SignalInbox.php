@@ -4,9 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
+use Revolt\EventLoop;
 use Spindle\Internal\IgnoredSignals;
 
-/** Collects signals, which end the supervisor's wait. SIGINT and SIGTERM stay ignored if they were at PHP's start. */
+/** Collects signals. Each one stops the event loop. SIGINT and SIGTERM stay ignored if they were at PHP's start. */
 final class SignalInbox
 {
     /** @var list<int> */
@@ -33,6 +34,7 @@ final class SignalInbox
         foreach ($this->signals as $signal) {
             pcntl_signal($signal, function (int $signal): void {
                 $this->received[] = $signal;
+                EventLoop::getDriver()->stop();
             }, false);
         }
     }

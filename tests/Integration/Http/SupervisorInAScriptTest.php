@@ -1,0 +1,202 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\ServerClosedException;
+use Spindle\Http\Supervisor;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\LeavesNothing;
+use Symfony\Component\Process\Process;
+
+/** Scripts that use the event loop of their supervisor's process. */
+#[RequiresPhpExtension('pcntl')]
+final class SupervisorInAScriptTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use RunsServe;
+
+    private const PID = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
+
+    /** @param 'close'|'kill' $end */
+    #[DataProvider('ends')]
+    public function testASupervisorThatWasEndedBeforeItStartedRefusesToStart(string $end): void
+    {
+        $supervisor = new Supervisor($this->path('app.php'), ["unix://{$this->path('socket')}"]);
+        $end === 'close' ? $supervisor->close() : $supervisor->kill();
+
+        try {
+            $supervisor->run();
+            self::fail('It has started');
+        } catch (ServerClosedException $refused) {
+            self::assertStringContainsString('Create another Supervisor', $refused->getMessage());
+        }
+        self::assertFileDoesNotExist($this->path('socket'));
+    }
+
+    /** @return iterable<string, array{'close'|'kill'}> */
+    public static function ends(): iterable
+    {
+        yield 'close' => ['close'];
+        yield 'kill' => ['kill'];
+    }
+
+    /** @param 'close'|'kill' $end */
+    #[DataProvider('ends')]
+    public function testACallbackOfTheEventLoopEndsTheSupervisor(string $end): void
+    {
+        $server = $this->serveInScript(<<<PHP
+            Revolt\\EventLoop::repeat(0.01, static function (string \$timer) use (\$supervisor): void {
+                if (file_exists('go')) {
+                    Revolt\\EventLoop::cancel(\$timer);
+                    \$supervisor->{$end}();
+                }
+            });
+            PHP);
+        self::assertNotSame((string) $server->getPid(), $this->get()->body);
+        touch($this->path('go'));
+
+        self::assertSame(0, $server->wait(), $server->getErrorOutput());
+        self::assertSame($end === 'close', $this->logged('Stopping: received requests are answered first'));
+        self::assertFileDoesNotExist($this->path('socket'));
+    }
+
+    public function testASupervisorRunsOnceOnly(): void
+    {
+        $server = $this->serveInScript(<<<'PHP'
+            Revolt\EventLoop::defer(static function () use ($supervisor): void {
+                try {
+                    $supervisor->run();
+                } catch (LogicException $refused) {
+                    fwrite(STDERR, "refused: {$refused->getMessage()}\n");
+                }
+            });
+            PHP, <<<'PHP'
+            try {
+                $supervisor->run();
+            } catch (Spindle\Http\ServerClosedException $refused) {
+                fwrite(STDERR, "refused: {$refused->getMessage()}\n");
+            }
+            PHP);
+        $this->awaitLogged('refused: The supervisor is running already');
+        $server->signal(\SIGTERM);
+        self::assertSame(0, $server->wait(), $server->getErrorOutput());
+
+        self::assertTrue($this->logged('refused: The supervisor is closed and can not run again'));
+    }
+
+    public function testASignalAfterCloseKills(): void
+    {
+        $this->app(<<<'PHP'
+            return static function ($request) {
+                touch(__DIR__ . '/handling');
+                Amp\delay(60);
+            };
+            PHP);
+        $server = $this->serveInScript(<<<'PHP'
+            Revolt\EventLoop::repeat(0.01, static function (string $timer) use ($supervisor): void {
+                if (file_exists('handling')) {
+                    Revolt\EventLoop::cancel($timer);
+                    $supervisor->close();
+                }
+            });
+            PHP);
+        $this->client()->get('/');
+        $this->awaitLogged('Stopping: received requests are answered first');
+        $server->signal(\SIGTERM);
+
+        self::assertSame(\SIGTERM, $server->wait(), $server->getErrorOutput());
+    }
+
+    public function testAProcessOfTheSupervisorCanNotEndIt(): void
+    {
+        $this->app(<<<'PHP'
+            return static function ($request) {
+                $GLOBALS['supervisor']->kill();
+                $GLOBALS['supervisor']->close();
+                return Spindle\Http\Response::text((string) getmypid());
+            };
+            PHP);
+        $this->serveInScript('');
+        [$worker] = $this->workers();
+
+        self::assertSame((string) $worker, $this->get()->body, (string) $this->serve?->getErrorOutput());
+        self::assertSame((string) $worker, $this->get()->body);
+        self::assertFalse($this->logged('Stopping'));
+    }
+
+    public function testAnExceptionOfACallbackIsLogged(): void
+    {
+        $this->serveInScript(
+            "Revolt\\EventLoop::delay(0.1, static fn() => throw new RuntimeException('of a {timer}'));",
+        );
+        $this->awaitLogged('Uncaught {class}: of a \x7btimer\x7d');
+
+        self::assertSame(200, $this->get()->status);
+    }
+
+    public function testAScriptThatHasWaitedBeforeCanServe(): void
+    {
+        $this->serveInScript('Amp\delay(0.01);');
+        [$worker] = $this->workers();
+        posix_kill($worker, \SIGKILL);
+
+        Eventually::holds(fn(): bool => !\in_array($worker, $this->workers(), true), 'it is replaced');
+        self::assertNotSame((string) $worker, $this->get()->body);
+    }
+
+    public function testProcessesKeepTheirSignalHandlersWhenTheScriptHasOthers(): void
+    {
+        $server = $this->serveInScript(<<<'PHP'
+            Revolt\EventLoop::onSignal(SIGUSR1, static function (): void {
+                fwrite(STDERR, "The script got SIGUSR1\n");
+            });
+            PHP);
+        $server->signal(\SIGHUP); // so that the process is forked after the event loop has run
+        $this->awaitLogged('Reloaded');
+        $worker = (int) $this->get()->body;
+        posix_kill($worker, \SIGUSR1); // as a service manager does, which signals all processes
+        $server->signal(\SIGUSR1);
+        $this->awaitLogged('The script got SIGUSR1');
+
+        self::assertSame((string) $worker, $this->get()->body);
+    }
+
+    /**
+     * Serves app.php, or an application that answers with its pid, and returns when it does.
+     *
+     * @param string $before PHP code before run(), with `$supervisor`
+     * @param string $after  PHP code after run()
+     */
+    private function serveInScript(string $before, string $after = ''): Process
+    {
+        if (!file_exists($this->path('app.php'))) {
+            $this->app(self::PID);
+        }
+        $autoload = \dirname(__DIR__, 3) . '/vendor/autoload.php';
+        $script = $this->file('serve.php', <<<PHP
+            <?php
+            require '{$autoload}';
+            \$log = Spindle\\Tests\\Http\\ServerProcess::logger();
+            \$options = new Spindle\\Http\\SupervisorOptions(processes: 1);
+            \$supervisor = new Spindle\\Http\\Supervisor('app.php', ['unix://socket'], \$options, \$log);
+            {$before}
+            \$status = \$supervisor->run();
+            {$after}
+            exit(\$status);
+            PHP);
+        $this->serve = $server = new Process([\PHP_BINARY, $script], $this->path());
+        $server->start();
+        $this->awaitLogged('Listening on');
+        $this->address = "unix://{$this->path('socket')}";
+
+        return $server;
+    }
+}
