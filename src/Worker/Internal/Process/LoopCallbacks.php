@@ -55,19 +55,17 @@ final class LoopCallbacks
     }
 
     /**
-     * Returns whether the last task may have created a callback or queued one. A worker with the loop calls this method
-     * after each task. So it reads two properties of Revolt's driver: all identifiers would take several times as long.
+     * Cancels timers and runs callbacks that the last task has left. A worker with the loop calls this method after each
+     * task. So it first reads two properties of Revolt's driver: all identifiers would take several times as long.
      */
-    public function hasLeftovers(): bool
+    public function removeLeftovers(): void
     {
-        return $this->nextId !== $this->knownNextId
-            || ($this->nextId === null && EventLoop::getIdentifiers() !== $this->known)
-            || $this->queue?->isEmpty() === false;
-    }
-
-    /** Cancels timers and runs callbacks that the last task has left. */
-    public function remove(): void
-    {
+        $isUnchanged = $this->nextId === $this->knownNextId
+            && ($this->nextId !== null || EventLoop::getIdentifiers() === $this->known)
+            && $this->queue?->isEmpty() !== false;
+        if ($isUnchanged) {
+            return;
+        }
         if (EventLoop::getDriver() !== $this->driver) {
             $this->useDriver();
         }

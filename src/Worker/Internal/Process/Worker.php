@@ -139,136 +139,192 @@ final class Worker
             shmop_write($this->sharedMemory, pack('VV', 0, $batch), 0);
         }
         $isEager = $this->sharedMemory === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0;
-        $this->runTasks(
-            $head['code'],
-            ($head['flags'] & WorkerProtocol::PACKED) !== 0,
-            $payload,
-            $isEager ? 0 : self::MAX_RESULT_DELAY_NANOSECONDS,
-        );
+        $maxDelay = $isEager ? 0 : self::MAX_RESULT_DELAY_NANOSECONDS;
+        $this->runTasks($head['code'], ...self::itemsOf($payload, $head['flags']), maxDelay: $maxDelay);
         $this->lifecycle->cleanUp();
         $this->lifecycle->flush(WorkerProtocol::DONE);
         TaskContext::enter(null);
     }
 
     /**
-     * Runs the tasks of a batch. A tiny task takes less time than the work around it, so this loop does for each task
-     * only what that task needs. Everything else is done once in {@see SharedFlags::LIMIT_CHECK_NANOSECONDS}.
+     * Returns the kinds and the items of a batch, and empties the payload, because it may be large.
      *
-     * @param string $payload  emptied as soon as it was read, because it may be large
-     * @param int    $maxDelay 0 to send each result after its task, or MAX_RESULT_DELAY_NANOSECONDS
+     * @return array{kinds: string, items: array<int, bool|int|float|string|null>}
      */
-    private function runTasks(int $code, bool $isPacked, string &$payload, int $maxDelay): void
+    private static function itemsOf(string &$payload, int $flags): array
     {
-        [$kinds, $items] = $isPacked
+        [$kinds, $items] = ($flags & WorkerProtocol::PACKED) !== 0
             ? ValuePacking::split($payload, self::TASKS_HEAD_BYTES)
             : ['', ValuePacking::values($payload, self::TASKS_HEAD_BYTES)];
         $payload = '';
-        $sharedMemory = $this->sharedMemory;
-        $indexes = self::encodedIndexes(\count($items));
-        $limit = \count($items);
-        $task = null;
-        $results = $this->results;
-        $values = &$results->values; // a reference, so that the results are sent even if a task ends the process
-        $plain = $code !== 0 && $kinds === '';
-        $timed = $this->timed && $sharedMemory !== null;
-        // whether more has to be done after each task than to store its result
-        $checksEach = !$plain || $timed || $maxDelay === 0 || $this->state !== null;
-        $loop = $this->loop;
-        $lifecycle = $this->lifecycle;
-        $cancellation = &$lifecycle->cancellation;
-        $startedAt = $results->flushedAt;
-        $nextCheck = 0;
-        $lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
+
+        return ['kinds' => $kinds, 'items' => $items];
+    }
+
+    /**
+     * Runs the tasks of a batch. A tiny task takes less time than the work around it, so this loop does for each task
+     * only what that task needs. Everything else is done once in {@see SharedFlags::LIMIT_CHECK_NANOSECONDS}.
+     *
+     * @param string                                 $kinds    kinds of the items, a byte each; '' for plain arguments
+     * @param array<int, bool|int|float|string|null> $items    arguments or tasks. The caller must keep no copy, because
+     *     each item is released after its task
+     * @param int                                    $maxDelay 0 to send each result after its task, or
+     *     MAX_RESULT_DELAY_NANOSECONDS
+     */
+    private function runTasks(int $code, string $kinds, array $items, int $maxDelay): void
+    {
+        [$task, $limit, $nextCheck, $indexes] = [null, \count($items), 0, self::encodedIndexes(\count($items))];
+        $isPlain = $code !== 0 && $kinds === '';
+        // Whether more must be done after each task than to add its result.
+        $checksEach = !$isPlain || $this->isTimed() || $maxDelay === 0 || $this->state !== null;
+        $values = &$this->results->values; // a reference, so that the results are sent even if a task ends the process
+        $cancellation = &$this->lifecycle->cancellation;
+        $startedAt = $this->results->flushedAt;
+        $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
         for ($i = 0; $i < $limit; ++$i) {
-            if ($sharedMemory !== null) {
+            if ($this->sharedMemory !== null) {
                 // First the mark, then the clock, then the limit: SharedFlags explains the order.
-                shmop_write($sharedMemory, $indexes[$i], 0);
+                shmop_write($this->sharedMemory, $indexes[$i], 0);
             }
             $now = hrtime(true);
             if ($now > $nextCheck) {
-                $this->recordDuration($now - $startedAt);
-                if ($now - $results->flushedAt > $maxDelay && $i > 0) {
-                    $now = $this->flushBefore($i);
-                }
-                // Loading the event loop takes longer than the interval of these checks, so it is noticed here.
-                if ($loop === null && $i > 0) {
-                    $loop = $this->findLoop();
-                }
-                $limit = $this->readLimit($limit);
-                if ($i >= $limit || ($i > 0 && $this->hasGrown())) {
+                [$limit, $now, $nextCheck] = $this->checkBefore($i, $limit, $now, $startedAt, $maxDelay);
+                if ($i >= $limit) {
                     break; // the pool gives the rest to another worker
-                }
-                $nextCheck = $timed ? 0 : $now + SharedFlags::LIMIT_CHECK_NANOSECONDS;
-                if ($timed) {
-                    shmop_write($sharedMemory, pack('P', $now), 8);
                 }
             }
             $startedAt = $now;
             try {
-                if ($plain) {
-                    $value = ($task ??= $this->mapTask($code))($items[$i]);
-                } elseif ($code === 0) {
-                    $value = $this->submittedTask((string) $items[$i], \ord($kinds[$i]))();
-                } else {
-                    $value = ($task ??= $this->mapTask($code))(self::unpack(\ord($kinds[$i]), (string) $items[$i]));
-                }
+                $value = $isPlain
+                    ? ($task ??= $this->mapTask($code))($items[$i])
+                    : $this->runPacked($code, \ord($kinds[$i]), (string) $items[$i]);
                 if (\is_int($value)) {
-                    $values[] = $value; // fast path, because the smallest results are the most numerous
-                } elseif (
-                    $value === null
-                    || \is_bool($value)
-                    || \is_float($value)
-                    || (\is_string($value) && \strlen($value) < WorkerProtocol::MIN_LONG_STRING_BYTES)
-                ) {
-                    $results->areIntegers = false;
-                    $values[] = $value;
+                    $values[] = $value; // without a call, because the smallest results are the most numerous
                 } else {
-                    $checksEach = true;
-                    $lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
-                    $value instanceof \Generator ? $this->items->send($i, $value) : $results->add($value);
-                    $lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
+                    $checksEach = $this->addResult($i, $value) || $checksEach;
                 }
             } catch (\Throwable $thrown) {
                 $checksEach = true;
-                $lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
-                $results->fail($thrown);
-                $lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
+                $this->addFailure($thrown);
             }
-            if ($loop !== null && $loop->hasLeftovers()) {
-                $loop->remove();
-            }
+            $this->loop?->removeLeftovers();
             if ($checksEach || $cancellation !== null) {
-                if ($timed) {
-                    shmop_write($sharedMemory, "\0\0\0\0\0\0\0\0", 8);
-                }
-                $lifecycle->endIfCancelled();
-                try {
-                    $items[$i] = $value = $thrown = null; // release values, which may be large
-                } catch (\Throwable $late) { // @phpstan-ignore catch.neverThrown (a destructor may)
-                    error_log("A value that a task left behind threw in its destructor: {$late}");
-                    $late = null;
-                }
-                $this->state?->restore();
-                if (($results->isFull || $maxDelay === 0) && $i + 1 < $limit) {
-                    $this->recordDuration(hrtime(true) - $startedAt);
-                    $lifecycle->flush(0);
-                }
+                $this->stopClock();
+                $this->lifecycle->endIfCancelled();
+                $items[$i] = null;
+                self::release($value, $thrown);
+                $this->finishTask($startedAt, $i + 1 < $limit, $maxDelay === 0);
             }
         }
-        if ($loop === null) {
-            $this->findLoop();
+        $this->findLoop();
+        $this->lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
+        $this->recordDuration((int) (hrtime(true) - $startedAt));
+    }
+
+    /**
+     * Does what is not necessary before each tiny task. A limit that is not above `$index` ends the batch.
+     *
+     * @return array{int, int, int} limit, the time at which the task starts, and the time of the next check
+     */
+    private function checkBefore(int $index, int $limit, int $now, int|float $startedAt, int $maxDelay): array
+    {
+        $this->recordDuration((int) ($now - $startedAt));
+        if ($now - $this->results->flushedAt > $maxDelay && $index > 0) {
+            $now = $this->flushBefore($index);
         }
-        $lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
-        $this->recordDuration(hrtime(true) - $startedAt);
+        if ($index > 0) {
+            $this->findLoop(); // loading the event loop takes longer than the interval of these checks
+        }
+        $limit = $this->readLimit($limit);
+        if ($index > 0 && $this->hasGrown()) {
+            return [min($limit, $index), $now, 0];
+        }
+        if (!$this->isTimed()) {
+            return [$limit, $now, $now + SharedFlags::LIMIT_CHECK_NANOSECONDS];
+        }
+        if ($index < $limit) {
+            shmop_write($this->sharedMemory, pack('P', $now), 8);
+        }
+
+        return [$limit, $now, 0];
+    }
+
+    /** @phpstan-assert-if-true !null $this->sharedMemory */
+    private function isTimed(): bool
+    {
+        return $this->timed && $this->sharedMemory !== null;
+    }
+
+    private function stopClock(): void
+    {
+        if ($this->isTimed()) {
+            shmop_write($this->sharedMemory, "\0\0\0\0\0\0\0\0", 8);
+        }
+    }
+
+    /** Runs a submitted task, or a task of a map whose argument is serialized or a long string. */
+    private function runPacked(int $code, int $kind, string $bytes): mixed
+    {
+        return $code === 0
+            ? $this->submittedTask($bytes, $kind)()
+            : $this->mapTask($code)(self::unpack($kind, $bytes));
+    }
+
+    /** @return bool whether the result may be large, so that more must be done after the task */
+    private function addResult(int $index, mixed $value): bool
+    {
+        $isPlain = \is_string($value)
+            ? \strlen($value) < WorkerProtocol::MIN_LONG_STRING_BYTES
+            : $value === null || \is_scalar($value);
+        if ($isPlain) {
+            /** @var bool|float|string|null $value */
+            $this->results->areIntegers = false;
+            $this->results->values[] = $value;
+
+            return false;
+        }
+        $this->lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
+        $value instanceof \Generator ? $this->items->send($index, $value) : $this->results->add($value);
+        $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
+
+        return true;
+    }
+
+    private function addFailure(\Throwable $thrown): void
+    {
+        $this->lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
+        $this->results->fail($thrown);
+        $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
+    }
+
+    private function finishTask(int|float $startedAt, bool $hasNext, bool $isEager): void
+    {
+        $this->state?->restore();
+        if ($hasNext && ($isEager || $this->results->isFull)) {
+            $this->recordDuration((int) (hrtime(true) - $startedAt));
+            $this->lifecycle->flush(0);
+        }
+    }
+
+    /** Releases values, which may be large. Reports the exceptions of their destructors. */
+    private static function release(mixed &...$values): void
+    {
+        foreach ($values as &$value) {
+            try {
+                $value = null;
+            } catch (\Throwable $late) { // @phpstan-ignore catch.neverThrown (a destructor may)
+                error_log("A value that a task left behind threw in its destructor: {$late}");
+            }
+        }
     }
 
     /** Checks whether a task has loaded the event loop, and removes what the task left there. */
-    private function findLoop(): ?LoopCallbacks
+    private function findLoop(): void
     {
-        $this->loop = LoopCallbacks::find(false);
-        $this->loop?->remove();
-
-        return $this->loop;
+        if ($this->loop === null) {
+            $this->loop = LoopCallbacks::find(false);
+            $this->loop?->removeLeftovers();
+        }
     }
 
     /** @return array<int, string> encoded indexes of at least `$count` tasks for {@see SharedFlags} */
