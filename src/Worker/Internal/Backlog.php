@@ -29,8 +29,7 @@ final class Backlog
     /** @var array<string, Batch> batches that wait for a retry, by timer */
     private array $delayed = [];
 
-    /** @param \Closure(): void $onReady called when the delay of a retry is over */
-    public function __construct(private readonly \Closure $onReady)
+    public function __construct(private readonly PoolEvents $pool)
     {
         $this->batches = new \SplQueue();
     }
@@ -105,7 +104,7 @@ final class Backlog
             $batch = $backlog->delayed[$timer];
             unset($backlog->delayed[$timer]);
             $backlog->add($batch);
-            ($backlog->onReady)();
+            $backlog->pool->fill();
         });
         $this->delayed[$timer] = $batch;
         if ($batch->tasks[0] instanceof Submission) {

@@ -10,7 +10,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Worker\UnserializableException;
 
 /** Produces the items of a generator task in this process: each item when the reader has taken the one before it. */
-final class InlineStream
+final class InlineStream implements ItemSource
 {
     /** Suspends the task's fiber while an item waits for its reader. */
     private readonly Condition $taken;
@@ -36,10 +36,26 @@ final class InlineStream
     /** @return \Generator<mixed, mixed, mixed, mixed> */
     public function reader(): \Generator
     {
-        $stream = new ItemStream($this->decode(...), $this->taken->notify(...), $this->cancelTask(...));
+        $stream = new ItemStream($this);
         $this->stream = \WeakReference::create($stream);
 
         return $stream->items();
+    }
+
+    public function decode(string $item): array
+    {
+        /** @var array{mixed, mixed} */
+        return $this->value($item);
+    }
+
+    public function acknowledge(int $items, int $size): void
+    {
+        $this->taken->notify();
+    }
+
+    public function release(): void
+    {
+        $this->taskCancellation->cancel();
     }
 
     /** Returns when the items are finished, the task is cancelled, or the reader has released the generator. */
@@ -92,7 +108,7 @@ final class InlineStream
     {
         try {
             $bytes = ValueSerializer::serialize($result, "The result{$this->keySuffix}");
-            $this->stream?->get()?->ended(fn(): mixed => $this->decode($bytes));
+            $this->stream?->get()?->ended(fn(): mixed => $this->value($bytes));
         } catch (\Throwable $refused) {
             $failure = $refused instanceof UnserializableException ? $refused : ($this->convertFailure)($refused);
             $this->stream?->get()?->failed(static fn(): \Throwable => $failure);
@@ -104,12 +120,7 @@ final class InlineStream
         return !$this->taskCancellation->isCancelled() && $this->stream?->get() !== null;
     }
 
-    private function cancelTask(): void
-    {
-        $this->taskCancellation->cancel();
-    }
-
-    private function decode(string $bytes): mixed
+    private function value(string $bytes): mixed
     {
         try {
             return ValueSerializer::unserialize($bytes, TaskCode::MISSING);

@@ -12,7 +12,7 @@ use Spindle\Worker\ResultBudget;
 
 /**
  * The items of a generator task, as a generator in the pool's process. When the reader releases that generator early,
- * `$onRelease` is called, which ends the task.
+ * {@see ItemSource::release()} is called, which ends the task.
  */
 final class ItemStream
 {
@@ -36,17 +36,8 @@ final class ItemStream
     /** Suspends the reader. */
     private readonly Condition $changed;
 
-    /**
-     * @param \Closure(string): mixed  $decodeItem    returns key and value of an item
-     * @param \Closure(int, int): void $onAcknowledge called with the number of read items and their size in bytes
-     * @param \Closure(): void         $onRelease     called when the reader has released the items before their end
-     */
-    public function __construct(
-        private readonly \Closure $decodeItem,
-        private readonly \Closure $onAcknowledge,
-        private readonly \Closure $onRelease,
-        private readonly ?ResultBudget $budget = null,
-    ) {
+    public function __construct(private readonly ItemSource $source, private readonly ?ResultBudget $budget = null)
+    {
         $this->items = new \SplQueue();
         $this->changed = new Condition();
         $this->ownerPid = (int) getmypid();
@@ -55,7 +46,7 @@ final class ItemStream
     public function __destruct()
     {
         if (!$this->isEnded) {
-            ($this->onRelease)();
+            $this->source->release();
         }
         foreach ($this->items as $item) {
             $this->budget?->release(self::budgetedBytes($item));
@@ -105,8 +96,7 @@ final class ItemStream
                     // Deferred, so that a reader that keeps the item can first add its bytes by ResultBudget::occupy().
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
-                /** @var array{mixed, mixed} $item */
-                $item = ($this->decodeItem)($bytes);
+                $item = $this->source->decode($bytes);
                 [$key, $value] = $item;
                 unset($bytes, $item);
                 OneWayGenerator::refuse(yield $key => $value);
@@ -131,7 +121,7 @@ final class ItemStream
     private function acknowledge(int $size): void
     {
         if (!$this->isEnded) {
-            ($this->onAcknowledge)(1, $size);
+            $this->source->acknowledge(1, $size);
         }
     }
 

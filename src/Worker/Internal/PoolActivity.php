@@ -43,13 +43,12 @@ final class PoolActivity
 
     private readonly int $ownerPid;
 
-    /** @param \Closure(): void $onFork called in a fork of this process that runs the loop while work is open */
     public function __construct(
         private readonly Workers $workers,
         private readonly TaskSources $sources,
         private readonly Results $results,
         private readonly TaskTimeouts $timeouts,
-        private readonly \Closure $onFork,
+        private readonly PoolEvents $pool,
     ) {
         $this->ownerPid = (int) getmypid();
         $this->waiting = new FiberQueue();
@@ -169,7 +168,7 @@ final class PoolActivity
     private function tick(): void
     {
         if ($this->ownerPid !== getmypid()) {
-            ($this->onFork)();
+            $this->pool->failInFork();
         } elseif (!$this->isBusy()) {
             $this->ticks = false;
             EventLoop::disable($this->loopTimer);

@@ -25,14 +25,11 @@ final class Results
     private int $openStreamCount = 0;
 
     /**
-     * @param \Closure(): void $onStreamCountChange called when the number of streams changes
-     * @param \Closure(WorkerHandle, Batch, int): void $onStreamReleased gets a task whose reader released the items
      */
     public function __construct(
         private readonly TaskRetryPolicy $retry,
         private readonly Backlog $backlog,
-        private readonly \Closure $onStreamCountChange,
-        private readonly \Closure $onStreamReleased,
+        private readonly PoolEvents $pool,
         private readonly ?ResultBudget $budget,
     ) {}
 
@@ -93,25 +90,10 @@ final class Results
         if ($worker->streamIndex !== $index[1]) {
             $worker->streamIndex = $index[1];
             $worker->streamBatch = $batch;
-            $send = static function (int $type, string $payload) use ($worker, $batch): void {
-                if ($worker->firstBatch() === $batch) {
-                    $worker->link?->send(WorkerProtocol::frame($type, $batch->id, $payload));
-                }
-            };
-            $stream = new ItemStream(
-                static fn(string $item): mixed
-                    => TaskOutcome::value(WorkerProtocol::SERIALIZED, $item, $batch->attempt, $batch->key($index[1])),
-                static fn(int $items, int $size)
-                    => $send(WorkerProtocol::ITEMS_READ, pack('VVV', $index[1], $items, $size)),
-                function () use ($send, $worker, $batch, $index): void {
-                    $send(WorkerProtocol::ITEMS_RELEASED, pack('V', $index[1]));
-                    ($this->onStreamReleased)($worker, $batch, $index[1]);
-                },
-                $this->budget,
-            );
+            $stream = new ItemStream(new WorkerItems($this->pool, $worker, $batch, $index[1]), $this->budget);
             $worker->stream = \WeakReference::create($stream);
             ++$this->openStreamCount;
-            ($this->onStreamCountChange)();
+            $this->pool->onSettled();
             $batch->source->streamStarted($batch, $index[1], $stream);
         } else {
             $worker->stream?->get()?->arrived(substr($payload, 4));
@@ -197,7 +179,7 @@ final class Results
         $worker->streamIndex = -1;
         $worker->stream = $worker->streamBatch = null;
         --$this->openStreamCount;
-        ($this->onStreamCountChange)();
+        $this->pool->onSettled();
 
         return $stream;
     }

@@ -29,8 +29,7 @@ final class StartBackoff
 
     private ?string $timer = null;
 
-    /** @param \Closure(): void $onResume called when a pause is over */
-    public function __construct(private readonly \Closure $onResume) {}
+    public function __construct(private readonly PoolEvents $pool) {}
 
     /** Resets the count of failures, because a worker has begun a task. */
     public function resetFailures(): void
@@ -70,7 +69,7 @@ final class StartBackoff
     {
         $this->timer ??= WeakTimer::after(self::RESTART_PAUSE_SECONDS, $this, static function (self $backoff): void {
             $backoff->timer = null;
-            ($backoff->onResume)();
+            $backoff->pool->fill();
         });
     }
 

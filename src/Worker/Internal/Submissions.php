@@ -25,8 +25,7 @@ final class Submissions implements Source
     /** @var \WeakMap<Submission, Cancellation> tasks that can be cancelled */
     private \WeakMap $cancellations;
 
-    /** @param \Closure(): void $onAllSettled called when all tasks have outcomes */
-    public function __construct(private readonly \Closure $onAllSettled)
+    public function __construct(private readonly PoolEvents $pool)
     {
         $this->sizing = new BatchSizing();
         $this->waiting = new \SplQueue();
@@ -187,7 +186,7 @@ final class Submissions implements Source
     {
         $this->openCount -= $count;
         if ($this->openCount === 0) {
-            ($this->onAllSettled)();
+            $this->pool->onSettled();
         }
     }
 }

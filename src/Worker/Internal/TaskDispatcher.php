@@ -28,7 +28,7 @@ use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
 /** Decides which worker gets which tasks. Each of these tasks gets exactly one outcome, except in an abandoned map. */
-final class TaskDispatcher
+final class TaskDispatcher implements PoolEvents
 {
     /** Seconds after which the worker of an abandoned loop's task, or of a released generator, is ended. */
     public const ABANDONED_TASK_TIMEOUT = 0.02;
@@ -91,29 +91,25 @@ final class TaskDispatcher
             $options,
             $settings,
             $context,
-            $this->fill(...),
-            $this->receive(...),
-            $this->workerEnded(...),
-            $this->startFailed(...),
+            $this,
         );
         $this->ownerPid = (int) getmypid();
-        $this->backlog = new Backlog($this->fill(...));
-        $this->timeouts = new TaskTimeouts($this->workers, $this->backlog, $options->timeout, $this->fill(...));
+        $this->backlog = new Backlog($this);
+        $this->timeouts = new TaskTimeouts($this->workers, $this->backlog, $options->timeout, $this);
         $this->results = new Results(
             $retry,
             $this->backlog,
-            $this->onSettled(...),
-            $this->streamReleased(...),
+            $this,
             $settings->budget,
         );
-        $this->submissions = new Submissions($this->onSettled(...));
+        $this->submissions = new Submissions($this);
         $this->sources = new TaskSources($this->submissions);
         $this->activity = new PoolActivity(
             $this->workers,
             $this->sources,
             $this->results,
             $this->timeouts,
-            $this->failInFork(...),
+            $this,
         );
     }
 
@@ -441,7 +437,7 @@ final class TaskDispatcher
         }
     }
 
-    private function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
+    public function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
     {
         if ($type === WorkerProtocol::RESULTS) {
             $batch = $worker->firstBatch();
@@ -484,7 +480,7 @@ final class TaskDispatcher
     }
 
     /** Requeues tasks that the worker has not started. Started tasks without a result fail or are retried. */
-    private function workerEnded(WorkerHandle $worker): void
+    public function workerEnded(WorkerHandle $worker): void
     {
         $batches = $worker->batches;
         $running = null;
@@ -523,7 +519,7 @@ final class TaskDispatcher
         $batch->limit = 0;
     }
 
-    private function startFailed(WorkerStartException $reason): void
+    public function startFailed(WorkerStartException $reason): void
     {
         $this->failWaitingTasks($reason);
         $this->activity->stopIfSettled();
@@ -544,7 +540,7 @@ final class TaskDispatcher
     }
 
     /** Fails all tasks in a fork, where no outcome arrives. In the parent process, the workers and tasks go on. */
-    private function failInFork(): void
+    public function failInFork(): void
     {
         $reason = ExecutorClosedException::forked();
         $this->submissions->isForked = true;
@@ -584,7 +580,7 @@ final class TaskDispatcher
     }
 
     /** Ends a generator task whose items were released, unless the task ends in {@see ABANDONED_TASK_TIMEOUT}. */
-    private function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void
+    public function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void
     {
         if ($this->isFork() || $worker->firstBatch() !== $batch) {
             return;
@@ -626,7 +622,7 @@ final class TaskDispatcher
         $run->finish();
     }
 
-    private function onSettled(): void
+    public function onSettled(): void
     {
         $this->activity->onSettled();
     }

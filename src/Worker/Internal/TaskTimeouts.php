@@ -31,13 +31,12 @@ final class TaskTimeouts
 
     /**
      * @param float|null       $timeout time limit of each task, in seconds
-     * @param \Closure(): void $onFreed called when tasks may have been taken back
      */
     public function __construct(
         private readonly Workers $workers,
         private readonly Backlog $backlog,
         private readonly ?float $timeout,
-        private readonly \Closure $onFreed,
+        private readonly PoolEvents $pool,
     ) {}
 
     public function close(): void
@@ -96,7 +95,7 @@ final class TaskTimeouts
                 $this,
                 static function (self $timeouts): void {
                     $timeouts->overdueTimer = null;
-                    ($timeouts->onFreed)();
+                    $timeouts->pool->fill();
                 },
             );
         }
@@ -162,7 +161,7 @@ final class TaskTimeouts
         if ($worker->lastStartedTask() === null) { // otherwise the worker has just been continued, and runs a task
             $this->workers->end($worker, static fn(): \Throwable => new \LogicException('The worker ran no task'));
         }
-        ($this->onFreed)();
+        $this->pool->fill();
     }
 
     /** Returns whether the worker has tasks that it has probably not started. */
@@ -210,7 +209,7 @@ final class TaskTimeouts
         $this->takeBack($worker);
         if ($worker->lastStartedTask() !== $late) {
             $this->scheduleTimeCheck($worker, $timeout); // the task has ended, and the next one has started
-            ($this->onFreed)();
+            $this->pool->fill();
 
             return;
         }
@@ -220,6 +219,6 @@ final class TaskTimeouts
             static fn(Batch $batch, int $index): \Throwable
                 => TaskTimeoutException::after($timeout, $batch->attempt, $batch->key($index)),
         );
-        ($this->onFreed)();
+        $this->pool->fill();
     }
 }

@@ -29,23 +29,18 @@ final class WorkerGroup implements ContextEvents
     /** Earliest time at which {@see hasUserChanged()} compares all credentials again, in nanoseconds of hrtime(). */
     private int $nextComparison = 0;
 
-    /**
-     * @param \Closure(ContextEvents): Context $context
-     * @param \Closure(self): WorkerStartup         $startup
-     * @param \Closure(WorkerHandle): void     $onEnded   called when a worker has ended and its exit is known
-     * @param \Closure(string, bool): void     $onPrinted receives output, and whether it came from a standard error
-     */
+    /** @param \Closure(ContextEvents): Context $context */
     public function __construct(
         \Closure $context,
-        \Closure $startup,
-        private readonly \Closure $onEnded,
-        private readonly \Closure $onPrinted,
+        WorkerSettings $settings,
+        float $startTimeout,
+        private readonly WorkerEvents $events,
     ) {
         $this->credentials = ProcessCredentials::current();
         $this->effective = ProcessCredentials::effective();
         $this->autoloaders = new Autoloaders();
         $this->context = $context($this);
-        $this->startup = $startup($this);
+        $this->startup = new WorkerStartup($this->context, $settings, $startTimeout, $events);
     }
 
     public function hasFormerCredentials(): bool
@@ -96,7 +91,7 @@ final class WorkerGroup implements ContextEvents
         $worker = $this->workers[$id] ?? null;
         if ($worker !== null) {
             $worker->exit = [$exitCode, $signal, $memoryPeak];
-            ($this->onEnded)($worker);
+            $this->events->ended($worker);
         }
     }
 
@@ -114,7 +109,7 @@ final class WorkerGroup implements ContextEvents
         if ($isError && isset($this->workers[$id])) {
             $this->workers[$id]->appendStderr($bytes);
         }
-        ($this->onPrinted)($bytes, $isError);
+        $this->events->printed($bytes, $isError);
     }
 
     public function onLost(string $how): void

@@ -16,20 +16,12 @@ final class WorkerStartup
     /** @var array<int, WorkerHandle> started workers that have not connected, by number */
     private array $expected = [];
 
-    /**
-     * @param float $timeout seconds within which a worker must be ready
-     * @param \Closure(WorkerHandle, int, int, string, int, int): void $onFrame gets type, id, bytes, offset, length
-     * @param \Closure(WorkerHandle, ?string): void $onDisconnected receives a protocol error, if there was one
-     * @param \Closure(WorkerHandle, WorkerStartException): void $onFailed called when the worker was not ready in time,
-     *     or its connection cannot be accepted
-     */
+    /** @param float $timeout seconds within which a worker must be ready */
     public function __construct(
         private readonly Context $context,
         private readonly WorkerSettings $settings,
         private readonly float $timeout,
-        private readonly \Closure $onFrame,
-        private readonly \Closure $onDisconnected,
-        private readonly \Closure $onFailed,
+        private readonly WorkerEvents $events,
     ) {}
 
     /**
@@ -52,7 +44,7 @@ final class WorkerStartup
             $this,
             static function (self $startup) use ($worker): void {
                 if (!$worker->ready) {
-                    ($startup->onFailed)($worker, WorkerStartException::late($startup->timeout));
+                    $startup->events->failedToStart($worker, WorkerStartException::late($startup->timeout));
                 }
             },
         );
@@ -103,15 +95,14 @@ final class WorkerStartup
         $fields = unpack('Vpid/ChasSharedMemory', $greeting);
         $worker->pid = $fields['pid'];
         $worker->sharedFlags = $fields['hasSharedMemory'] === 1 ? SharedFlags::open($worker->sharedMemoryKey) : null;
-        $onFrame = $this->onFrame;
-        $onDisconnected = $this->onDisconnected;
+        $events = $this->events;
         $receive = static fn(int $type, int $number, string $bytes, int $at, int $length)
-            => $onFrame($worker, $type, $number, $bytes, $at, $length);
+            => $events->received($worker, $type, $number, $bytes, $at, $length);
         $link->listen(
             $fields['hasSharedMemory'] === 1 && $worker->sharedFlags === null
-                ? self::endingWhenReady($receive, $link, $worker, $onDisconnected)
+                ? self::endingWhenReady($receive, $link, $worker, $events)
                 : $receive,
-            static fn(?string $protocolError) => $onDisconnected($worker, $protocolError),
+            static fn(?string $protocolError) => $events->disconnected($worker, $protocolError),
             $this->settings->maxResult + WorkerProtocol::MAX_BESIDE_RESULT_BYTES,
             WorkerProtocol::MAGIC,
         );
@@ -124,7 +115,6 @@ final class WorkerStartup
      * earlier removes the memory itself, and its own failure is reported.
      *
      * @param \Closure(int, int, string, int, int): void $receive
-     * @param \Closure(WorkerHandle, ?string): void      $onDisconnected
      *
      * @return \Closure(int, int, string, int, int): void
      */
@@ -132,7 +122,7 @@ final class WorkerStartup
         \Closure $receive,
         WorkerLink $link,
         WorkerHandle $worker,
-        \Closure $onDisconnected,
+        WorkerEvents $events,
     ): \Closure {
         return static function (
             int $type,
@@ -140,10 +130,10 @@ final class WorkerStartup
             string $bytes,
             int $at,
             int $length,
-        ) use ($receive, $link, $worker, $onDisconnected): void {
+        ) use ($receive, $link, $worker, $events): void {
             if ($type === WorkerProtocol::READY) {
                 $link->close();
-                $onDisconnected($worker, 'This process may not open the shared memory of the worker');
+                $events->disconnected($worker, 'This process may not open the shared memory of the worker');
             } else {
                 $receive($type, $number, $bytes, $at, $length);
             }
@@ -154,7 +144,7 @@ final class WorkerStartup
     private function failAll(WorkerStartException $why): void
     {
         foreach ($this->expected as $worker) {
-            ($this->onFailed)($worker, $why);
+            $this->events->failedToStart($worker, $why);
         }
     }
 }

@@ -13,7 +13,7 @@ use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
 /** Starts the workers of a pool when there are tasks, replaces them at the end of their lifetime, and ends them. */
-final class Workers
+final class Workers implements WorkerEvents
 {
     private readonly WorkerShutdown $shutdown;
 
@@ -41,24 +41,17 @@ final class Workers
     /**
      * @param int $size maximum number of workers. After a change, {@see shrink()} stops idle workers above it
      * @param \Closure(ContextEvents): Context $context
-     * @param \Closure(): void $onReady called when a worker can be given tasks, or another one can be started
-     * @param \Closure(WorkerHandle, int, int, string, int, int): void $onFrame gets type, id, bytes, offset, length
-     * @param \Closure(WorkerHandle): void $onEnd called when a worker has ended and all its frames were received
-     * @param \Closure(WorkerStartException): void $onStartFailed called when tasks must fail, because no worker starts
      */
     public function __construct(
         public int $size,
         private readonly WorkerPoolOptions $options,
         private readonly WorkerSettings $settings,
         private readonly \Closure $context,
-        private readonly \Closure $onReady,
-        private readonly \Closure $onFrame,
-        private readonly \Closure $onEnd,
-        private readonly \Closure $onStartFailed,
+        private readonly PoolEvents $pool,
     ) {
         $this->shutdown = new WorkerShutdown();
         $this->lifetime = new WorkerLifetime($options);
-        $this->backoff = new StartBackoff($onReady);
+        $this->backoff = new StartBackoff($pool);
         $this->group = $this->newGroup();
     }
 
@@ -162,7 +155,7 @@ final class Workers
             $failure = $failure instanceof WorkerStartException
                 ? $failure
                 : WorkerStartException::impossible($failure->getMessage(), $failure);
-            $this->hasOthers() ? $this->backoff->pause() : ($this->onStartFailed)($failure);
+            $this->hasOthers() ? $this->backoff->pause() : $this->pool->startFailed($failure);
         }
     }
 
@@ -274,25 +267,16 @@ final class Workers
 
     private function newGroup(): WorkerGroup
     {
-        $startup = fn(WorkerGroup $group): WorkerStartup => new WorkerStartup(
-            $group->context,
-            $this->settings,
-            $this->options->startTimeout,
-            $this->receive(...),
-            $this->shutdown->disconnected(...),
-            $this->startFailed(...),
-        );
-
-        return new WorkerGroup($this->context, $startup, $this->onEnded(...), $this->onPrinted(...));
+        return new WorkerGroup($this->context, $this->settings, $this->options->startTimeout, $this);
     }
 
-    private function onEnded(WorkerHandle $worker): void
+    public function ended(WorkerHandle $worker): void
     {
         $worker->link?->readAll();
         $this->handleExit($worker);
     }
 
-    private function onPrinted(string $bytes, bool $isError): void
+    public function printed(string $bytes, bool $isError): void
     {
         $onOutput = $this->options->onOutput;
         if ($onOutput !== null) {
@@ -306,13 +290,13 @@ final class Workers
         }
     }
 
-    private function startFailed(WorkerHandle $worker, WorkerStartException $why): void
+    public function failedToStart(WorkerHandle $worker, WorkerStartException $why): void
     {
         $worker->startFailure = $why;
         $this->shutdown->end($worker, static fn(): \Throwable => $why);
     }
 
-    private function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
+    public function received(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
     {
         match ($type) {
             WorkerProtocol::READY => $this->becameReady($worker, substr($bytes, $at, $length)),
@@ -321,10 +305,15 @@ final class Workers
                 $at,
                 $length,
             )),
-            WorkerProtocol::OUTPUT => $this->onPrinted(substr($bytes, $at, $length), false),
+            WorkerProtocol::OUTPUT => $this->printed(substr($bytes, $at, $length), false),
             WorkerProtocol::EXIT_REPORT => $worker->recordExitReport(substr($bytes, $at, $length)),
-            default => ($this->onFrame)($worker, $type, $id, $bytes, $at, $length),
+            default => $this->pool->receive($worker, $type, $id, $bytes, $at, $length),
         };
+    }
+
+    public function disconnected(WorkerHandle $worker, ?string $protocolError): void
+    {
+        $this->shutdown->disconnected($worker, $protocolError);
     }
 
     private function becameReady(WorkerHandle $worker, string $payload): void
@@ -333,7 +322,7 @@ final class Workers
         $this->backoff->resetFailedStarts();
         $this->log('Worker {id} is ready', ['id' => $worker->id]);
         $this->becameIdle($worker);
-        ($this->onReady)();
+        $this->pool->fill();
     }
 
     private function handleExit(WorkerHandle $worker): void
@@ -342,7 +331,7 @@ final class Workers
         $this->release($worker);
         $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $worker->exitDescription()]);
         $beganNothing = !$worker->ready || ($worker->batches !== [] && !$worker->hasBegun());
-        ($this->onEnd)($worker);
+        $this->pool->workerEnded($worker);
         $this->closeRetiredGroup($worker->group);
         if (!$beganNothing) {
             $this->backoff->resetFailures();
@@ -350,7 +339,7 @@ final class Workers
             $this->endedWithoutTask($worker);
         }
         if (!$this->closed) {
-            ($this->onReady)(); // another worker can be started
+            $this->pool->fill(); // another worker can be started
         } elseif ($this->workers === []) {
             $this->notifyEmpty();
         }
@@ -374,7 +363,7 @@ final class Workers
         }
         $mayBeTransient = $worker->ready || $worker->wasKilled();
         if (!$mayBeTransient || !$this->backoff->mayRetry()) {
-            ($this->onStartFailed)($worker->failure());
+            $this->pool->startFailed($worker->failure());
         }
     }
 

@@ -9,6 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Worker\Internal\Backlog;
 use Spindle\Worker\Internal\Batch;
+use Spindle\Worker\Internal\PoolEvents;
 use Spindle\Worker\Internal\Source;
 use Spindle\Worker\Internal\Submission;
 use Spindle\Worker\Internal\WorkerProtocol;
@@ -28,9 +29,11 @@ final class BacklogTest extends TestCase
     {
         $this->ready = 0;
         $this->failed = [];
-        $this->backlog = new Backlog(function (): void {
+        $pool = self::createStub(PoolEvents::class);
+        $pool->method('fill')->willReturnCallback(function (): void {
             ++$this->ready;
         });
+        $this->backlog = new Backlog($pool);
     }
 
     public function testBatchesComeBackInTheOrderTheyWereAdded(): void

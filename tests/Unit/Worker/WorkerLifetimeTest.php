@@ -9,11 +9,11 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Worker\Internal\Batch;
 use Spindle\Worker\Internal\Context;
 use Spindle\Worker\Internal\Source;
+use Spindle\Worker\Internal\WorkerEvents;
 use Spindle\Worker\Internal\WorkerGroup;
 use Spindle\Worker\Internal\WorkerHandle;
 use Spindle\Worker\Internal\WorkerLifetime;
 use Spindle\Worker\Internal\WorkerSettings;
-use Spindle\Worker\Internal\WorkerStartup;
 use Spindle\Worker\WorkerPoolOptions;
 
 final class WorkerLifetimeTest extends TestCase
@@ -119,17 +119,10 @@ final class WorkerLifetimeTest extends TestCase
 
     private function worker(): WorkerHandle
     {
-        $nothing = static fn() => null;
-        $startup = static fn(WorkerGroup $group): WorkerStartup => new WorkerStartup(
-            $group->context,
-            new WorkerSettings(new WorkerPoolOptions()),
-            1.0,
-            $nothing,
-            $nothing,
-            $nothing,
-        );
         $context = static fn(): Context => self::createStub(Context::class);
-        $worker = new WorkerHandle(1, 1, new WorkerGroup($context, $startup, $nothing, $nothing));
+        $settings = new WorkerSettings(new WorkerPoolOptions());
+        $group = new WorkerGroup($context, $settings, 1.0, self::createStub(WorkerEvents::class));
+        $worker = new WorkerHandle(1, 1, $group);
         $worker->setReady(pack('P', 1000));
 
         return $worker;

@@ -55,8 +55,8 @@ final class LoopCallbacks
     }
 
     /**
-     * Cancels timers and runs callbacks that the last task has left. A worker with the loop calls this method after each
-     * task. So it first reads two properties of Revolt's driver: all identifiers would take several times as long.
+     * Cancels timers and runs callbacks that the last task has left. A worker with the loop calls this method after
+     * each task. So it first reads two properties of Revolt's driver: all identifiers would take much longer.
      */
     public function removeLeftovers(): void
     {

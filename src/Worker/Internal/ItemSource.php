@@ -1,0 +1,18 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/** The generator task behind an {@see ItemStream}: a worker's, or one that runs in this process. */
+interface ItemSource
+{
+    /** @return array{mixed, mixed} key and value of an item */
+    public function decode(string $item): array;
+
+    /** Called when the reader has taken items. `$size` is their size in bytes. */
+    public function acknowledge(int $items, int $size): void;
+
+    /** Called when the reader has released the items before their end. */
+    public function release(): void;
+}

@@ -1,0 +1,35 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Worker\WorkerStartException;
+
+/** Events in the parts of a pool. The {@see TaskDispatcher} handles them. */
+interface PoolEvents
+{
+    /**
+     * Gives tasks to workers, and starts workers if more are needed. Called when a worker can be given tasks, when
+     * another one can be started, and when tasks wait again.
+     */
+    public function fill(): void;
+
+    /** Handles a frame of a worker: `$length` bytes of payload, at the offset `$at` of `$bytes`. */
+    public function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void;
+
+    /** Called when a worker has ended and all its frames were received. */
+    public function workerEnded(WorkerHandle $worker): void;
+
+    /** Called when tasks must fail, because no worker can be started. */
+    public function startFailed(WorkerStartException $reason): void;
+
+    /** Called when all submitted tasks have outcomes, and when the number of streams of items has changed. */
+    public function onSettled(): void;
+
+    /** Called when the reader of a generator task has released its items. */
+    public function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void;
+
+    /** Called in a fork of this process that runs the event loop while work is open. */
+    public function failInFork(): void;
+}

@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Worker\WorkerStartException;
+
+/** Events of single workers, from their processes and connections. {@see Workers} handles them. */
+interface WorkerEvents
+{
+    /** Called when a worker has ended and its exit is known. */
+    public function ended(WorkerHandle $worker): void;
+
+    /** Called when a worker was not ready in time, or its connection cannot be accepted. */
+    public function failedToStart(WorkerHandle $worker, WorkerStartException $why): void;
+
+    /** Called when the connection of a worker has ended. `$protocolError` is what the worker did wrong, if anything. */
+    public function disconnected(WorkerHandle $worker, ?string $protocolError): void;
+
+    /** Handles a frame of a worker: `$length` bytes of payload, at the offset `$at` of `$bytes`. */
+    public function received(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void;
+
+    /** Called for output of a worker. */
+    public function printed(string $bytes, bool $isError): void;
+}
