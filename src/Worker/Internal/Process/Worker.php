@@ -173,7 +173,8 @@ final class Worker
      */
     private function runTasks(int $code, string $kinds, array $items, int $maxDelay): void
     {
-        [$task, $limit, $nextCheck, $indexes] = [null, \count($items), 0, self::encodedIndexes(\count($items))];
+        [$limit, $indexes, $sharedMemory] = [\count($items), self::encodedIndexes(\count($items)), $this->sharedMemory];
+        [$task, $loop, $nextCheck] = [null, $this->loop, 0];
         $isPlain = $code !== 0 && $kinds === '';
         // Whether more must be done after each task than to add its result.
         $checksEach = !$isPlain || $this->isTimed() || $maxDelay === 0 || $this->state !== null;
@@ -182,13 +183,13 @@ final class Worker
         $startedAt = $this->results->flushedAt;
         $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
         for ($i = 0; $i < $limit; ++$i) {
-            if ($this->sharedMemory !== null) {
-                // First the mark, then the clock, then the limit: SharedFlags explains the order.
-                shmop_write($this->sharedMemory, $indexes[$i], 0);
+            if ($sharedMemory !== null) { // first the mark, then the clock, then the limit: see SharedFlags
+                shmop_write($sharedMemory, $indexes[$i], 0);
             }
             $now = hrtime(true);
             if ($now > $nextCheck) {
                 [$limit, $now, $nextCheck] = $this->checkBefore($i, $limit, $now, $startedAt, $maxDelay);
+                $loop = $this->loop;
                 if ($i >= $limit) {
                     break; // the pool gives the rest to another worker
                 }
@@ -207,7 +208,7 @@ final class Worker
                 $checksEach = true;
                 $this->addFailure($thrown);
             }
-            $this->loop?->removeLeftovers();
+            $loop?->removeLeftovers();
             if ($checksEach || $cancellation !== null) {
                 $this->stopClock();
                 $this->lifecycle->endIfCancelled();
