@@ -92,7 +92,7 @@ final class JobRunner
 
     public function close(): void
     {
-        $this->commands?->close();
+        $this->commands?->kill();
         $this->commands = null;
         $pool = $this->pool;
         $this->pool = null;
