@@ -27,6 +27,11 @@ final class Submission extends EncodedValue
         parent::__construct($code, $kind);
     }
 
+    public function hasOutcome(): bool
+    {
+        return $this->deferred === null;
+    }
+
     /** Returns whether the task has its outcome and all items of a generator, so that a cancellation has no effect. */
     public function isOver(): bool
     {

@@ -15,7 +15,7 @@ final class Submissions implements Source
     /** @var \SplQueue<Submission> */
     private \SplQueue $waiting;
 
-    /** Whether this is a fork of the pool's process. Futures that fail there need not be awaited. */
+    /** Whether the current process is a fork of the pool's process. There, futures that fail need not be awaited. */
     public bool $isForked = false;
 
     /** Number of tasks without an outcome; number of tasks that no worker has had. */
@@ -48,13 +48,13 @@ final class Submissions implements Source
         return $this->openCount;
     }
 
-    /** Returns the number of tasks that have no outcome and were not cancelled. */
-    public function unfinishedCount(): int
+    /** Returns the number of tasks that are lost if the script ends now: they have no outcome and are not cancelled. */
+    public function lostCount(): int
     {
         $cancelled = 0;
         foreach ($this->cancellations as $submission => $cancellation) {
             // The pool is notified of a cancellation only when the loop runs, so this asks the cancellation itself.
-            $cancelled += !$submission->isOver() && $cancellation->isRequested() ? 1 : 0;
+            $cancelled += !$submission->hasOutcome() && $cancellation->isRequested() ? 1 : 0;
         }
 
         return $this->openCount - $cancelled;
@@ -69,7 +69,7 @@ final class Submissions implements Source
         $submission->isWaiting = false; // take() skips it later
         --$this->waitingCount;
         $this->fail($submission, $reason);
-        $this->settled(1);
+        $this->countSettled(1);
 
         return true;
     }
@@ -123,16 +123,17 @@ final class Submissions implements Source
             } elseif (!ValueSerializer::mayRunCode((string) $value)) {
                 self::settle($submission, (string) $value, $batch->attempt);
             } else {
-                // Later, when the pool has marked the worker as free: a class may use the pool, or suspend the fiber.
+                // Unserializing runs code of classes, which may use the pool or suspend the fiber. So this waits until
+                // the pool has marked the worker as free.
                 EventLoop::queue(function () use ($submission, $value, $batch): void {
                     self::settle($submission, (string) $value, $batch->attempt);
-                    $this->settled(1);
+                    $this->countSettled(1);
                 });
                 continue;
             }
             ++$settled;
         }
-        $this->settled($settled);
+        $this->countSettled($settled);
     }
 
     private static function settle(Submission $submission, string $bytes, int $attempt): void
@@ -149,7 +150,7 @@ final class Submissions implements Source
         /** @var Submission $submission */
         $submission = $batch->keys[$index];
         $this->fail($submission, $failure);
-        $this->settled(1);
+        $this->countSettled(1);
     }
 
     public function streamStarted(Batch $batch, int $index, ItemStream $stream): void
@@ -157,7 +158,7 @@ final class Submissions implements Source
         /** @var Submission $submission */
         $submission = $batch->keys[$index];
         $submission->stream($stream);
-        $this->settled(1);
+        $this->countSettled(1);
     }
 
     public function isAbandoned(): bool
@@ -182,7 +183,7 @@ final class Submissions implements Source
         $submission->fail($failure);
     }
 
-    private function settled(int $count): void
+    private function countSettled(int $count): void
     {
         $this->openCount -= $count;
         if ($this->openCount === 0) {

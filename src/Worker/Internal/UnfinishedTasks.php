@@ -29,7 +29,7 @@ final class UnfinishedTasks
     {
         $tasks = 0;
         foreach (self::$watched ?? [] as $submissions => $process) {
-            $tasks += $process === getmypid() ? $submissions->unfinishedCount() : 0;
+            $tasks += $process === getmypid() ? $submissions->lostCount() : 0;
         }
         if ($tasks === 0 || ((error_get_last()['type'] ?? 0) & self::FATAL) !== 0) {
             return;

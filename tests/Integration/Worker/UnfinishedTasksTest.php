@@ -17,6 +17,11 @@ final class UnfinishedTasksTest extends TestCase
     private const ADVICE = 'Await the futures, or call close() on the pool to wait for its tasks. '
         . "kill() ends tasks without this message\n";
 
+    /** The pool has not learned of the cancellation when the script ends, because the loop has not run. */
+    private const CANCEL_GENERATOR = '$source = new Amp\DeferredCancellation();'
+        . ' $items = $pool->submit(static function () { yield 1; sleep(60); }, $source->getCancellation())->await();'
+        . ' $items->current(); $source->cancel();';
+
     /** @return iterable<string, array{string, string, 2?: int}> script, reported tasks, exit status */
     public static function scripts(): iterable
     {
@@ -28,6 +33,7 @@ final class UnfinishedTasksTest extends TestCase
             '(fn() => [(new WorkerPool(1))->submit($wait), $pool->submit($wait), $pool->submit($wait)])();',
             '3 submitted tasks had their results',
         ];
+        yield 'one task beside a cancelled generator' => [self::CANCEL_GENERATOR . ' $pool->submit($wait);', $one];
         yield 'one of two tasks' => ['$pool->submit($wait); $pool->submit($quick)->await();', $one];
     }
 
@@ -61,6 +67,7 @@ final class UnfinishedTasksTest extends TestCase
             . ' $pool->submit($quick, $source->getCancellation())->ignore();'
             . ' $source->cancel();',
         ];
+        yield 'a cancelled generator that is read' => [self::CANCEL_GENERATOR];
         yield 'a loop that was left' => ['foreach ($pool->map([1, 2, 3], abs(...)) as $_) { break; }'];
         yield 'a task that is awaited in a shutdown function' => [
             '$future = $pool->submit($quick); register_shutdown_function(static fn() => $future->await());',
