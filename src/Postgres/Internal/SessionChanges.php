@@ -11,13 +11,16 @@ namespace Spindle\Postgres\Internal;
  */
 final class SessionChanges
 {
-    /** Start of a statement. */
+    /** Matches the start of a text, up to its first statement. */
     private const STATEMENT_START = SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|;)*+';
 
-    /** Text after SET in a change for only the transaction. In "SET local.tenant = 1", local is part of a name. */
+    /**
+     * Matches the text after SET in a change that ends with the transaction. Space must follow the keyword: in
+     * "SET local.tenant = 1", local is the beginning of a setting's name.
+     */
     private const TRANSACTION_LOCAL = '\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w"]';
 
-    private const SUSPECT_PATTERN = '~'
+    private const SESSION_CHANGE_PATTERN = '~'
         . self::STATEMENT_START
         . '(?:SET(?!'
         . self::TRANSACTION_LOCAL
@@ -72,20 +75,20 @@ final class SessionChanges
     /** Whether the statement may change session state that outlasts its transaction. */
     public static function mayChangeSession(string $sql): bool
     {
-        return preg_match(self::SUSPECT_PATTERN, $sql) !== 0;
+        return preg_match(self::SESSION_CHANGE_PATTERN, $sql) !== 0;
     }
 
     /**
      * Whether the statement may change what the text of other statements means. For example, with another search_path,
-     * role or temporary table, names refer to other objects. The server does not report that prepared statements are
-     * out of date after such a change.
+     * role or temporary table, names refer to other objects. The server does not report such a change, so statements
+     * that the driver prepared before must not be used after it.
      */
     public static function mayChangeMeaning(string $sql): bool
     {
         return preg_match(self::MEANING_CHANGE_PATTERN, $sql) !== 0;
     }
 
-    /** Whether the statement begins or ends a transaction or a savepoint. */
+    /** Whether the statement may begin or end a transaction or a savepoint. */
     public static function controlsTransaction(string $sql): bool
     {
         return preg_match(self::TRANSACTION_PATTERN, $sql) !== 0;
@@ -109,12 +112,24 @@ final class SessionChanges
         return preg_match(self::PREPARED_PATTERN, $sql) === 1;
     }
 
-    /** Records that a statement may have changed the session. Its text may show specific changes; '' shows none. */
+    /**
+     * Records that a statement may have changed the session.
+     *
+     * @param string $sql shows whether prepared statements or the meaning of texts may have changed; '' if unknown,
+     *     which counts as no
+     */
     public function record(string $sql = ''): void
     {
         $this->hasAny = true;
         $this->preparedMayDiffer = $this->preparedMayDiffer || self::mayChangePrepared($sql);
         $this->meaningMayDiffer = $this->meaningMayDiffer || self::mayChangeMeaning($sql);
+    }
+
+    /** Records a script. If it may have several statements, any of them may have changed the meaning of texts. */
+    public function recordScript(string $sql): void
+    {
+        $this->record($sql);
+        $this->meaningMayDiffer = $this->meaningMayDiffer || str_contains(rtrim($sql, "; \n\r\t\v\f"), ';');
     }
 
     public function hasChanges(): bool
@@ -135,7 +150,7 @@ final class SessionChanges
     }
 
     /** Returns a script that undoes the changes in one round trip, and gives random() a new random seed. */
-    public function undo(): string
+    public function undoScript(): string
     {
         $seed = \sprintf('SELECT pg_catalog.setseed(%.9F)', random_int(-999_999_999, 999_999_999) / 1e9);
 

@@ -187,14 +187,33 @@ final class SessionChangesTest extends TestCase
         self::assertSame([true, false], [$changes->hasChanges(), $changes->mayHaveChangedPrepared()]);
     }
 
+    /** @return iterable<string, array{string, bool}> a script, and whether it may change the meaning of texts */
+    public static function scripts(): iterable
+    {
+        yield 'nothing' => ['', false];
+        yield 'a statement' => ["SELECT 1 ;\n; ", false];
+        yield 'a change' => ['SET search_path = a', true];
+        yield 'a change after a statement' => ['SELECT 1; SET search_path = a', true];
+        yield 'a semicolon in a text' => ["SELECT ';', 1", true];
+    }
+
+    #[DataProvider('scripts')]
+    public function testOnlyAScriptOfOneStatementIsKnownNotToChangeTheMeaningOfOthers(string $sql, bool $may): void
+    {
+        $changes = new SessionChanges([]);
+        $changes->recordScript($sql);
+
+        self::assertSame([true, $may], [$changes->hasChanges(), $changes->mayHaveChangedMeaning()]);
+    }
+
     public function testTheUndoRepeatsTheSetupAndKeepsPreparedStatements(): void
     {
         $changes = new SessionChanges(["SELECT set_config('a', 'b', false)"]);
         $changes->record('SET a = 1');
-        self::assertStringContainsString('RESET ALL', $changes->undo());
-        self::assertStringEndsWith("; SELECT set_config('a', 'b', false)", $changes->undo());
-        self::assertDoesNotMatchRegularExpression('/DEALLOCATE|DISCARD ALL|DISCARD PLANS/', $changes->undo());
+        self::assertStringContainsString('RESET ALL', $changes->undoScript());
+        self::assertStringEndsWith("; SELECT set_config('a', 'b', false)", $changes->undoScript());
+        self::assertDoesNotMatchRegularExpression('/DEALLOCATE|DISCARD ALL|DISCARD PLANS/', $changes->undoScript());
         $changes->record('DEALLOCATE ALL');
-        self::assertStringContainsString('DEALLOCATE ALL', $changes->undo());
+        self::assertStringContainsString('DEALLOCATE ALL', $changes->undoScript());
     }
 }

@@ -253,7 +253,7 @@ final class NativeSession implements Session
     ): void {
         SqlText::check($sql);
         $cancellation?->throwIfRequested();
-        $this->changes->record($sql);
+        $this->changes->recordScript($sql);
         $this->runScript($sql, true, $cancellation, $endDetector);
     }
 
@@ -406,7 +406,7 @@ final class NativeSession implements Session
             $this->query('ROLLBACK');
         }
         if ($this->changes->hasChanges()) {
-            $this->runScript($this->changes->undo(), $this->changes->mayHaveChangedMeaning(), null);
+            $this->runScript($this->changes->undoScript(), $this->changes->mayHaveChangedMeaning(), null);
             if ($this->changes->mayHaveChangedPrepared()) {
                 $this->statements->forgetAll();
             }

@@ -144,7 +144,7 @@ final class PgsqlSession implements Session
         ?TransactionEndDetector $endDetector = null,
     ): void {
         SqlText::check($sql);
-        $this->changes->record($sql);
+        $this->changes->recordScript($sql);
         $this->withLock($cancellation, function () use ($sql, $cancellation, $endDetector): void {
             $this->preparation->startGeneration();
             $this->scriptWithLock($sql, $cancellation, $endDetector);
@@ -215,7 +215,7 @@ final class PgsqlSession implements Session
             if ($this->changes->mayHaveChangedMeaning()) {
                 $this->preparation->startGeneration();
             }
-            $this->withLock(null, fn() => $this->scriptWithLock($this->changes->undo(), null));
+            $this->withLock(null, fn() => $this->scriptWithLock($this->changes->undoScript(), null));
             if ($this->changes->mayHaveChangedPrepared()) {
                 $this->preparation->forgetAll();
             }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
+use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Transaction;
@@ -186,15 +187,23 @@ trait UndoesChanges
         Observer::ask("CREATE SCHEMA {$schema}");
         try {
             Observer::ask("CREATE TABLE {$schema}.{$table} (at timestamptz)");
-            $pool = $this->pool(1);
             $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
-            $connection = $pool->acquire();
-            $connection->query("SET search_path = {$schema}");
-            $connection->execute("INSERT INTO {$table} VALUES (\$1)", [$at]);
-            $connection->release();
-            $pool->execute("INSERT INTO {$table} VALUES (\$1)", [$at]);
+            $change = "SET search_path = {$schema}";
+            foreach ([
+                static fn(PooledConnection $connection) => $connection->query($change),
+                static fn(PooledConnection $connection) => $connection->executeScript($change),
+                static fn(PooledConnection $connection) => $connection->executeScript("SELECT 1; {$change}"),
+            ] as $do) {
+                $pool = $this->pool(1);
+                $connection = $pool->acquire();
+                $do($connection);
+                $connection->execute("INSERT INTO {$table} VALUES (\$1)", [$at]);
+                $connection->release();
+                $pool->execute("INSERT INTO {$table} VALUES (\$1)", [$at]);
 
-            self::assertSame('("2026-03-01 12:00:00")', self::committed($table));
+                self::assertSame('("2026-03-01 12:00:00")', self::committed($table));
+                Observer::ask("TRUNCATE {$table}");
+            }
         } finally {
             Observer::ask("DROP SCHEMA {$schema} CASCADE");
         }
