@@ -155,7 +155,7 @@ trait LendsConnections
         self::meanwhile();
         foreach (self::verbs($pool) as $verb) {
             $message = self::thrown(PoolTimeoutException::class, $verb)->getMessage();
-            self::assertStringContainsString('2 calls wait', $message);
+            self::assertStringContainsString('2 calls already wait', $message);
         }
         $connection->release();
 
@@ -179,7 +179,7 @@ trait LendsConnections
         $borrowed = [$pool->acquire(), $pool->acquire(), $pool->acquire()];
         foreach (self::verbs($pool) as $verb) {
             $message = self::thrown(PoolTimeoutException::class, $verb)->getMessage();
-            self::assertStringContainsString('0 calls wait', $message);
+            self::assertStringContainsString('0 calls already wait', $message);
         }
         foreach ($borrowed as $connection) {
             $connection->release();
