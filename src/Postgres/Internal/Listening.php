@@ -160,8 +160,8 @@ final class Listening
     private function onConnectionClosed(Session $session, ?\Throwable $reason): void
     {
         if ($session === $this->session) {
-            // The gap begins at the last activity, because a loss may be detected long after it happened.
-            $ago = (hrtime(true) - $session->lastActivity()) / 1e9;
+            // The gap begins with the last bytes, because a loss may be detected long after it happened.
+            $ago = (hrtime(true) - $session->lastReceived()) / 1e9;
             $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
             $this->gap = new NotificationGap($since, $reason ?? ConnectionLostException::while('it was closed'));
             $this->changed->notify();

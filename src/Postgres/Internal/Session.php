@@ -87,8 +87,8 @@ interface Session
     /** Asks the server to cancel all statements in flight. Their results are discarded. */
     public function stop(): void;
 
-    /** Returns when bytes were last received or sent, or reading was paused or resumed, by hrtime(). */
-    public function lastActivity(): int;
+    /** Returns when bytes were last received, or the session was opened, by hrtime(). */
+    public function lastReceived(): int;
 
     /** Whether the session is usable: neither closed nor lost. */
     public function isOpen(): bool;

@@ -173,9 +173,9 @@ final class SessionLease implements Session
         }
     }
 
-    public function lastActivity(): int
+    public function lastReceived(): int
     {
-        return $this->session->lastActivity();
+        return $this->session->lastReceived();
     }
 
     public function isOpen(): bool

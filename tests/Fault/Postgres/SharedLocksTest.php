@@ -8,6 +8,7 @@ use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\TestCase;
 use Psr\Log\AbstractLogger;
+use Revolt\EventLoop;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
@@ -115,6 +116,37 @@ final class SharedLocksTest extends TestCase
 
         self::assertSame(1, $blocked?->await(new TimeoutCancellation(self::ENDS_WITHIN)));
         self::assertSame(0, $pool->stats()->waiting);
+        $pool->close();
+    }
+
+    public function testAReadThatWaitsForALockGivesWayWhileMoreStatementsAreSent(): void
+    {
+        // With a read timeout, the connection records its writes.
+        $options = PostgresOptions::of(Cluster::shared()->dsn())->with(['readTimeout' => self::ENDS_WITHIN]);
+        $pool = $this->pool(2, options: $options);
+        $blocked = null;
+        $sent = [];
+        $pool->transaction(function (Transaction $transaction) use ($pool, &$blocked, &$sent): void {
+            $transaction->execute("LOCK {$this->table}");
+            $blocked = Async::run(
+                fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value(),
+            );
+            $send = static function () use ($pool, &$sent): void {
+                $sent[] = Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [7])->value());
+            };
+            $send();
+            $sending = EventLoop::repeat(0.001, $send);
+            try {
+                Eventually::holds(static fn(): bool => $pool->stats()->waiting >= 20, 'no more statements are sent');
+                self::assertLessThan(200, \count($sent), 'statements that may be behind the one that waits');
+                self::assertSame(7, $sent[0]->await(new TimeoutCancellation(self::ENDS_WITHIN)));
+            } finally {
+                EventLoop::cancel($sending);
+            }
+        }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
+
+        self::assertSame(1, $blocked?->await(new TimeoutCancellation(self::ENDS_WITHIN)));
+        self::assertSame([7], array_unique(await($sent, new TimeoutCancellation(self::ENDS_WITHIN)), \SORT_REGULAR));
         $pool->close();
     }
 

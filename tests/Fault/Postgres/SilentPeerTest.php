@@ -194,14 +194,44 @@ final class SilentPeerTest extends TestCase
         $proxy->stop();
     }
 
-    public function testAListenerOfASilentServerGetsAnotherConnection(): void
+    public function testASilentServerIsGivenUpWhileStatementsAreSent(): void
+    {
+        $link = PostgresConnection::connect($this->options()->with(['readTimeout' => self::TIMEOUT]));
+        $link->query('SELECT 1');
+        $this->proxy->swallow();
+        $first = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $link->query('SELECT 1')));
+        $sending = EventLoop::repeat(self::TIMEOUT / 10, static function () use ($link): void {
+            Async::run(static fn(): mixed => $link->query('SELECT 1'))->ignore();
+        });
+        try {
+            $outcome = $first->await(new TimeoutCancellation(self::TIMEOUT + self::SLACK));
+        } finally {
+            EventLoop::cancel($sending);
+            $this->proxy->resume();
+        }
+
+        self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::describe($outcome));
+        self::assertStringContainsString('the server sent nothing within 0.4 s', $outcome->getMessage());
+    }
+
+    /** @return iterable<string, array{PostgresDriver}> */
+    public static function drivers(): iterable
+    {
+        foreach (PostgresDriver::cases() as $driver) {
+            yield $driver->name => [$driver];
+        }
+    }
+
+    #[DataProvider('drivers')]
+    public function testAListenerOfASilentServerGetsAnotherConnection(PostgresDriver $driver): void
     {
         $journal = new Journal();
-        $link = PostgresConnection::connect(
-            $this->options()->with(
-                ['readTimeout' => self::TIMEOUT, 'connectTimeout' => self::TIMEOUT, 'logger' => $journal],
-            ),
-        );
+        $link = PostgresConnection::connect($this->options()->with([
+            'readTimeout' => self::TIMEOUT,
+            'connectTimeout' => self::TIMEOUT,
+            'logger' => $journal,
+            'driver' => $driver,
+        ]));
         $outcome = Async::run(static function () use ($link): mixed {
             foreach ($link->listen('silence') as $first) {
                 return $first;
@@ -211,13 +241,35 @@ final class SilentPeerTest extends TestCase
         });
         Eventually::holds(static fn(): bool => str_contains($journal->text(), 'Done: LISTEN'), 'it listens');
         $this->proxy->swallow();
+        $silentSince = new \DateTimeImmutable();
         Eventually::holds(
             static fn(): bool => str_contains($journal->text(), 'the server sent nothing within 0.4 s'),
             'the silence is noticed',
         );
         $this->proxy->resume();
+        $gap = $outcome->await();
 
-        self::assertInstanceOf(NotificationGap::class, $outcome->await());
+        self::assertInstanceOf(NotificationGap::class, $gap);
+        self::assertLessThanOrEqual($silentSince, $gap->since);
+    }
+
+    #[DataProvider('drivers')]
+    public function testTheGapOfAListenerBeginsBeforeALossThatIsNoticedLate(PostgresDriver $driver): void
+    {
+        $link = PostgresConnection::connect($this->options()->with(['driver' => $driver]));
+        $outcome = Async::run(static fn(): mixed => $link->listen('lost')->current());
+        Eventually::holds(
+            static fn(): bool => Cluster::ask("SELECT 1 FROM pg_stat_activity WHERE query = 'LISTEN \"lost\"'") !== [],
+            'it listens',
+        );
+        delay(self::BRIEFLY);
+        $lostAt = new \DateTimeImmutable();
+        $this->proxy->close();
+        usleep((int) (self::BRIEFLY * 1e6)); // the loop stands still
+        $gap = $outcome->await();
+
+        self::assertInstanceOf(NotificationGap::class, $gap);
+        self::assertLessThanOrEqual($lostAt, $gap->since);
     }
 
     /** @param \Closure(PostgresLink, \Closure(): void): mixed $work */

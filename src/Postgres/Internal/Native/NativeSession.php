@@ -336,9 +336,9 @@ final class NativeSession implements Session
         $this->pipeline->stop();
     }
 
-    public function lastActivity(): int
+    public function lastReceived(): int
     {
-        return $this->pipeline->lastActivity;
+        return $this->pipeline->lastReceived;
     }
 
     public function isOpen(): bool

@@ -37,8 +37,14 @@ final class Pipeline
     /** @var array<int, self> connections that await answers or a cancel request, kept alive by this reference */
     private static array $keptAlive = [];
 
-    /** Time of the last activity, by hrtime(). A read, the start or end of a pause, and most writes are activity. */
-    public int $lastActivity = 0;
+    /** When bytes were last received, or the connection was opened, by hrtime(). */
+    public int $lastReceived;
+
+    /**
+     * Start of the read timeout by hrtime(), unless bytes were received later. A write restarts it only if the bytes
+     * had to wait or belong to a COPY. Otherwise, further statements would hide that the server is silent.
+     */
+    private int $readTimeoutStart = 0;
 
     public readonly ServerTime $serverTime;
 
@@ -131,7 +137,7 @@ final class Pipeline
         $this->copyMutex = new FairMutex(
             'The connection is busy with a COPY until its data are read to the end or the loop over them ends',
         );
-        $this->lastActivity = hrtime(true);
+        $this->lastReceived = hrtime(true);
         if (!$hasStreamBuffer) {
             stream_set_read_buffer($stream, 0);
         }
@@ -344,7 +350,7 @@ final class Pipeline
             return;
         }
         $this->isPaused = $on;
-        $this->lastActivity = hrtime(true);
+        $this->readTimeoutStart = hrtime(true);
         if ($on) {
             EventLoop::disable($this->readable);
         } else {
@@ -398,7 +404,9 @@ final class Pipeline
     /** Keeps the event loop running for answers, and starts the read timeout. */
     private function startExpecting(): void
     {
-        $this->lastActivity = hrtime(true);
+        if ($this->readTimeout !== null) {
+            $this->readTimeoutStart = hrtime(true);
+        }
         if ($this->isExpectingAnswers) {
             return;
         }
@@ -437,7 +445,7 @@ final class Pipeline
     {
         return EventLoop::reference(WeakTimer::after($seconds, $this, static function (self $self): void {
             $self->readTimer = null;
-            // Bytes that arrived while the loop was blocked count as activity.
+            // Bytes may have arrived while the loop was blocked.
             $self->receive();
             $exchange = $self->conversation->current();
             if ($exchange === null || $self->endReason !== null || $self->readTimer !== null) {
@@ -448,7 +456,8 @@ final class Pipeline
                 && !$exchange->isCopyDataEnded
                 && $self->outbox->size === 0;
             $isDue = !$self->isPaused && !$isServerWaiting;
-            $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->lastActivity) / 1e9 : 0.0);
+            $silentSince = max($self->lastReceived, $self->readTimeoutStart);
+            $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $silentSince) / 1e9 : 0.0);
             if ($rest > 0) {
                 $self->readTimer = $self->startReadTimer($rest);
             } else {
@@ -483,8 +492,9 @@ final class Pipeline
         $size = $this->outbox->size;
         $isWritable = $this->outbox->flush($this->stream);
         $this->serverTime->recordWrite($this->conversation->head, $this->conversation->tail, hrtime(true));
-        if ($this->readTimeout !== null && $this->outbox->size < $size) {
-            $this->lastActivity = hrtime(true);
+        $hasWritten = $this->outbox->size < $size;
+        if ($this->readTimeout !== null && $hasWritten && ($this->isAwaitingWritable || $this->copying !== null)) {
+            $this->readTimeoutStart = hrtime(true);
         }
         if (!$isWritable) {
             // The connection does not end here, because bytes that the server has sent must still be read.
@@ -562,7 +572,7 @@ final class Pipeline
     public function receiveBytes(#[\SensitiveParameter] string $bytes): void
     {
         $conversation = $this->conversation;
-        $this->lastActivity = hrtime(true);
+        $this->lastReceived = hrtime(true);
         $head = $conversation->head;
         try {
             $conversation->receive($bytes);
@@ -621,7 +631,7 @@ final class Pipeline
      */
     private function recordTimes(array $answered, int $head, int $count): void
     {
-        $took = $this->serverTime->recordAnswers($head, $count, $this->lastActivity);
+        $took = $this->serverTime->recordAnswers($head, $count, $this->lastReceived);
         if ($count === 1) {
             $answered[0]->nanoseconds = $took;
 

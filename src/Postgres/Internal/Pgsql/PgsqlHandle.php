@@ -60,8 +60,14 @@ final class PgsqlHandle
     /** Whether the server refused to write because it is read-only. */
     public bool $isReadOnly = false;
 
-    /** When bytes were last received or sent, or reading was paused or resumed, by hrtime(). */
-    public int $lastActivity;
+    /** When bytes were last received, or the connection was opened, by hrtime(). */
+    public int $lastReceived;
+
+    /** When the socket was last readable, by hrtime(): because of bytes, or because the connection was lost. */
+    private int $lastReadable;
+
+    /** Start of the read timeout by hrtime(), unless bytes were received later. */
+    private int $readTimeoutStart = 0;
 
     /** @var (\Closure(Notification): void)|null listener for notifications */
     private ?\Closure $listener = null;
@@ -120,7 +126,7 @@ final class PgsqlHandle
         self::endAtShutdown();
         $this->ownerPid = (int) getmypid();
         $this->waiting = new FiberQueue();
-        $this->lastActivity = hrtime(true);
+        $this->lastReceived = $this->lastReadable = hrtime(true);
         $this->socket = Libpq::socket($connection);
         $this->reader = new LibpqReader($connection, $this->socket, $mayUseTls);
         // The event loop must not keep an unreferenced connection alive.
@@ -328,7 +334,7 @@ final class PgsqlHandle
     {
         if ($this->endReason === null) {
             $this->isPaused = $on;
-            $this->lastActivity = hrtime(true);
+            $this->readTimeoutStart = hrtime(true);
             $on ? EventLoop::disable($this->readable) : EventLoop::enable($this->readable);
         }
     }
@@ -346,6 +352,9 @@ final class PgsqlHandle
             return;
         }
         $this->endReason = $reason ?? ConnectionClosedException::connection();
+        if ($reason?->sqlState !== null) {
+            $this->lastReceived = $this->lastReadable; // the server has sent its reason
+        }
         EventLoop::cancel($this->readable);
         EventLoop::cancel($this->writable);
         $this->cancelTimers();
@@ -426,7 +435,7 @@ final class PgsqlHandle
     {
         EventLoop::reference($this->readable);
         self::$keptAlive[spl_object_id($this)] = $this;
-        $this->lastActivity = $call->sentAt = hrtime(true);
+        $this->readTimeoutStart = $call->sentAt = hrtime(true);
         if ($this->readTimeout !== null) {
             $this->readTimer ??= $this->startReadTimer($this->readTimeout);
         }
@@ -441,7 +450,8 @@ final class PgsqlHandle
             }
             // No byte is due while reading is paused, or while the server waits for the data of a COPY.
             $isDue = !$self->isPaused && (!$self->call->acceptsData || $self->isWriting);
-            $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->lastActivity) / 1e9 : 0.0);
+            $silentSince = max($self->lastReceived, $self->readTimeoutStart);
+            $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $silentSince) / 1e9 : 0.0);
             if ($rest > 0) {
                 $self->readTimer = $self->startReadTimer($rest);
             } else {
@@ -471,7 +481,7 @@ final class PgsqlHandle
 
     private function flush(): void
     {
-        $this->lastActivity = hrtime(true);
+        $startedAt = $this->readTimeoutStart = hrtime(true);
         if (
             $this->endIfForked()
             || @pg_flush($this->connection) === 0
@@ -497,7 +507,7 @@ final class PgsqlHandle
             $call->serverError ??= Libpq::endCopy($this->connection);
         }
         // libpq has read answers that arrived while there were data to write, but nothing has processed them.
-        $this->receiveAnswer($call);
+        $this->receiveAnswer($call, $startedAt);
     }
 
     private function receive(): void
@@ -505,15 +515,17 @@ final class PgsqlHandle
         if ($this->endIfForked()) {
             return;
         }
-        $this->lastActivity = hrtime(true);
+        $this->lastReadable = hrtime(true);
         if ($this->call === null || $this->call->acceptsData) {
             $this->receiveAsynchronous();
         } elseif ($this->isWriting) {
             // While there are data to write, pg_connection_busy() would fail to switch to blocking mode, and warn.
             @pg_consume_input($this->connection);
-            $this->endIfLost();
+            if (!$this->endIfLost()) {
+                $this->lastReceived = $this->lastReadable;
+            }
         } else {
-            $this->receiveAnswer($this->call);
+            $this->receiveAnswer($this->call, $this->lastReadable);
         }
     }
 
@@ -521,6 +533,7 @@ final class PgsqlHandle
     {
         try {
             $isExpected = $this->reader->readAsynchronous($this->listener);
+            $this->lastReceived = $this->lastReadable;
         } catch (ConnectionLostException $loss) {
             $this->end($loss);
 
@@ -532,24 +545,26 @@ final class PgsqlHandle
         }
     }
 
-    private function receiveAnswer(Call $call): void
+    /** @param int $startedAt when the event loop called this object, by hrtime() */
+    private function receiveAnswer(Call $call, int $startedAt): void
     {
         try {
             $hasProgressed = $this->reader->readAnswer($call);
+            $this->lastReceived = $this->lastReadable;
         } catch (ConnectionLostException $loss) {
             $this->end($loss);
 
             return;
         }
         if ($call->done) {
-            $this->finish($call);
+            $this->finish($call, $startedAt);
         } elseif ($hasProgressed) {
             $call->cancelled ? $this->failCopy($call) : $call->wake();
         }
     }
 
     /** Finishes a call that the server has completed, and resumes its caller. */
-    private function finish(Call $call): void
+    private function finish(Call $call, int $startedAt): void
     {
         $encoding = pg_client_encoding($this->connection);
         // After the connection has ended, the encoding is ''. endIfLost() handles that below.
@@ -579,7 +594,7 @@ final class PgsqlHandle
         } finally {
             // The server may have closed the connection right after the answer.
             $this->endIfLost();
-            hrtime(true) - $this->lastActivity < self::LONG_READ_NANOSECONDS
+            hrtime(true) - $startedAt < self::LONG_READ_NANOSECONDS
                 ? $call->wake()
                 : EventLoop::defer($call->wake(...));
         }

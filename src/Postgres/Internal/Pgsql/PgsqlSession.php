@@ -239,9 +239,9 @@ final class PgsqlSession implements Session
         $this->handle->stop();
     }
 
-    public function lastActivity(): int
+    public function lastReceived(): int
     {
-        return $this->handle->lastActivity;
+        return $this->handle->lastReceived;
     }
 
     public function isOpen(): bool

@@ -52,7 +52,7 @@ final class PooledSession
     /** Number of postponements since the session was last free. */
     private int $postponedCount = 0;
 
-    /** Value of {@see Session::lastActivity()} at the last check. */
+    /** Value of {@see Session::lastReceived()} at the last check; 0 before the first check of the current queries. */
     private int $lastSeen = 0;
 
     /** The same session if it supports pipelining; null otherwise. */
@@ -95,7 +95,7 @@ final class PooledSession
     public function lend(bool $exclusive, int $cost): void
     {
         if ($this->borrowers === 0) {
-            $this->idleChecks = $this->postponedCount = 0;
+            $this->idleChecks = $this->postponedCount = $this->lastSeen = 0;
         }
         ++$this->borrowers;
         $this->load += $cost;
@@ -125,7 +125,7 @@ final class PooledSession
      */
     public function checkStall(): bool
     {
-        $lastSeen = $this->session->lastActivity();
+        $lastSeen = $this->session->lastReceived();
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
         // A query may wait for up to one round trip, because that at most doubles its time.

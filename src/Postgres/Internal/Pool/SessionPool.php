@@ -451,7 +451,7 @@ final class SessionPool implements SessionLender
             || $isFree
             && (
                 $this->closed
-                || $pooled->session->lastActivity() > $pooled->expiresAt
+                || $pooled->session->lastReceived() > $pooled->expiresAt
                 || !$this->sessionFactory->suits($pooled->session)
             )
         ) {
@@ -518,7 +518,7 @@ final class SessionPool implements SessionLender
 
     private function idleSeconds(PooledSession $pooled): float
     {
-        return (hrtime(true) - $pooled->session->lastActivity()) / 1e9;
+        return (hrtime(true) - $pooled->session->lastReceived()) / 1e9;
     }
 
     /**
