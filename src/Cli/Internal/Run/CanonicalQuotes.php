@@ -8,8 +8,9 @@ namespace Spindle\Cli\Internal\Run;
  * Rewrites a shell line into a form that does not depend on the style of quoting. Where GNU parallel's job log contains
  * a\ b or 'it'"'"'s', Spindle's contains 'a b' or 'it'\''s'.
  *
- * Two lines have the same form only if they are the same command. Lines with a here-document, a comment, or a
- * substitution in `...`, ${...} or double quotes stay unchanged, because their form is not certain.
+ * Two lines have the same form only if dash and bash read them as the same command. A line stays unchanged if its form
+ * is not certain. Examples are here-documents, comments, backticks, ${...}, $(...) in double quotes, and quotes in a
+ * place where they give even a letter another meaning: {@see MEANINGFUL_QUOTES_PATTERN}.
  */
 final class CanonicalQuotes
 {
@@ -18,21 +19,49 @@ final class CanonicalQuotes
         REGEX;
 
     /** Matches constructs in unquoted text after which quotes may have another meaning. */
-    private const UNCERTAIN_PATTERN = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$$~D';
+    private const UNCERTAIN_PATTERN = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$\[|\$$|\(\(|\[\[|\balias\b~D';
     private const UNCERTAIN_IN_DOUBLE_PATTERN = '~`|\$[({]~';
 
-    /** Matches a character whose meaning depends on whether it is quoted. */
+    /** Matches a character whose meaning depends on quotes in any place. All others are plain. */
     private const NOT_PLAIN_PATTERN = '~[^\w@%+:./,\x80-\xff-]~';
 
-    /** Marks of the form: QUOTED precedes each quoted character, and EMPTY replaces quotes without text. */
+    /** Marks in a form: QUOTED precedes a quoted character, and EMPTY replaces quotes without text. */
     private const QUOTED = "\1";
     private const EMPTY = "\2";
-    private const REDUNDANT_EMPTY_PATTERN = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=[^\s\0;&|<>()])~';
+    private const REDUNDANT_EMPTY_PATTERN = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=\x02*+[^\s\0;&|<>()\x02])~';
+
+    /** The start of a word, its unquoted characters, and all its characters. */
+    private const START = '(?<![^ \t\n\0;&|()<>])(?<!\x01.)';
+    private const BARE = '[^ \t\n\0;&|()<>\x01\x02]';
+    private const ANY = '(?:\x01.|[^ \t\n\0;&|()<>\x01])';
+
+    /** The start of a word with quotes. */
+    private const MARKED = self::START . '(?=' . self::BARE . '*+[\x01\x02])';
+
+    /** A place of reserved words: the start of a command, or the place after another reserved word. */
+    private const COMMAND = '(?:^|(?<!\x01)[\n\0;&|()])[ \t]*+'
+        . '(?:(?:for|case|select|function|coproc)[ \t]++' . self::ANY . '++[ \t\n\0]++'
+        . '|(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)[ \t]++'
+        . '|(?:-p|--|[!{}])[ \t]++)*';
+
+    /** Matches quotes that change the meaning of a plain character. In the text, all quoted characters are marked. */
+    private const MEANINGFUL_QUOTES_PATTERN = '%'
+        . self::MARKED . '(?:\x01?\d|\x02)++[<>]|' // '2'>file
+        . self::START . '(?=(?:(?!=)' . self::BARE . ')*+[\x01\x02])(?:(?!=)' . self::ANY . ')++=|' // 'a'=1
+        . self::COMMAND . self::MARKED . '(?:\x01?[\w-]|[!{}\]]|\x02)++(?!' . self::ANY . ')|' // 'if' true
+        . '(?<!\x01)~(?:(?![/:])' . self::BARE . ')*+[\x01\x02]|' // ~'user'/file
+        . '\x01:~|' // a=b':'~
+        . '(?<!\x01)[{[]' . self::BARE . '*+[\x01\x02]|' // {1','2} or [a'-'z]
+        . self::MARKED . '(?:\x01?\w|\x02)++\[|' // 'a'[1]=2
+        . '(?<!\x01)\$\w*+(?:\x01\w|\x02)|' // $a'b'
+        . self::START . '(?=(?:(?!\x02)' . self::ANY . ')*+\x02)(?:(?![$~{])' . self::ANY . ')*+[$~{]|' // ''$a
+        . self::MARKED . self::ANY . '++[ \t]*+\(|' // '@'(a|b)
+        . '(?<!\x01)[<>]&[ \t]*+' . self::BARE . '*+[\x01\x02]%s'; // >&3'-'
 
     private function __construct() {}
 
     /**
-     * Returns the form of a shell line; the line itself when its meaning is not certain.
+     * Returns the form of a shell line; the line itself when its form is not certain.
      *
      * @param string $line can have NUL bytes in place of its line feeds, as in a job log
      */
@@ -41,38 +70,47 @@ final class CanonicalQuotes
         if (strpbrk($line, "'\"\\") === false || strpbrk($line, self::QUOTED . self::EMPTY) !== false) {
             return $line;
         }
-        $form = '';
+        $form = $marked = '';
         $at = 0;
         $length = \strlen($line);
         while ($at < $length && preg_match(self::TOKEN_PATTERN, $line, $token, \PREG_UNMATCHED_AS_NULL, $at) === 1) {
-            $part = self::canonicalPart($token);
-            if ($part === null) {
+            $parts = self::canonicalParts($token);
+            if ($parts === null) {
                 return $line;
             }
-            $form .= $part;
+            $form .= $parts[0];
+            $marked .= $parts[1];
             $at += \strlen($token[0]);
         }
 
-        return $at < $length ? $line : (string) preg_replace(self::REDUNDANT_EMPTY_PATTERN, '', $form);
+        return $at < $length || preg_match(self::MEANINGFUL_QUOTES_PATTERN, $marked) !== 0
+            ? $line
+            : (string) preg_replace(self::REDUNDANT_EMPTY_PATTERN, '', $form);
     }
 
     /**
      * @param array<string|null> $token
      *
-     * @return string|null null when the meaning is not certain
+     * @return array{string, string}|null the token in the form, and with marks for all quoted characters, where one
+     *     stands for double quotes with a variable; null when the form is not certain
      */
-    private static function canonicalPart(array $token): ?string
+    private static function canonicalParts(array $token): ?array
     {
         $bare = $token['bare'] ?? null;
         if ($bare !== null) {
-            return preg_match(self::UNCERTAIN_PATTERN, $bare) === 1 ? null : $bare;
+            return preg_match(self::UNCERTAIN_PATTERN, $bare) === 1 ? null : [$bare, $bare];
         }
         $double = $token['double'] ?? null;
         if ($double !== null && strpbrk($double, '$`\\') !== false) {
-            return preg_match(self::UNCERTAIN_IN_DOUBLE_PATTERN, $double) === 1 ? null : "\"{$double}\"";
+            return preg_match(self::UNCERTAIN_IN_DOUBLE_PATTERN, $double) === 1
+                ? null
+                : ["\"{$double}\"", self::QUOTED . '"'];
         }
         $value = $double ?? $token['single'] ?? $token['escaped'] ?? '';
 
-        return $value === '' ? self::EMPTY : preg_replace(self::NOT_PLAIN_PATTERN, self::QUOTED . '$0', $value);
+        return $value === '' ? [self::EMPTY, self::EMPTY] : [
+            (string) preg_replace(self::NOT_PLAIN_PATTERN, self::QUOTED . '$0', $value),
+            (string) preg_replace('~.~s', self::QUOTED . '$0', $value),
+        ];
     }
 }

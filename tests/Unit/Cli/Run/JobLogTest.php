@@ -205,6 +205,13 @@ final class JobLogTest extends TestCase
         yield 'characters that need no quotes here' => ["echo 'a@b:c'", 'echo a@b:c'];
         yield 'a shell line' => ['gzip -c a\\ b > a\\ b.gz', "gzip -c 'a b' > 'a b'.gz"];
         yield 'double quotes around a variable' => ['echo "$x y" a\\ b', "echo \"\$x y\" 'a b'"];
+        yield 'an argument like a reserved word' => ['cp if if.1', "cp 'if' 'if'.1"];
+        yield 'the value of an option' => ['ls --sort=a\\ b', "ls --sort='a b'"];
+        yield 'the value of a variable' => ['a=b\\ c ls', "a='b c' ls"];
+        yield 'a file in a home' => ['ls ~/a\\ b ~me/c', "ls ~/'a b' ~me/'c'"];
+        yield 'a number before a redirection' => ['echo 1 2 > a\\ 2', "echo '1' '2' > 'a 2'"];
+        yield 'a name after a variable' => ['ls $a/b\\ c', "ls \$a/'b c'"];
+        yield 'a long value' => ['echo ' . str_repeat('a\\ ', 10_000), "echo '" . str_repeat('a ', 10_000) . "'"];
     }
 
     #[DataProvider('quotedCommands')]
@@ -234,6 +241,24 @@ final class JobLogTest extends TestCase
         yield 'a comment' => ["true # it\\'s", "true # 'it'\\''s'"];
         yield 'a here-document' => ["cat << E\0'a'\0E", "cat << E\na\nE"];
         yield 'escapes of bash' => ["echo $'a'", 'echo $\\a'];
+        yield 'a descriptor or a number' => ['echo 2>f', 'echo "2">f'];
+        yield 'a descriptor or a number before nothing' => ['echo 2>f', "echo 2''>f"];
+        yield 'a closed descriptor or a file' => ['echo 2>&3-', "echo 2>&3'-'"];
+        yield 'an assignment or a program with quotes' => ["a=b 'ls'", "'a'=b ls"];
+        yield 'an assignment or a program with quotes in its name' => ["a=b 'l'", "a''=b l"];
+        yield 'a reserved word or a program' => ["if 'true'", "'if' true"];
+        yield 'a reserved word or a program in a block' => ["{ a\\ b; }; ! 'true'", "{ a\\ b; }; ''! true"];
+        yield 'the in of a loop or a name' => ["for a in 'b.c'; do echo; done", "for a 'in' b.c; do echo; done"];
+        yield 'the home of a user or a tilde' => ["ls ~me 'a'", "ls ~'me' a"];
+        yield 'a home or a tilde before a slash' => ["ls ~/a 'b'", "ls ~'/a' b"];
+        yield 'a home in a path or a tilde' => ["a=b:~ 'ls'", "a=b':'~ ls"];
+        yield 'a list or a word' => ["echo {1..3} 'a'", "echo {1'..'3} a"];
+        yield 'a range or a character' => ["ls [a-c] 'a'", "ls [a'-'c] a"];
+        yield 'an element or a program' => ["a[1]=2 'ls'", "'a'[1]=2 ls"];
+        yield 'a longer variable' => ["echo \$xy 'a'", "echo \$x'y' a"];
+        yield 'no argument or an empty one' => ["echo \$x 'a'", "echo ''\$x a"];
+        yield 'one empty argument or none' => ['echo ', "echo ''''"];
+        yield 'a pattern or a call' => ["ls @(a|b) 'a'", "ls '@'(a|b) a"];
     }
 
     #[DataProvider('differentCommands')]
