@@ -76,21 +76,7 @@ final readonly class HttpServerOptions
         public float $idleGrace = 0.5,
         public float $stopTimeout = 30.0,
     ) {
-        $seconds = [
-            'headTimeout' => $headTimeout,
-            'tlsTimeout' => $tlsTimeout,
-            'idleTimeout' => $idleTimeout,
-            'handlerTimeout' => $handlerTimeout,
-            'rateWindow' => $rateWindow,
-            'writeTimeout' => $writeTimeout,
-            'idleGrace' => $idleGrace,
-            'stopTimeout' => $stopTimeout,
-        ];
-        foreach ($seconds as $name => $number) {
-            if (!($number > 0)) {
-                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$number}");
-            }
-        }
+        $this->checkSeconds();
         $counts = [
             'maxTarget' => $maxTarget,
             'maxHead' => $maxHead,
@@ -107,6 +93,26 @@ final readonly class HttpServerOptions
         }
         if ($maxBody < 0 || $minRate < 0) {
             throw new \ValueError('The options maxBody and minRate must be 0 or more');
+        }
+    }
+
+    /** @throws \ValueError */
+    private function checkSeconds(): void
+    {
+        $seconds = [
+            'headTimeout' => $this->headTimeout,
+            'tlsTimeout' => $this->tlsTimeout,
+            'idleTimeout' => $this->idleTimeout,
+            'handlerTimeout' => $this->handlerTimeout,
+            'rateWindow' => $this->rateWindow,
+            'writeTimeout' => $this->writeTimeout,
+            'idleGrace' => $this->idleGrace,
+            'stopTimeout' => $this->stopTimeout,
+        ];
+        foreach ($seconds as $name => $number) {
+            if (!($number > 0)) {
+                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$number}");
+            }
         }
     }
 }

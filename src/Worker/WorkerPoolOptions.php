@@ -66,22 +66,7 @@ final class WorkerPoolOptions
         public readonly bool $restoreState = false,
         public readonly ?ResultBudget $budget = null,
     ) {
-        $endless = ['idleTimeout' => $idleTimeout, 'maxAge' => $maxAge];
-        foreach ([
-            'timeout' => $timeout,
-            'startTimeout' => $startTimeout,
-            ...array_diff($endless, [\INF]),
-        ] as $name => $seconds) {
-            if ($seconds !== null) {
-                NumberRange::positiveSeconds("The option {$name}", $seconds);
-            }
-        }
-        if ($maxAge !== null && $maxAge < self::MIN_AGE_SECONDS) {
-            $least = self::MIN_AGE_SECONDS;
-
-            throw new \ValueError("The option maxAge must be {$least} or more seconds, not {$maxAge}");
-        }
-        NumberRange::seconds('The grace', $grace);
+        $this->checkSeconds();
         foreach (['maxTasks' => $maxTasks, 'maxGrowth' => $maxGrowth, 'maxResult' => $maxResult] as $name => $number) {
             if ($number !== null && $number < 1) {
                 throw new \ValueError("The option {$name} must be 1 or more, not {$number}");
@@ -109,6 +94,26 @@ final class WorkerPoolOptions
     public function with(mixed ...$changed): self
     {
         return new self(...[...get_object_vars($this), ...$changed]); // @phpstan-ignore argument.type (PHP checks them)
+    }
+
+    /** @throws \ValueError */
+    private function checkSeconds(): void
+    {
+        $endless = ['idleTimeout' => $this->idleTimeout, 'maxAge' => $this->maxAge];
+        $limits = [
+            'timeout' => $this->timeout,
+            'startTimeout' => $this->startTimeout,
+            ...array_diff($endless, [\INF]),
+        ];
+        foreach (array_filter($limits, static fn(?float $seconds): bool => $seconds !== null) as $name => $seconds) {
+            NumberRange::positiveSeconds("The option {$name}", $seconds);
+        }
+        if ($this->maxAge !== null && $this->maxAge < self::MIN_AGE_SECONDS) {
+            $least = self::MIN_AGE_SECONDS;
+
+            throw new \ValueError("The option maxAge must be {$least} or more seconds, not {$this->maxAge}");
+        }
+        NumberRange::seconds('The grace', $this->grace);
     }
 
     private static function absolute(string $path): string

@@ -57,6 +57,37 @@ final class TaskDispatcher implements PoolEvents
         WorkerSettings $settings,
         \Closure $context,
     ) {
+        self::preload();
+        $this->workers = new Workers(
+            $size,
+            $options,
+            $settings,
+            $context,
+            $this,
+        );
+        $this->ownerPid = (int) getmypid();
+        $this->backlog = new Backlog($this);
+        $this->timeouts = new TaskTimeouts($this->workers, $this->backlog, $options->timeout, $this);
+        $this->results = new Results(
+            $retry,
+            $this->backlog,
+            $this,
+            $settings->budget,
+        );
+        $this->submissions = new Submissions($this);
+        $this->sources = new TaskSources($this->submissions);
+        $this->activity = new PoolActivity(
+            $this->workers,
+            $this->sources,
+            $this->results,
+            $this->timeouts,
+            $this,
+        );
+    }
+
+    /** Loads the classes that are needed when no descriptor may be free to load them. */
+    private static function preload(): void
+    {
         Preload::classes(
             CannotWaitException::class,
             Condition::class,
@@ -85,31 +116,6 @@ final class TaskDispatcher implements PoolEvents
             UnhandledFutureError::class,
             DriverSuspension::class,
             FiberLocal::class,
-        );
-        $this->workers = new Workers(
-            $size,
-            $options,
-            $settings,
-            $context,
-            $this,
-        );
-        $this->ownerPid = (int) getmypid();
-        $this->backlog = new Backlog($this);
-        $this->timeouts = new TaskTimeouts($this->workers, $this->backlog, $options->timeout, $this);
-        $this->results = new Results(
-            $retry,
-            $this->backlog,
-            $this,
-            $settings->budget,
-        );
-        $this->submissions = new Submissions($this);
-        $this->sources = new TaskSources($this->submissions);
-        $this->activity = new PoolActivity(
-            $this->workers,
-            $this->sources,
-            $this->results,
-            $this->timeouts,
-            $this,
         );
     }
 

@@ -60,16 +60,15 @@ final class Keywords
     {
         self::check($given);
         $values = self::withEnvironment(array_filter($given, static fn(string $value): bool => $value !== ''));
-        $root = $values['sslrootcert'] ?? null;
-        $tls = self::tls($values['sslmode'] ?? null);
+        $tls = self::tlsOptions($values);
 
         return new PostgresOptions(
             hosts: self::hosts($values['host'] ?? '', $values['hostaddr'] ?? '', $values['port'] ?? ''),
             user: $values['user'] ?? null,
             password: isset($values['password']) ? new \SensitiveParameterValue($values['password']) : null,
             database: $values['dbname'] ?? null,
-            tls: $root === 'system' ? $tls ?? TlsMode::VerifyFull : $tls,
-            tlsRootCertificate: $root === 'system' ? null : $root,
+            tls: $tls['mode'],
+            tlsRootCertificate: $tls['root'],
             tlsCertificate: $values['sslcert'] ?? null,
             tlsKey: $values['sslkey'] ?? null,
             targetSession: self::choice(TargetSession::class, 'target_session_attrs', $values) ?? TargetSession::Any,
@@ -80,6 +79,22 @@ final class Keywords
             channelBinding: self::choice(ChannelBinding::class, 'channel_binding', $values) ?? ChannelBinding::Prefer,
             passwordFile: $values['passfile'] ?? self::homePasswordFile(),
         );
+    }
+
+    /**
+     * @param array<string, string> $values
+     *
+     * @return array{mode: ?TlsMode, root: ?string} mode, and file with certificates; null for the system's
+     */
+    private static function tlsOptions(#[\SensitiveParameter] array $values): array
+    {
+        $root = $values['sslrootcert'] ?? null;
+        $mode = self::tls($values['sslmode'] ?? null);
+
+        return [
+            'mode' => $root === 'system' ? $mode ?? TlsMode::VerifyFull : $mode,
+            'root' => $root === 'system' ? null : $root,
+        ];
     }
 
     /**
