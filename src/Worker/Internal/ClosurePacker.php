@@ -68,6 +68,20 @@ final class ClosurePacker
             return $this->sent[$closure] = new SentCallable($target, $function->getName());
         }
         $source = SourceFiles::closure($closure, $path);
+        $sent = self::withoutCaptured($function, $source, $path);
+        $this->sent[$closure] = $sent; // set first, because the closure may have captured itself
+        $this->check($sent->object, "{$path}'s \$this", $depth + 1);
+        $this->addCaptured($sent, $source->captured($function), $path, $depth + 2);
+
+        return $sent;
+    }
+
+    /** @throws UnserializableException */
+    private static function withoutCaptured(
+        \ReflectionFunction $function,
+        ClosureSource $source,
+        string $path,
+    ): SentClosure {
         $object = $source->needsThis($function) ? $function->getClosureThis() : null;
         if ($object === null) {
             self::checkStatic($function, $source, $path);
@@ -77,7 +91,8 @@ final class ClosurePacker
         // A closure outside of all classes that is bound to an object has the scope Closure, which bindTo() sets again.
         $isScopeless = $class?->isInternal() === true
             || ($object === null && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0"));
-        $sent = new SentClosure(
+
+        return new SentClosure(
             $source->code,
             $source->start,
             (string) $function->getFileName(),
@@ -85,30 +100,54 @@ final class ClosurePacker
             $object,
             $isScopeless ? null : $scope,
         );
-        $this->sent[$closure] = $sent; // set first, because the closure may have captured itself
-        $this->check($object, "{$path}'s \$this", $depth + 1);
-        $captured = $source->captured($function);
+    }
+
+    /**
+     * Refuses a closure in which `static` is a subclass of its class. The worker can bind a closure without an object
+     * only to the class that contains its source, so `static` would be that class.
+     *
+     * @throws UnserializableException
+     */
+    private static function checkStatic(\ReflectionFunction $function, ClosureSource $source, string $path): void
+    {
+        $scope = $function->getClosureScopeClass()?->getName();
+        $called = $function->getClosureCalledClass()?->getName();
+        if ($called !== null && $called !== $scope && $source->needsCalledClass($function)) {
+            throw UnserializableException::at(
+                $path,
+                "a closure of {$scope} whose static is {$called}",
+                null,
+                'capture static::class in a variable, and use the variable instead of static::, self:: and parent::',
+            );
+        }
+    }
+
+    /**
+     * @param array<string, mixed> $captured
+     *
+     * @throws UnserializableException
+     */
+    private function addCaptured(SentClosure $sent, array $captured, string $path, int $depth): void
+    {
         foreach ($captured as $name => $value) {
             $valuePath = "{$path}'s captured variable \${$name}";
-            $this->check($value, $valuePath, $depth + 2);
+            $this->check($value, $valuePath, $depth);
             $holdsClosures = $this->serializability->foundClosure && self::holdsClosures([$value]);
             if ($holdsClosures) {
                 $sent->holders[] = $name;
             }
             $reference = \ReflectionReference::fromArrayElement($captured, $name)?->getId();
             if ($reference === null) {
-                $sent->captured[$name] = $this->packed($value, $valuePath, $depth + 2);
+                $sent->captured[$name] = $this->packed($value, $valuePath, $depth);
                 continue;
             }
             $sent->references[] = $name;
             if ($holdsClosures) {
-                $sent->captured[$name] = &$this->share($reference, $value, $valuePath, $depth + 2);
+                $sent->captured[$name] = &$this->share($reference, $value, $valuePath, $depth);
             } else {
                 $sent->captured[$name] = &$captured[$name]; // keeps the reference, which other values may share
             }
         }
-
-        return $sent;
     }
 
     /** Returns the value, with the closures in its arrays replaced. */
@@ -179,25 +218,5 @@ final class ClosurePacker
     {
         $this->checked[] = [$value, $path];
         $this->serializability->check($value, $path, $depth);
-    }
-
-    /**
-     * Refuses a closure in which `static` is a subclass of its class. The worker can bind a closure without an object
-     * only to the class that contains its source, so `static` would be that class.
-     *
-     * @throws UnserializableException
-     */
-    private static function checkStatic(\ReflectionFunction $function, ClosureSource $source, string $path): void
-    {
-        $scope = $function->getClosureScopeClass()?->getName();
-        $called = $function->getClosureCalledClass()?->getName();
-        if ($called !== null && $called !== $scope && $source->needsCalledClass($function)) {
-            throw UnserializableException::at(
-                $path,
-                "a closure of {$scope} whose static is {$called}",
-                null,
-                'capture static::class in a variable, and use the variable instead of static::, self:: and parent::',
-            );
-        }
     }
 }
