@@ -1,0 +1,291 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/** Reads the source of each closure in a file, with the namespace and imports that it needs. */
+final class ClosureReader
+{
+    /** Statements that give other code access to the variables of a closure, and so to its $this. */
+    private const SHARING_TOKENS = [\T_INCLUDE, \T_INCLUDE_ONCE, \T_REQUIRE, \T_REQUIRE_ONCE, \T_EVAL];
+
+    /** @var list<array{int, int, int, string}> classes: index of first and last token, kind, and name or '' */
+    private array $classes = [];
+
+    /** @var list<\PhpToken> tokens of the source */
+    private readonly array $tokens;
+
+    public function __construct(
+        private readonly string $file,
+        private readonly string $text,
+        private readonly SourceTokens $source,
+        private readonly TopLevelStatements $topLevel,
+    ) {
+        $this->tokens = $source->tokens;
+    }
+
+    /** @return array<int, list<ClosureSource>> closures by the line of `fn` or `function` */
+    public function closures(): array
+    {
+        $closures = [];
+        foreach ($this->tokens as $at => $token) {
+            if ($token->is([\T_FN, \T_FUNCTION])) {
+                $closure = $this->closure($at);
+                if ($closure !== null) {
+                    $closures[$token->line][] = $closure;
+                }
+            } elseif ($this->source->isClass($at)) {
+                $name = $this->tokens[$at + 1];
+                $isNamed = $name->is(\T_STRING);
+                $this->classes[] = [$at, $this->source->bodyEnd($at), $token->id, $isNamed ? $name->text : ''];
+            }
+        }
+
+        return $closures;
+    }
+
+    /** Reads the closure that begins at this index; null for a named function or an import. */
+    private function closure(int $at): ?ClosureSource
+    {
+        $isArrow = $this->tokens[$at]->is(\T_FN);
+        $open = $at + ($this->tokens[$at + 1]->text === '&' ? 2 : 1);
+        if ($this->source->singleCharacter($open) !== '(') {
+            return null;
+        }
+        $end = $this->source->partner($open);
+        $parameters = $this->variables($open);
+        $uses = [];
+        if ($this->tokens[$end + 1]->is(\T_USE)) {
+            $uses = $this->variables($end + 2);
+            $end = $this->source->partner($end + 2);
+        }
+        $end = $isArrow
+            ? $this->arrowEnd($this->source->indexOf($end + 1, \T_DOUBLE_ARROW) + 1)
+            : $this->source->bodyEnd($end + 1);
+        $isStatic = $at > 0 && $this->tokens[$at - 1]->is(\T_STATIC);
+        $begin = $this->attributesBegin($isStatic ? $at - 1 : $at);
+
+        return $this->extract($begin, $end, $isStatic, $parameters, $isArrow ? null : $uses);
+    }
+
+    /** @return list<string> names of the parameters or captured variables in these brackets */
+    private function variables(int $open): array
+    {
+        $names = [];
+        $end = $this->source->partner($open);
+        for ($at = $open + 1; $at < $end; ++$at) {
+            if ($this->tokens[$at]->is(\T_VARIABLE)) {
+                $names[] = substr($this->tokens[$at]->text, 1);
+            }
+            $at = $this->source->skipBrackets($at);
+        }
+
+        return $names;
+    }
+
+    /** Returns the index of the last token of an arrow function, which extends as far as an expression can. */
+    private function arrowEnd(int $at): int
+    {
+        $ternaries = $yields = 0;
+        for (; isset($this->tokens[$at]); ++$at) {
+            $token = $this->tokens[$at];
+            $character = $this->source->singleCharacter($at);
+            $isOver = match (true) {
+                isset(SourceTokens::CLOSING_BRACKETS[$character]), $character === ',', $character === ';' => true,
+                $token->is([\T_CLOSE_TAG, \T_AS]) => true,
+                $character === ':' => --$ternaries < 0,
+                $token->is(\T_DOUBLE_ARROW) => --$yields < 0,
+                default => false,
+            };
+            if ($isOver) {
+                return $at - 1;
+            }
+            $ternaries += $character === '?' ? 1 : 0;
+            $yields += $token->is(\T_YIELD) ? 1 : 0;
+            $at = match (true) {
+                $token->is(\T_FN) => $this->arrowEnd($this->source->indexOf($at, \T_DOUBLE_ARROW) + 1),
+                $token->is(\T_FUNCTION), $this->source->isClass($at) => $this->source->bodyEnd($at),
+                default => $this->source->skipBrackets($at),
+            };
+        }
+
+        return $at - 1;
+    }
+
+    /** Returns the index of the first attribute of a closure; its own index if it has none. */
+    private function attributesBegin(int $begin): int
+    {
+        while ($begin > 0 && $this->source->singleCharacter($begin - 1) === ']') {
+            $open = $this->source->partner($begin - 1);
+            if (!$this->tokens[$open]->is(\T_ATTRIBUTE)) {
+                break;
+            }
+            $begin = $open;
+        }
+
+        return $begin;
+    }
+
+    /**
+     * @param list<string>      $parameters
+     * @param list<string>|null $uses       null for an arrow function
+     */
+    private function extract(int $begin, int $end, bool $isStatic, array $parameters, ?array $uses): ClosureSource
+    {
+        $tokens = \array_slice($this->tokens, $begin, $end - $begin + 1, true);
+        $own = $this->ownTokens($begin, $end);
+        $words = self::words($tokens);
+        $isLate = $this->isLate($tokens);
+        $preamble = $this->topLevel->preamble($begin, $words);
+
+        return new ClosureSource(
+            $this->tokens[$begin]->line,
+            $this->tokens[$end]->line,
+            "{$preamble}return {$this->code($begin, $end, $own)};",
+            \strlen($preamble),
+            $isStatic,
+            $parameters,
+            $uses,
+            self::usesThis($own),
+            $this->staticCalls($own),
+            $isLate,
+            $isLate || isset($words['self']) || isset($words['parent']) || isset($words['__class__']),
+        );
+    }
+
+    /** @return array<int, \PhpToken> tokens of a closure by index, without the bodies of classes that it declares */
+    private function ownTokens(int $begin, int $end): array
+    {
+        $own = [];
+        for ($at = $begin; $at <= $end; ++$at) {
+            $own[$at] = $this->tokens[$at];
+            if ($this->source->isClass($at)) {
+                // The body begins at its brace: the constructor arguments of an anonymous class are the closure's code.
+                $head = $this->source->indexOf($at, '{') - $at + 1;
+                $own += \array_slice($this->tokens, $at, $head, true);
+                $at = $this->source->bodyEnd($at) - 1;
+            }
+        }
+
+        return $own;
+    }
+
+    /**
+     * @param array<int, \PhpToken> $tokens
+     *
+     * @return array<string, string> names, or the first part of qualified names, by their lower case
+     */
+    private static function words(array $tokens): array
+    {
+        $words = [];
+        foreach ($tokens as $token) {
+            if ($token->is([\T_STRING, \T_NAME_QUALIFIED, \T_CLASS_C])) {
+                $word = explode('\\', $token->text)[0];
+                $words[strtolower($word)] = $word;
+            }
+        }
+
+        return $words;
+    }
+
+    /** @param array<int, \PhpToken> $tokens */
+    private function isLate(array $tokens): bool
+    {
+        foreach ($tokens as $at => $token) {
+            if (LateBinding::isLate($token, $this->tokens[$at + 1] ?? $token)) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /** @param array<int, \PhpToken> $own */
+    private static function usesThis(array $own): bool
+    {
+        foreach ($own as $token) {
+            if (($token->is(\T_VARIABLE) && $token->text === '$this') || $token->is(self::SHARING_TOKENS)) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /**
+     * @param array<int, \PhpToken> $own
+     *
+     * @return list<array{string, string}> class and method of possible static calls; `{` for a computed method
+     */
+    private function staticCalls(array $own): array
+    {
+        $calls = [];
+        foreach ($own as $at => $token) {
+            $mayBeCall = $token->is(\T_DOUBLE_COLON) && (
+                $this->source->singleCharacter($at + 2) === '(' || $this->source->singleCharacter($at + 1) === '{'
+            );
+            if ($mayBeCall) {
+                $calls[] = [$this->tokens[$at - 1]->text, $this->tokens[$at + 1]->text];
+            }
+        }
+
+        return $calls;
+    }
+
+    /**
+     * Returns the code of a closure, with literals for constants that depend on the position of the code.
+     *
+     * @param array<int, \PhpToken> $own
+     */
+    private function code(int $begin, int $end, array $own): string
+    {
+        $code = '';
+        $from = $this->tokens[$begin]->pos;
+        for ($at = $begin; $at <= $end; ++$at) {
+            $token = $this->tokens[$at];
+            $literal = $this->literal($token, isset($own[$at]) ? $begin : null);
+            if ($literal !== null) {
+                $code .= substr($this->text, $from, $token->pos - $from) . $literal;
+                $from = $token->pos + \strlen($token->text);
+            }
+        }
+        $last = $this->tokens[$end];
+
+        return $code . substr($this->text, $from, $last->pos + \strlen($last->text) - $from);
+    }
+
+    /**
+     * Returns a literal for a constant that depends on the position of the code: its line, file, directory or class.
+     *
+     * @param int|null $begin index of the closure; null within a class that it declares
+     */
+    private function literal(\PhpToken $token, ?int $begin): ?string
+    {
+        if ($token->is([\T_CLASS_C, \T_TRAIT_C])) {
+            return $begin === null ? null : $this->classAround($begin, $token->id);
+        }
+
+        return match ($token->id) {
+            \T_LINE => (string) $token->line,
+            \T_FILE => var_export($this->file, true),
+            \T_DIR => var_export(\dirname($this->file), true),
+            default => null,
+        };
+    }
+
+    private function classAround(int $begin, int $constant): string
+    {
+        $isAround = static fn(array $class): bool => $class[0] < $begin && $begin < $class[1];
+        $around = array_filter($this->classes, $isAround);
+        [, , $kind, $name] = $around === [] ? [0, 0, 0, ''] : end($around);
+        $isTrait = $kind === \T_TRAIT;
+        if ($constant === \T_CLASS_C && ($isTrait || ($around !== [] && $name === ''))) {
+            return 'self::class'; // the class is known when the code runs
+        }
+
+        $isMeant = $name !== '' && $isTrait === ($constant === \T_TRAIT_C);
+
+        return var_export($isMeant ? ltrim("{$this->topLevel->namespace($begin)}\\{$name}", '\\') : '', true);
+    }
+}
