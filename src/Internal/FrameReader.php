@@ -20,14 +20,10 @@ final class FrameReader
     /** Bytes that each frame must begin with, before its length. */
     private string $magic = '';
 
-    /**
-     * @param \Closure(int, int, string, int, int): void $onFrame called for each frame: type, job, and payload as
-     *                                                            bytes, offset and length
-     * @param int $maxFrameBytes maximum length of a frame; a longer frame is malformed
-     */
-    public function __construct(private readonly \Closure $onFrame, public int $maxFrameBytes = \PHP_INT_MAX) {}
+    /** @param int $maxFrameBytes maximum length of a frame; a longer frame is malformed */
+    public function __construct(public int $maxFrameBytes = \PHP_INT_MAX) {}
 
-    /** Requires `$magic` before the length of each later frame. The callback for a frame may call this. */
+    /** Requires `$magic` before the length of each later frame. The handler of a frame may call this. */
     public function expect(string $magic): void
     {
         $this->magic = $magic;
@@ -35,12 +31,12 @@ final class FrameReader
     }
 
     /**
-     * Adds bytes, and calls the callback for each complete frame, in order. While a callback is suspended, further
-     * bytes are only stored. After a callback has thrown, the next call goes on with the next frame.
+     * Adds bytes, and passes each complete frame to the handler, in order. While the handler is suspended, further
+     * bytes are only stored. After the handler has thrown, the next call goes on with the next frame.
      *
      * @throws MalformedFrameException after all valid frames were passed on. The reader can't be used after that
      */
-    public function feed(string $bytes): void
+    public function feed(string $bytes, FrameHandler $handler): void
     {
         $this->rest .= $bytes;
         if ($this->feeding) {
@@ -49,7 +45,7 @@ final class FrameReader
         $this->feeding = true;
         try {
             while (\strlen($this->rest) >= $this->needed) {
-                $this->split();
+                $this->split($handler);
             }
         } finally {
             $this->feeding = false;
@@ -62,7 +58,7 @@ final class FrameReader
         return $this->needed - \strlen($this->rest);
     }
 
-    private function split(): void
+    private function split(FrameHandler $handler): void
     {
         $bytes = $this->rest;
         $this->rest = '';
@@ -84,7 +80,7 @@ final class FrameReader
                 }
                 $payload = $at + $before + LauncherProtocol::HEADER_BYTES;
                 $at += $before + 4 + $header['length'];
-                ($this->onFrame)($header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
+                $handler->onFrame($header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
             }
         } finally {
             $this->rest = substr($bytes, $at) . $this->rest;

@@ -5,12 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 
 /** A launcher and its pending commands. {@see LauncherProcess} documents the methods that both classes have. */
-final class Launcher
+final class Launcher implements LauncherEvents
 {
     /** Maximum number of commands that this launcher runs at once. */
     public int $share = 0;
@@ -41,35 +42,26 @@ final class Launcher
     public function __construct(
         CommandPoolOptions $options,
         string $temporaryFilePrefix,
-        \Closure $onFrame,
-        \Closure $onDeath,
-        \Closure $onFork,
+        private readonly \Closure $onFrame,
+        private readonly \Closure $onDeath,
+        private readonly \Closure $onFork,
     ) {
-        // The callbacks hold only weak references, so that a pool without any other reference is destroyed.
-        $weak = \WeakReference::create($this);
-        $this->process = new LauncherProcess(
-            $options->php,
-            $options->start->value,
-            $temporaryFilePrefix,
-            static function (int $type, int $job, string $bytes, int $at, int $length) use ($weak, $onFrame): void {
-                $launcher = $weak->get();
-                if ($launcher !== null) {
-                    $onFrame($launcher, $type, $job, $bytes, $at, $length);
-                }
-            },
-            static function (string $how) use ($weak, $onDeath): void {
-                $launcher = $weak->get();
-                if ($launcher !== null) {
-                    $onDeath($launcher, $how);
-                }
-            },
-            static function () use ($weak, $onFork): void {
-                $launcher = $weak->get();
-                if ($launcher !== null) {
-                    $onFork($launcher);
-                }
-            },
-        );
+        $this->process = new LauncherProcess($options->php, $options->start->value, $temporaryFilePrefix, $this);
+    }
+
+    public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void
+    {
+        ($this->onFrame)($this, $type, $id, $bytes, $at, $length);
+    }
+
+    public function onDeath(string $how): void
+    {
+        ($this->onDeath)($this, $how);
+    }
+
+    public function onFork(): void
+    {
+        ($this->onFork)($this);
     }
 
     public function isOurs(): bool

@@ -36,9 +36,13 @@ final class Heartbeat
     /** Number of checks since the unanswered ping. */
     private int $unanswered = 0;
 
-    /** @param \Closure(): void $check called for each check, once per second; must not refer to the launcher */
-    public function __construct(\Closure $check)
+    /** Calls {@see LauncherProcess::check()} once per second while the launcher has to answer. */
+    public function __construct(LauncherProcess $launcher)
     {
+        $weak = \WeakReference::create($launcher);
+        $check = static function () use ($weak): void {
+            $weak->get()?->check();
+        };
         $this->timerId = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::CHECK_INTERVAL, $check)));
     }
 
@@ -68,16 +72,14 @@ final class Heartbeat
     /**
      * Counts a check.
      *
-     * @param \Closure(): string $state returns the state of the launcher as one letter of proc(5)
-     *
      * @return string|null why the launcher counts as dead; null while it counts as alive
      */
-    public function check(\Closure $state): ?string
+    public function check(LauncherChild $child): ?string
     {
         if (!$this->isWaiting || ++$this->unanswered < self::STOPPED_CHECKS) {
             return null;
         }
-        if ($state() === 'T') {
+        if ($child->state() === 'T') {
             return "it was stopped and did not answer for {$this->unanswered} s, so it was killed";
         }
 

@@ -39,6 +39,7 @@ final class LauncherCode
         $names = @scandir(__DIR__ . '/Process');
         $files = [
             __DIR__ . '/LauncherProtocol.php',
+            \dirname(__DIR__) . '/FrameHandler.php',
             \dirname(__DIR__) . '/FrameReader.php',
             \dirname(__DIR__) . '/MalformedFrameException.php',
         ];

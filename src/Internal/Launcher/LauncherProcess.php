@@ -6,16 +6,11 @@ namespace Spindle\Internal\Launcher;
 
 use Revolt\EventLoop;
 use Spindle\Internal\FrameReader;
-use Spindle\Internal\Launcher\Process\Files;
-use Spindle\Internal\Launcher\Process\ProcessTree;
-use Spindle\Internal\Launcher\Process\Signals;
-use Spindle\Internal\LoopLimit;
 use Spindle\Internal\MalformedFrameException;
-use Spindle\Internal\Preload;
 use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
-/** A launcher process as its parent sees it: starts the process, exchanges frames with it, and notices its death. */
+/** A launcher process as its parent sees it: exchanges frames with it, and notices its death. */
 final class LauncherProcess
 {
     /** Maximum bytes of a frame from a launcher. A longer frame means that another program has written to the pipe. */
@@ -26,47 +21,16 @@ final class LauncherProcess
     /** Bytes per write: the capacity of a pipe. */
     private const MAX_WRITE_BYTES = 1 << 16;
 
-    /** Functions that a launcher or its parent needs. The setting disable_functions may have removed them. */
-    private const REQUIRED_FUNCTIONS = [
-        'getenv', 'getmypid', 'proc_close', 'proc_get_status', 'proc_open', 'readlink', 'scandir', 'stream_select',
-        'stream_set_blocking', 'umask', 'usleep',
-    ];
-
-    /** How long {@see close()} waits for the exit of the launcher before it kills the launcher, in nanoseconds. */
-    private const CLOSE_TIMEOUT_NANOSECONDS = 5_000_000_000;
-
     /** How long {@see endAndRead()} reads frames of a launcher that was asked to exit, in nanoseconds. */
     private const LAST_FRAMES_NANOSECONDS = 2_000_000_000;
-
-    /** First and longest pause between two checks whether the launcher has exited, in microseconds. */
-    private const MIN_EXIT_POLL_MICROSECONDS = 100;
-    private const MAX_EXIT_POLL_MICROSECONDS = 5_000;
-
-    /** Exit code of the child process when the system could not execute PHP in it. */
-    private const NOT_EXECUTED = 127;
-
-    private const SIGKILL = 9;
-    private const SIGCONT = 18;
-
-    /** Random value in the environment of all processes that the launcher starts, by which they are found. */
-    private readonly string $token;
-
-    private readonly int $pid;
 
     /** Id of the process that started the launcher. A fork of that process has another id. */
     private readonly int $ownerPid;
 
-    /** @var resource */
-    private readonly mixed $process;
+    private readonly LauncherChild $child;
 
-    /** @var array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int} status just after the start */
-    private readonly array $status;
-
-    /** @var resource this process's end of the pipe to the launcher */
-    private readonly mixed $launcherStdin;
-
-    /** @var resource this process's end of the pipe from the launcher */
-    private readonly mixed $launcherStdout;
+    /** @var \WeakReference<LauncherEvents> weak, so that a pool without any other reference is destroyed */
+    private readonly \WeakReference $events;
 
     private readonly FrameReader $frames;
     private readonly string $readCallbackId;
@@ -95,10 +59,6 @@ final class LauncherProcess
      * @param string $startMethod auto, posix_spawn or proc_open
      * @param string $temporaryFilePrefix beginning of the paths of files that the launcher removes if this process was
      *        killed
-     * @param \Closure(int, int, string, int, int): void $onFrame called for each frame: type, job, and payload as
-     *        bytes, offset and length
-     * @param \Closure(string): void $onDeath called once when the launcher dies, with the cause, such as an exit code
-     * @param (\Closure(): void)|null $onFork called once in a fork of this process, in place of the other callbacks
      *
      * @throws LauncherException when the process can't be started
      */
@@ -106,52 +66,20 @@ final class LauncherProcess
         ?string $php,
         string $startMethod,
         string $temporaryFilePrefix,
-        \Closure $onFrame,
-        private readonly \Closure $onDeath,
-        private readonly ?\Closure $onFork = null,
+        LauncherEvents $events,
     ) {
-        self::checkFunctions();
         $this->ownerPid = (int) getmypid();
-        $this->token = bin2hex(random_bytes(8));
-        $command = [
-            PhpBinary::find($php), ...PhpBinary::options(),
-            // PHP keeps a main script open, and commands would inherit its descriptor. So the file is included.
-            '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
-            $this->token, (string) $this->ownerPid, $startMethod, $temporaryFilePrefix,
-        ];
-        [$this->process, $this->status, $pipes] = Warnings::suppressed(static function () use ($command): array {
-            LauncherCode::check();
-
-            return self::open($command);
-        });
-        [$this->launcherStdin, $this->launcherStdout] = $pipes;
-        $this->pid = $this->status['pid'];
-        if (!LoopLimit::allows($this->launcherStdin) || !LoopLimit::allows($this->launcherStdout)) {
-            fclose($this->launcherStdin);
-            fclose($this->launcherStdout);
-            proc_close($this->process);
-
-            throw LauncherException::cannotStart(
-                'its pipes have descriptors above 1023, which the event loop cannot watch with stream_select().'
-                . ' Open fewer files in this process, or install ext-ev or ext-uv',
-            );
-        }
-        stream_set_blocking($this->launcherStdin, false);
-        stream_set_blocking($this->launcherStdout, false);
-        stream_set_read_buffer($this->launcherStdout, 0);
-        stream_set_write_buffer($this->launcherStdin, 0);
-        $this->frames = new FrameReader($onFrame, self::MAX_FRAME_BYTES);
+        $this->events = \WeakReference::create($events);
+        $this->child = LauncherChild::start($php, $startMethod, $temporaryFilePrefix);
+        $this->frames = new FrameReader(self::MAX_FRAME_BYTES);
         // Loads the classes that a wait for space in the pipe needs.
-        EventLoop::cancel(EventLoop::onWritable($this->launcherStdin, static fn() => null));
-        // The callback holds only a weak reference, so that a pool without any other reference is destroyed.
+        EventLoop::cancel(EventLoop::onWritable($this->child->stdin, static fn() => null));
         $weak = \WeakReference::create($this);
         $read = static function () use ($weak): void {
             $weak->get()?->read();
         };
-        $this->readCallbackId = EventLoop::unreference(EventLoop::onReadable($this->launcherStdout, $read));
-        $this->heartbeat = new Heartbeat(static function () use ($weak): void {
-            $weak->get()?->check();
-        });
+        $this->readCallbackId = EventLoop::unreference(EventLoop::onReadable($this->child->stdout, $read));
+        $this->heartbeat = new Heartbeat($this);
     }
 
     public function __destruct()
@@ -162,7 +90,7 @@ final class LauncherProcess
     /** @return array<string, mixed> properties without the environment and unsent commands, which may be secret */
     public function __debugInfo(): array
     {
-        return ['pid' => $this->pid, 'unsentBytes' => $this->unsentBytes(), 'closed' => $this->closed];
+        return ['pid' => $this->child->pid, 'unsentBytes' => $this->unsentBytes(), 'closed' => $this->closed];
     }
 
     /** Returns whether this process started the launcher. A fork has the same pipes, but must not use them. */
@@ -225,9 +153,9 @@ final class LauncherProcess
         if ($this->closed || $this->closeInFork()) {
             return;
         }
-        $bytes = Warnings::read($this->launcherStdout, self::READ_BYTES);
+        $bytes = Warnings::read($this->child->stdout, self::READ_BYTES);
         if ($bytes === '' || $bytes === false) {
-            if (feof($this->launcherStdout)) {
+            if (feof($this->child->stdout)) {
                 $this->handleDeath();
             }
 
@@ -235,9 +163,9 @@ final class LauncherProcess
         }
         $this->heartbeat->noteAnswer();
         try {
-            $this->frames->feed($bytes);
+            $this->passOn($bytes);
         } catch (MalformedFrameException $malformed) {
-            Signals::send($this->pid, self::SIGKILL);
+            $this->child->kill();
             $this->handleDeath($malformed->getMessage());
         }
     }
@@ -257,8 +185,8 @@ final class LauncherProcess
         if ($this->isOurs()) {
             $this->sendEnd();
         }
-        fclose($this->launcherStdin);
-        fclose($this->launcherStdout);
+        fclose($this->child->stdin);
+        fclose($this->child->stdout);
     }
 
     /** Makes the launcher end its processes, and handles its last frames. Blocks until its pipe closes, at most 2 s. */
@@ -270,20 +198,20 @@ final class LauncherProcess
         $this->sendEnd();
         [$this->unsent, $this->written] = ['', 0];
         $deadline = hrtime(true) + self::LAST_FRAMES_NANOSECONDS;
-        $pause = self::MIN_EXIT_POLL_MICROSECONDS;
+        $pause = LauncherChild::MIN_POLL_MICROSECONDS;
         while (!$this->closed && hrtime(true) < $deadline) {
-            $bytes = Warnings::read($this->launcherStdout, self::READ_BYTES);
+            $bytes = Warnings::read($this->child->stdout, self::READ_BYTES);
             if ($bytes !== '' && $bytes !== false) {
                 try {
-                    $this->frames->feed($bytes);
+                    $this->passOn($bytes);
                 } catch (MalformedFrameException) {
                     return;
                 }
-            } elseif (feof($this->launcherStdout)) {
+            } elseif (feof($this->child->stdout)) {
                 return;
             } else {
                 usleep($pause);
-                $pause = min(2 * $pause, self::MAX_EXIT_POLL_MICROSECONDS);
+                $pause = min(2 * $pause, LauncherChild::MAX_POLL_MICROSECONDS);
             }
         }
     }
@@ -292,116 +220,28 @@ final class LauncherProcess
     public function close(): void
     {
         $this->requestEnd();
-        if ($this->isOurs() && \is_resource($this->process)) {
-            $this->awaitExit();
-            proc_close($this->process);
+        if ($this->isOurs()) {
+            $this->child->close();
         }
     }
 
-    /** @throws LauncherException */
-    private static function checkFunctions(): void
+    /** Sends a ping if one is due. Kills a launcher that has not answered for too long. Called once per second. */
+    public function check(): void
     {
-        $missing = array_filter(
-            self::REQUIRED_FUNCTIONS,
-            static fn(string $function): bool => !\function_exists($function),
-        );
-        if ($missing !== []) {
-            $functions = implode('(), ', $missing);
-
-            throw LauncherException::cannotStart("this PHP has no {$functions}(); see disable_functions in php.ini");
+        $this->read(); // the answer may have arrived while this process was blocked or stopped
+        if ($this->closed) {
+            return;
         }
-    }
-
-    /**
-     * @param list<string> $command
-     *
-     * @return array{
-     *     resource,
-     *     array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int}, array{resource, resource}
-     * } the process, its status and the pipes
-     *
-     * @throws LauncherException
-     */
-    private static function open(array $command): array
-    {
-        $null = ['file', '/dev/null', 'r+'];
-        $stdout = @fopen('php://stdout', 'w');
-        $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
-        $replaced = Descriptors::toReplace();
-        foreach ($replaced as $descriptor) {
-            $descriptors[$descriptor] = $null;
+        $death = $this->heartbeat->check($this->child);
+        if ($death !== null) {
+            $this->child->kill();
+            $this->handleDeath($death);
+        } elseif ($this->heartbeat->startPingIfDue()) {
+            $this->unsent .= LauncherProtocol::frame(LauncherProtocol::PING, 0);
+            if ($this->writeCallbackId === null) {
+                $this->write();
+            }
         }
-        // Later, no descriptor may be free to load a class file, or the file may not be accessible any more.
-        Preload::classes(
-            LauncherCode::class,
-            LauncherException::class,
-            MalformedFrameException::class,
-            LoopLimit::class,
-            Files::class,
-            ProcessTree::class,
-            Signals::class,
-        );
-        if (!@is_link('/proc/self/fd/2') && @is_dir('/proc/self/fd')) {
-            $descriptors[2] = $null;
-        }
-        $restore = self::stopIgnoringChildSignal();
-        try {
-            error_clear_last();
-            $process = @proc_open(self::closingDescriptors($replaced, $command), $descriptors, $pipes, null, null);
-            $status = $process === false ? null : proc_get_status($process);
-        } catch (\Error $error) {
-            throw LauncherException::cannotStart("{$error->getMessage()}; see disable_functions in php.ini");
-        } finally {
-            $restore();
-        }
-        if ($process === false || $status === null) {
-            throw LauncherException::cannotStart(error_get_last()['message'] ?? 'proc_open failed');
-        }
-
-        /** @var array{resource, resource} $pipes */
-        return [$process, $status, $pipes];
-    }
-
-    /**
-     * Returns a command that closes the replaced descriptors up to 9 in a shell before it starts the given command.
-     * Without FFI, the launcher's commands would inherit these descriptors as /dev/null. Returns the command unchanged
-     * if there is nothing to close, if there is no shell, or if a shell could reset the effective user.
-     *
-     * @param list<int>    $descriptors
-     * @param list<string> $command
-     *
-     * @return list<string>
-     */
-    private static function closingDescriptors(array $descriptors, array $command): array
-    {
-        $closed = array_filter($descriptors, static fn(int $descriptor): bool => $descriptor <= 9);
-        if ($closed === [] || !ProcessCredentials::areReal() || !@is_executable('/bin/sh')) {
-            return $command;
-        }
-        $closings = implode(' ', array_map(static fn(int $descriptor): string => "{$descriptor}<&-", $closed));
-
-        return ['/bin/sh', '-c', "exec \"\$@\" {$closings}", 'sh', ...$command];
-    }
-
-    /**
-     * Sets the default handler for SIGCHLD if the signal is ignored, because a child would ignore it, too.
-     *
-     * @return \Closure(): void restores the handler that was set before
-     */
-    private static function stopIgnoringChildSignal(): \Closure
-    {
-        if (!\function_exists('pcntl_signal_get_handler')) {
-            return static fn() => null;
-        }
-        $handler = pcntl_signal_get_handler(\SIGCHLD);
-        if ($handler !== \SIG_IGN) {
-            return static fn() => null;
-        }
-        pcntl_signal(\SIGCHLD, \SIG_DFL);
-
-        return static function () use ($handler): void {
-            pcntl_signal(\SIGCHLD, $handler);
-        };
     }
 
     /**
@@ -412,12 +252,12 @@ final class LauncherProcess
     {
         $rest = substr($this->unsent, $this->written) . LauncherProtocol::frame(LauncherProtocol::END, 0);
         for ($attempt = 0; $attempt < 10; ++$attempt) {
-            $rest = substr($rest, (int) Warnings::write($this->launcherStdin, $rest));
+            $rest = substr($rest, (int) Warnings::write($this->child->stdin, $rest));
             if ($rest === '') {
                 return;
             }
             Warnings::suppressed(function (): void {
-                [$none, $writes] = [null, [$this->launcherStdin]];
+                [$none, $writes] = [null, [$this->child->stdin]];
                 @stream_select($none, $writes, $none, 0, 10_000); // until the launcher has read
             });
         }
@@ -431,9 +271,7 @@ final class LauncherProcess
         }
         if (!$this->closed) {
             $this->requestEnd();
-            if ($this->onFork !== null) {
-                ($this->onFork)();
-            }
+            $this->events->get()?->onFork();
         }
 
         return true;
@@ -449,7 +287,7 @@ final class LauncherProcess
         $written = $this->unsent === ''
             ? 0
             : Warnings::write(
-                $this->launcherStdin,
+                $this->child->stdin,
                 $isShort ? $this->unsent : substr($this->unsent, $this->written, self::MAX_WRITE_BYTES),
             );
         // After a failed write, all bytes are dropped. read() handles the last frames, then the launcher's death.
@@ -465,83 +303,27 @@ final class LauncherProcess
             }
         } elseif ($this->writeCallbackId === null) {
             $weak = \WeakReference::create($this);
-            $this->writeCallbackId = EventLoop::onWritable($this->launcherStdin, static function () use ($weak): void {
+            $this->writeCallbackId = EventLoop::onWritable($this->child->stdin, static function () use ($weak): void {
                 $weak->get()?->write();
             });
         }
     }
 
-    /** Sends a ping if one is due. Kills a launcher that has not answered for too long. */
-    private function check(): void
+    /** @throws MalformedFrameException */
+    private function passOn(string $bytes): void
     {
-        $this->read(); // the answer may have arrived while this process was blocked or stopped
-        if ($this->closed) {
-            return;
-        }
-        $death = $this->heartbeat->check(fn(): string => ProcessTree::state($this->pid));
-        if ($death !== null) {
-            Signals::send($this->pid, self::SIGKILL);
-            $this->handleDeath($death);
-        } elseif ($this->heartbeat->startPingIfDue()) {
-            $this->unsent .= LauncherProtocol::frame(LauncherProtocol::PING, 0);
-            if ($this->writeCallbackId === null) {
-                $this->write();
-            }
-        }
-    }
-
-    /** Blocks until the launcher has exited. Continues a stopped launcher. After the limit, kills all its processes. */
-    private function awaitExit(): void
-    {
-        $deadline = hrtime(true) + self::CLOSE_TIMEOUT_NANOSECONDS;
-        $pause = self::MIN_EXIT_POLL_MICROSECONDS;
-        while (proc_get_status($this->process)['running']) {
-            if (hrtime(true) > $deadline) {
-                Signals::send($this->pid, self::SIGKILL);
-                $this->killTree();
-
-                return;
-            }
-            if ($pause === self::MAX_EXIT_POLL_MICROSECONDS && ProcessTree::state($this->pid) === 'T') {
-                Signals::send($this->pid, self::SIGCONT);
-            }
-            usleep($pause);
-            $pause = min(2 * $pause, self::MAX_EXIT_POLL_MICROSECONDS);
+        $events = $this->events->get();
+        if ($events !== null) {
+            $this->frames->feed($bytes, $events);
         }
     }
 
     /** @param string|null $how cause of the death; null for the exit status of the process */
     private function handleDeath(?string $how = null): void
     {
-        // PHP before 8.3 reports an exit only once. So an exit that the first status has reported is not queried again.
-        $status = $this->status['running'] ? proc_get_status($this->process) : $this->status;
-        for ($attempt = 0; $status['running'] && $attempt < 100; ++$attempt) {
-            usleep(1000); // a process closes its descriptors a moment before it exits
-            $status = proc_get_status($this->process);
-        }
-        $how ??= match (true) {
-            $status['signaled'] => "signal {$status['termsig']}",
-            $status['exitcode'] === self::NOT_EXECUTED => 'the system could not execute PHP; the'
-                . ' environment may be too large (putenv())',
-            default => "exit code {$status['exitcode']}",
-        };
-        $this->killTree();
+        $exit = $this->child->describeExit();
+        $this->child->killTree();
         $this->close();
-        ($this->onDeath)($how);
-    }
-
-    /** Kills all processes that the launcher has started, and waits until they have ended, about a second at most. */
-    private function killTree(): void
-    {
-        $findRemaining = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
-        $unkillable = []; // processes of another user, if this process has dropped its privileges
-        ProcessTree::kill($findRemaining, static function (int $pid, int $signal) use (&$unkillable): void {
-            if (!Signals::send($pid, $signal)) {
-                $unkillable[] = $pid;
-            }
-        });
-        for ($attempt = 0; array_diff($findRemaining(), $unkillable) !== [] && $attempt < 1000; ++$attempt) {
-            usleep(1000); // the kernel needs a moment to end a killed process
-        }
+        $this->events->get()?->onDeath($how ?? $exit);
     }
 }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
 use Spindle\Internal\Launcher\PhpBinary;
@@ -11,7 +12,7 @@ use Spindle\Internal\UnlinkedFile;
 use Spindle\Worker\WorkerStartException;
 
 /** Runs each worker as a PHP process of its own, which a launcher process starts and ends. */
-final class ProcessContext implements Context
+final class ProcessContext implements Context, LauncherEvents
 {
     /** Process limit of the launcher. The pool itself limits its workers. */
     private const MAX_PROCESSES = 0x7FFF_FFFF;
@@ -96,32 +97,9 @@ final class ProcessContext implements Context
         $this->isDraining = false;
     }
 
-    private function launch(): LauncherProcess
+    public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void
     {
-        // Weak references, so that an unreferenced pool can be destroyed.
-        $weak = \WeakReference::create($this);
-        $launcher = new LauncherProcess(
-            $this->php,
-            'auto',
-            UnlinkedFile::prefix(sys_get_temp_dir()),
-            static function (int $type, int $id, string $bytes, int $at, int $length) use ($weak): void {
-                $weak->get()?->receive($type, $id, substr($bytes, $at, $length));
-            },
-            static function (string $how) use ($weak): void {
-                $weak->get()?->died($how);
-            },
-        );
-        $launcher->queue(LauncherProtocol::frame(
-            LauncherProtocol::CONFIGURE,
-            0,
-            pack('VVeC', self::MAX_PROCESSES, 1, $this->grace, 0),
-        ));
-
-        return $launcher;
-    }
-
-    private function receive(int $type, int $id, string $payload): void
-    {
+        $payload = substr($bytes, $at, $length);
         switch ($type) {
             case LauncherProtocol::STDOUT:
             case LauncherProtocol::STDERR:
@@ -139,12 +117,36 @@ final class ProcessContext implements Context
                 $this->events->onNotStarted($id, WorkerStartException::impossible(substr($payload, 2)));
                 break;
             case LauncherProtocol::REFUSED:
-                $this->died('it has too few descriptors to start a process, see ulimit -n');
+                $this->onDeath('it has too few descriptors to start a process, see ulimit -n');
                 break;
             case LauncherProtocol::FAILED:
-                $this->died($payload);
+                $this->onDeath($payload);
                 break;
         }
+    }
+
+    public function onDeath(string $how): void
+    {
+        if ($this->isDraining) {
+            return;
+        }
+        $this->close();
+        $this->events->onLost($how);
+    }
+
+    /** Does nothing, because {@see end()} and {@see drain()} have no effect in a fork. */
+    public function onFork(): void {}
+
+    private function launch(): LauncherProcess
+    {
+        $launcher = new LauncherProcess($this->php, 'auto', UnlinkedFile::prefix(sys_get_temp_dir()), $this);
+        $launcher->queue(LauncherProtocol::frame(
+            LauncherProtocol::CONFIGURE,
+            0,
+            pack('VVeC', self::MAX_PROCESSES, 1, $this->grace, 0),
+        ));
+
+        return $launcher;
     }
 
     private function exited(int $id, string $payload): void
@@ -166,14 +168,5 @@ final class ProcessContext implements Context
             $exit['signal'] === 0 ? null : $exit['signal'],
             $exit['peak'],
         );
-    }
-
-    private function died(string $how): void
-    {
-        if ($this->isDraining) {
-            return;
-        }
-        $this->close();
-        $this->events->onLost($how);
     }
 }

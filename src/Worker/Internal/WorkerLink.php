@@ -5,13 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\FrameHandler;
 use Spindle\Internal\FrameReader;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 use Spindle\Worker\ResultBudget;
 
 /** The pool's end of a socket: sends and receives frames without blocking, and detects the end of the connection. */
-final class WorkerLink
+final class WorkerLink implements FrameHandler
 {
     private const MIN_READ_BYTES = 1 << 16;
 
@@ -53,17 +54,9 @@ final class WorkerLink
         stream_set_blocking($stream, false);
         stream_set_read_buffer($stream, 0);
         stream_set_write_buffer($stream, 0);
-        // Weak references, so that an unreferenced pool can be destroyed.
+        $this->frames = new FrameReader($maxFrameBytes);
+        // A weak reference, so that an unreferenced pool can be destroyed.
         $weak = \WeakReference::create($this);
-        $this->frames = new FrameReader(
-            static function (int $type, int $id, string $bytes, int $at, int $length) use ($weak): void {
-                $link = $weak->get();
-                if ($link?->onFrame !== null && !$link->closed) {
-                    ($link->onFrame)($type, $id, $bytes, $at, $length);
-                }
-            },
-            $maxFrameBytes,
-        );
         $this->reading = EventLoop::unreference(EventLoop::onReadable($stream, static function () use ($weak): void {
             $weak->get()?->read();
         }));
@@ -116,6 +109,13 @@ final class WorkerLink
         $this->unsent[] = $frames;
     }
 
+    public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void
+    {
+        if ($this->onFrame !== null && !$this->closed) {
+            ($this->onFrame)($type, $id, $bytes, $at, $length);
+        }
+    }
+
     /** Removes the budget, and reads everything that has arrived, without waiting for more. */
     public function readAll(): void
     {
@@ -162,7 +162,7 @@ final class WorkerLink
             return false;
         }
         try {
-            $this->frames->feed($bytes);
+            $this->frames->feed($bytes, $this);
         } catch (MalformedFrameException $malformed) {
             $this->end($malformed->getMessage());
         }

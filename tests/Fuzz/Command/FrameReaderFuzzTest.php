@@ -71,33 +71,25 @@ final class FrameReaderFuzzTest extends TestCase
         );
     }
 
-    public function testNothingIsLostAndNothingOvertakesWhenACallbackThrowsOrIsFedItself(): void
+    public function testNothingIsLostAndNothingOvertakesWhenAHandlerThrowsOrFeedsTheReader(): void
     {
         mt_srand(Scale::seed());
         foreach (Scale::rounds(0.3) as $_) {
             [$bytes, $frames] = self::frames();
             $pieces = Splits::random($bytes, 1000);
             $seen = [];
-            $reader = new FrameReader(
-                static function (
-                    int $type,
-                    int $job,
-                    string $bytes,
-                    int $at,
-                    int $length,
-                ) use (&$seen, &$reader, &$pieces): void {
-                    $seen[] = [$type, $job, substr($bytes, $at, $length)];
-                    match (mt_rand(0, 2)) {
-                        0 => $reader->feed((string) array_shift($pieces)),
-                        1 => throw new \RuntimeException('of the callback'),
-                        default => null,
-                    };
-                },
-                self::LONGEST,
-            );
+            $reader = new FrameReader(self::LONGEST);
+            $handler = new EachFrame(static function (array $frame) use (&$seen, &$handler, $reader, &$pieces): void {
+                $seen[] = $frame;
+                match (mt_rand(0, 2)) {
+                    0 => $reader->feed((string) array_shift($pieces), $handler),
+                    1 => throw new \RuntimeException('of the handler'),
+                    default => null,
+                };
+            });
             for ($left = 2 * \count($pieces) + \count($frames); $left > 0; --$left) {
                 try {
-                    $reader->feed((string) array_shift($pieces));
+                    $reader->feed((string) array_shift($pieces), $handler);
                 } catch (\RuntimeException) {
                     continue;
                 }
@@ -109,16 +101,15 @@ final class FrameReaderFuzzTest extends TestCase
     public function testThePiecesOfALongFrameAreNotCopiedAgainAndAgain(): void
     {
         $length = 0;
-        $reader = new FrameReader(
-            static function (int $type, int $job, string $bytes, int $at, int $size) use (&$length): void {
-                $length = $size;
-            },
-        );
+        $reader = new FrameReader();
+        $handler = new EachFrame(static function (array $frame) use (&$length): void {
+            $length = \strlen($frame[2]);
+        });
         $piece = str_repeat('x', 500);
-        $reader->feed(pack('VCV', 5 + 16_000_000, 1, 1));
+        $reader->feed(pack('VCV', 5 + 16_000_000, 1, 1), $handler);
         $began = hrtime(true);
         for ($i = 0; $i < 32_000; ++$i) {
-            $reader->feed($piece);
+            $reader->feed($piece, $handler);
         }
 
         self::assertSame(16_000_000, $length);
@@ -151,13 +142,13 @@ final class FrameReaderFuzzTest extends TestCase
      */
     private static function read(array $pieces, array &$seen = []): array
     {
-        $reader = new FrameReader(
-            static function (int $type, int $job, string $bytes, int $at, int $length) use (&$seen): void {
-                $seen[] = [$type, $job, substr($bytes, $at, $length)];
-            },
-            self::LONGEST,
-        );
-        array_map($reader->feed(...), $pieces);
+        $reader = new FrameReader(self::LONGEST);
+        $handler = new EachFrame(static function (array $frame) use (&$seen): void {
+            $seen[] = $frame;
+        });
+        foreach ($pieces as $piece) {
+            $reader->feed($piece, $handler);
+        }
 
         return $seen;
     }

@@ -18,6 +18,7 @@ use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Command\Output;
 use Spindle\Command\StartMethod;
+use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
@@ -265,8 +266,14 @@ final class LongLivedPoolTest extends TestCase
 
     public function testADumpOfALauncherHasNoUnsentData(): void
     {
-        $none = static fn() => null;
-        $launcher = new LauncherProcess(null, 'auto', $this->path('files'), $none, $none);
+        $events = new class implements LauncherEvents {
+            public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void {}
+
+            public function onDeath(string $how): void {}
+
+            public function onFork(): void {}
+        };
+        $launcher = new LauncherProcess(null, 'auto', $this->path('files'), $events);
         $launcher->useEnvironment(['TOKEN' => 'hunter2']);
         $launcher->queue('hunter3');
         $dump = print_r($launcher, true);

@@ -5,13 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Process;
 
 use Spindle\Internal\Clock;
+use Spindle\Internal\FrameHandler;
 use Spindle\Internal\FrameReader;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 
 /** One end of the connection between the supervisor and a process. Only {@see finish()} blocks, up to its timeout. */
-final class Channel
+final class Channel implements FrameHandler
 {
     /** Maximum bytes received at once, so that one process does not keep the supervisor from the others. */
     private const MAX_READ_BYTES = 1 << 20;
@@ -36,9 +37,7 @@ final class Channel
     private function __construct(private $stream)
     {
         stream_set_blocking($stream, false);
-        $this->frames = new FrameReader(function (int $type, int $number, string $bytes, int $at, int $length): void {
-            $this->received[] = [Message::from($type), $number, substr($bytes, $at, $length)];
-        }, self::MAX_MESSAGE_BYTES);
+        $this->frames = new FrameReader(self::MAX_MESSAGE_BYTES);
     }
 
     /**
@@ -97,11 +96,16 @@ final class Channel
         if (($bytes === '' || $bytes === false) && feof($this->stream)) {
             return null;
         }
-        $this->frames->feed((string) $bytes);
+        $this->frames->feed((string) $bytes, $this);
         $received = $this->received;
         $this->received = [];
 
         return $received;
+    }
+
+    public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void
+    {
+        $this->received[] = [Message::from($type), $id, substr($bytes, $at, $length)];
     }
 
     /**

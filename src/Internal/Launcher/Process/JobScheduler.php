@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
+use Spindle\Internal\FrameHandler;
 use Spindle\Internal\FrameReader;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
@@ -11,7 +12,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  * The main loop of a launcher: receives commands as jobs, starts them when slots are free, and reports their ends.
  * When the pool has ended, the scheduler ends all processes of its jobs ({@see JobTermination}), and its loop returns.
  */
-final class JobScheduler
+final class JobScheduler implements FrameHandler
 {
     /** Bytes of unsent frames above which no job is started and no output is read. */
     private const MAX_BACKLOG_BYTES = 4 << 20;
@@ -65,7 +66,7 @@ final class JobScheduler
         $this->backend = $backend($this);
         $trees = new JobTrees($this->backend, $token, $this->roots(...));
         $this->termination = new JobTermination($this->backend, $trees);
-        $this->frames = new FrameReader($this->receive(...));
+        $this->frames = new FrameReader();
     }
 
     public function run(): void
@@ -96,7 +97,25 @@ final class JobScheduler
 
     public function received(string $bytes): void
     {
-        $this->frames->feed($bytes);
+        $this->frames->feed($bytes, $this);
+    }
+
+    public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void
+    {
+        $payload = substr($bytes, $at, $length);
+        match ($type) {
+            LauncherProtocol::RUN => $this->enqueue($id, $payload),
+            LauncherProtocol::INPUT => $this->input($id, $payload, true),
+            LauncherProtocol::INPUT_END => $this->input($id, '', false),
+            LauncherProtocol::OUTPUT_TAKEN => $this->outputTaken($id, $payload),
+            LauncherProtocol::CANCEL => $this->cancel($id),
+            LauncherProtocol::WITHDRAW => $this->withdraw($id),
+            LauncherProtocol::END => $this->poolEnded(),
+            LauncherProtocol::PING => $this->queueFrame(LauncherProtocol::ALIVE, 0, ''),
+            LauncherProtocol::CONFIGURE => $this->configure($payload),
+            LauncherProtocol::ENVIRONMENT => $this->environment = $payload === '' ? [] : explode("\0", $payload),
+            default => throw new \UnexpectedValueException("The pool sent a frame of the unknown type {$type}"),
+        };
     }
 
     /** Makes {@see run()} end all processes and return. */
@@ -169,24 +188,6 @@ final class JobScheduler
     {
         $this->termination->orphanEnded();
         $this->exhausted = false;
-    }
-
-    private function receive(int $type, int $id, string $bytes, int $at, int $length): void
-    {
-        $payload = substr($bytes, $at, $length);
-        match ($type) {
-            LauncherProtocol::RUN => $this->enqueue($id, $payload),
-            LauncherProtocol::INPUT => $this->input($id, $payload, true),
-            LauncherProtocol::INPUT_END => $this->input($id, '', false),
-            LauncherProtocol::OUTPUT_TAKEN => $this->outputTaken($id, $payload),
-            LauncherProtocol::CANCEL => $this->cancel($id),
-            LauncherProtocol::WITHDRAW => $this->withdraw($id),
-            LauncherProtocol::END => $this->poolEnded(),
-            LauncherProtocol::PING => $this->queueFrame(LauncherProtocol::ALIVE, 0, ''),
-            LauncherProtocol::CONFIGURE => $this->configure($payload),
-            LauncherProtocol::ENVIRONMENT => $this->environment = $payload === '' ? [] : explode("\0", $payload),
-            default => throw new \UnexpectedValueException("The pool sent a frame of the unknown type {$type}"),
-        };
     }
 
     private function enqueue(int $id, string $payload): void

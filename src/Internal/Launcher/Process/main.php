@@ -19,6 +19,10 @@ use Spindle\Internal\Launcher\Process\ProcOpenBackend;
 use Spindle\Internal\Launcher\Process\SpawnBackend;
 
 // No autoloader, so that this process stays small and starts in milliseconds.
+require dirname(__DIR__, 2) . '/FrameHandler.php';
+require dirname(__DIR__, 2) . '/FrameReader.php';
+require dirname(__DIR__, 2) . '/MalformedFrameException.php';
+require dirname(__DIR__) . '/LauncherProtocol.php';
 foreach ([
     'Backend',
     'Epoll',
@@ -44,9 +48,6 @@ foreach ([
 ] as $class) {
     require __DIR__ . "/{$class}.php";
 }
-require dirname(__DIR__) . '/LauncherProtocol.php';
-require dirname(__DIR__, 2) . '/FrameReader.php';
-require dirname(__DIR__, 2) . '/MalformedFrameException.php';
 
 set_error_handler(static function (int $level, string $message, string $file, int $line): bool {
     if ((error_reporting() & $level) === 0) {

@@ -1,0 +1,12 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/** Receives the frames that a {@see FrameReader} has found. */
+interface FrameHandler
+{
+    /** Receives a frame. Its payload is `$length` bytes of `$bytes`, from offset `$at`. */
+    public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void;
+}

@@ -1,0 +1,269 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Launcher;
+
+use Spindle\Internal\Launcher\Process\Files;
+use Spindle\Internal\Launcher\Process\ProcessTree;
+use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\LoopLimit;
+use Spindle\Internal\MalformedFrameException;
+use Spindle\Internal\Preload;
+use Spindle\Internal\Warnings;
+use Spindle\LauncherException;
+
+/** The child process that a launcher runs in: its start, its exit, and the end of all that it has started. */
+final class LauncherChild
+{
+    /** Pauses between two checks of a process or its pipe: the first and the longest, in microseconds. */
+    public const MIN_POLL_MICROSECONDS = 100;
+    public const MAX_POLL_MICROSECONDS = 5_000;
+
+    /** Functions that a launcher or its parent needs. The setting disable_functions may have removed them. */
+    private const REQUIRED_FUNCTIONS = [
+        'getenv', 'getmypid', 'proc_close', 'proc_get_status', 'proc_open', 'readlink', 'scandir', 'stream_select',
+        'stream_set_blocking', 'umask', 'usleep',
+    ];
+
+    /** How long {@see close()} waits for the exit of the launcher before it kills the launcher, in nanoseconds. */
+    private const CLOSE_TIMEOUT_NANOSECONDS = 5_000_000_000;
+
+    /** Exit code of the child process when the system could not execute PHP in it. */
+    private const NOT_EXECUTED = 127;
+
+    private const SIGKILL = 9;
+    private const SIGCONT = 18;
+
+    public readonly int $pid;
+
+    /**
+     * @param string $token random value in the environment of all processes that the launcher starts, by which they
+     *        are found
+     * @param resource $process
+     * @param array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int} $status just after the start
+     * @param resource $stdin  this process's end of the pipe to the launcher
+     * @param resource $stdout this process's end of the pipe from the launcher
+     */
+    private function __construct(
+        private readonly string $token,
+        private readonly mixed $process,
+        private readonly array $status,
+        public readonly mixed $stdin,
+        public readonly mixed $stdout,
+    ) {
+        $this->pid = $status['pid'];
+    }
+
+    /**
+     * Starts a launcher with non-blocking pipes. The parameters are those of {@see LauncherProcess}.
+     *
+     * @throws LauncherException when the process can't be started
+     */
+    public static function start(?string $php, string $startMethod, string $temporaryFilePrefix): self
+    {
+        self::checkFunctions();
+        $token = bin2hex(random_bytes(8));
+        $command = [
+            PhpBinary::find($php), ...PhpBinary::options(),
+            // PHP keeps a main script open, and commands would inherit its descriptor. So the file is included.
+            '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
+            $token, (string) getmypid(), $startMethod, $temporaryFilePrefix,
+        ];
+        $child = Warnings::suppressed(static function () use ($token, $command): self {
+            LauncherCode::check();
+
+            return self::open($token, $command);
+        });
+        if (!LoopLimit::allows($child->stdin) || !LoopLimit::allows($child->stdout)) {
+            fclose($child->stdin);
+            fclose($child->stdout);
+            proc_close($child->process);
+
+            throw LauncherException::cannotStart(
+                'its pipes have descriptors above 1023, which the event loop cannot watch with stream_select().'
+                . ' Open fewer files in this process, or install ext-ev or ext-uv',
+            );
+        }
+        stream_set_blocking($child->stdin, false);
+        stream_set_blocking($child->stdout, false);
+        stream_set_read_buffer($child->stdout, 0);
+        stream_set_write_buffer($child->stdin, 0);
+
+        return $child;
+    }
+
+    /** Returns the state of the process as one letter of proc(5). */
+    public function state(): string
+    {
+        return ProcessTree::state($this->pid);
+    }
+
+    public function kill(): void
+    {
+        Signals::send($this->pid, self::SIGKILL);
+    }
+
+    /** Blocks until the launcher has exited, and frees its process handle. After the limit, kills all its processes. */
+    public function close(): void
+    {
+        if (\is_resource($this->process)) {
+            $this->awaitExit();
+            proc_close($this->process);
+        }
+    }
+
+    /** Returns how a process that has closed its pipes has ended, such as "exit code 1". Blocks for 0.1 s at most. */
+    public function describeExit(): string
+    {
+        // PHP before 8.3 reports an exit only once. So an exit that the first status has reported is not queried again.
+        $status = $this->status['running'] ? proc_get_status($this->process) : $this->status;
+        for ($attempt = 0; $status['running'] && $attempt < 100; ++$attempt) {
+            usleep(1000); // a process closes its descriptors a moment before it exits
+            $status = proc_get_status($this->process);
+        }
+
+        return match (true) {
+            $status['signaled'] => "signal {$status['termsig']}",
+            $status['exitcode'] === self::NOT_EXECUTED => 'the system could not execute PHP; the'
+                . ' environment may be too large (putenv())',
+            default => "exit code {$status['exitcode']}",
+        };
+    }
+
+    /** Kills all processes that the launcher has started, and waits until they have ended, about a second at most. */
+    public function killTree(): void
+    {
+        $findRemaining = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
+        $unkillable = []; // processes of another user, if this process has dropped its privileges
+        ProcessTree::kill($findRemaining, static function (int $pid, int $signal) use (&$unkillable): void {
+            if (!Signals::send($pid, $signal)) {
+                $unkillable[] = $pid;
+            }
+        });
+        for ($attempt = 0; array_diff($findRemaining(), $unkillable) !== [] && $attempt < 1000; ++$attempt) {
+            usleep(1000); // the kernel needs a moment to end a killed process
+        }
+    }
+
+    /** @throws LauncherException */
+    private static function checkFunctions(): void
+    {
+        $missing = array_filter(
+            self::REQUIRED_FUNCTIONS,
+            static fn(string $function): bool => !\function_exists($function),
+        );
+        if ($missing !== []) {
+            $functions = implode('(), ', $missing);
+
+            throw LauncherException::cannotStart("this PHP has no {$functions}(); see disable_functions in php.ini");
+        }
+    }
+
+    /**
+     * @param list<string> $command
+     *
+     * @throws LauncherException
+     */
+    private static function open(string $token, array $command): self
+    {
+        $null = ['file', '/dev/null', 'r+'];
+        $stdout = @fopen('php://stdout', 'w');
+        $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
+        $replaced = Descriptors::toReplace();
+        foreach ($replaced as $descriptor) {
+            $descriptors[$descriptor] = $null;
+        }
+        // Later, no descriptor may be free to load a class file, or the file may not be accessible any more.
+        Preload::classes(
+            LauncherCode::class,
+            LauncherException::class,
+            MalformedFrameException::class,
+            LoopLimit::class,
+            Files::class,
+            ProcessTree::class,
+            Signals::class,
+        );
+        if (!@is_link('/proc/self/fd/2') && @is_dir('/proc/self/fd')) {
+            $descriptors[2] = $null;
+        }
+        $restore = self::stopIgnoringChildSignal();
+        try {
+            error_clear_last();
+            $process = @proc_open(self::closingDescriptors($replaced, $command), $descriptors, $pipes, null, null);
+            $status = $process === false ? null : proc_get_status($process);
+        } catch (\Error $error) {
+            throw LauncherException::cannotStart("{$error->getMessage()}; see disable_functions in php.ini");
+        } finally {
+            $restore();
+        }
+        if ($process === false || $status === null) {
+            throw LauncherException::cannotStart(error_get_last()['message'] ?? 'proc_open failed');
+        }
+
+        /** @var array{resource, resource} $pipes */
+        return new self($token, $process, $status, ...$pipes);
+    }
+
+    /**
+     * Returns a command that closes the replaced descriptors up to 9 in a shell before it starts the given command.
+     * Without FFI, the launcher's commands would inherit these descriptors as /dev/null. Returns the command unchanged
+     * if there is nothing to close, if there is no shell, or if a shell could reset the effective user.
+     *
+     * @param list<int>    $descriptors
+     * @param list<string> $command
+     *
+     * @return list<string>
+     */
+    private static function closingDescriptors(array $descriptors, array $command): array
+    {
+        $closed = array_filter($descriptors, static fn(int $descriptor): bool => $descriptor <= 9);
+        if ($closed === [] || !ProcessCredentials::areReal() || !@is_executable('/bin/sh')) {
+            return $command;
+        }
+        $closings = implode(' ', array_map(static fn(int $descriptor): string => "{$descriptor}<&-", $closed));
+
+        return ['/bin/sh', '-c', "exec \"\$@\" {$closings}", 'sh', ...$command];
+    }
+
+    /**
+     * Sets the default handler for SIGCHLD if the signal is ignored, because a child would ignore it, too.
+     *
+     * @return \Closure(): void restores the handler that was set before
+     */
+    private static function stopIgnoringChildSignal(): \Closure
+    {
+        if (!\function_exists('pcntl_signal_get_handler')) {
+            return static fn() => null;
+        }
+        $handler = pcntl_signal_get_handler(\SIGCHLD);
+        if ($handler !== \SIG_IGN) {
+            return static fn() => null;
+        }
+        pcntl_signal(\SIGCHLD, \SIG_DFL);
+
+        return static function () use ($handler): void {
+            pcntl_signal(\SIGCHLD, $handler);
+        };
+    }
+
+    /** Blocks until the launcher has exited. Continues a stopped launcher. After the limit, kills all its processes. */
+    private function awaitExit(): void
+    {
+        $deadline = hrtime(true) + self::CLOSE_TIMEOUT_NANOSECONDS;
+        $pause = self::MIN_POLL_MICROSECONDS;
+        while (proc_get_status($this->process)['running']) {
+            if (hrtime(true) > $deadline) {
+                $this->kill();
+                $this->killTree();
+
+                return;
+            }
+            if ($pause === self::MAX_POLL_MICROSECONDS && $this->state() === 'T') {
+                Signals::send($this->pid, self::SIGCONT);
+            }
+            usleep($pause);
+            $pause = min(2 * $pause, self::MAX_POLL_MICROSECONDS);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Launcher;
+
+use Spindle\Internal\FrameHandler;
+
+/** Receives what a launcher process reports, and how it has ended. */
+interface LauncherEvents extends FrameHandler
+{
+    /** Called once when the launcher has died. `$how` is the cause, such as an exit code. */
+    public function onDeath(string $how): void;
+
+    /** Called once in a fork of the process that started the launcher. The fork gets no other event. */
+    public function onFork(): void;
+}
