@@ -28,18 +28,9 @@ final class InputFeeder
     private bool $stopped = false;
     private readonly Condition $changed;
 
-    /**
-     * @param string|resource|iterable<mixed, string> $source
-     * @param \Closure(string): void                  $send   sends a piece
-     * @param \Closure(): void                        $end    called after the last piece
-     * @param \Closure(\Throwable): void              $failed called when the source throws, instead of `$end`
-     */
-    public function __construct(
-        private readonly mixed $source,
-        private readonly \Closure $send,
-        private readonly \Closure $end,
-        private readonly \Closure $failed,
-    ) {
+    /** @param string|resource|iterable<mixed, string> $source */
+    public function __construct(private readonly mixed $source, private readonly PendingCommand $command)
+    {
         $this->changed = new Condition();
     }
 
@@ -86,7 +77,7 @@ final class InputFeeder
                 for ($at = 0, $size = \strlen($piece); $at < $size && !$this->stopped; $at += self::MAX_PIECE_BYTES) {
                     $part = $size <= self::MAX_PIECE_BYTES ? $piece : substr($piece, $at, self::MAX_PIECE_BYTES);
                     $this->unacknowledged += \strlen($part);
-                    ($this->send)($part);
+                    $this->command->sendInput($part);
                     if ($this->unacknowledged >= LauncherProtocol::INPUT_WINDOW) {
                         $this->full = true;
                         $this->wait();
@@ -98,11 +89,11 @@ final class InputFeeder
                 }
             }
             if (!$this->stopped) {
-                ($this->end)();
+                $this->command->endInput();
             }
         } catch (\Throwable $thrown) {
             if (!$this->stopped) {
-                ($this->failed)($thrown);
+                $this->command->fail($thrown);
             }
         }
     }

@@ -90,22 +90,13 @@ final class PendingCommand
             LauncherProtocol::STDERR => $this->command->stderr,
         ] as $type => $target) {
             if (!$target instanceof Output) {
-                $this->sinks[$type] ??= new Sink(
-                    $target,
-                    fn(int $bytes) => $this->send(LauncherProtocol::OUTPUT_TAKEN, pack('V', $bytes)),
-                    $this->fail(...),
-                );
+                $this->sinks[$type] ??= new Sink($target, $this);
             }
         }
         $input = $this->command->input;
         $this->feeder?->stop();
         if ($input !== null && (!\is_string($input) || \strlen($input) > self::MAX_INLINE_BYTES)) {
-            $this->feeder = new InputFeeder(
-                $input,
-                fn(string $bytes) => $this->send(LauncherProtocol::INPUT, $bytes),
-                fn() => $this->send(LauncherProtocol::INPUT_END),
-                $this->fail(...),
-            );
+            $this->feeder = new InputFeeder($input, $this);
         }
     }
 
@@ -121,6 +112,22 @@ final class PendingCommand
         } elseif ($this->error === null) {
             ($type === LauncherProtocol::STDOUT ? $this->stdout : $this->stderr)->append($bytes);
         }
+    }
+
+    /** Reports that bytes of streamed output were delivered or dropped, so that the launcher sends as many more. */
+    public function outputTaken(int $bytes): void
+    {
+        $this->send(LauncherProtocol::OUTPUT_TAKEN, pack('V', $bytes));
+    }
+
+    public function sendInput(string $bytes): void
+    {
+        $this->send(LauncherProtocol::INPUT, $bytes);
+    }
+
+    public function endInput(): void
+    {
+        $this->send(LauncherProtocol::INPUT_END);
     }
 
     /** Ends the command because of a failure in this process. The failure becomes the outcome. */

@@ -26,24 +26,16 @@ final class Sink
     /** @var (\Closure(): void)|null called when no output is left to deliver */
     private ?\Closure $onEmpty = null;
 
-    /**
-     * @param \Closure(string): void|resource $target
-     * @param \Closure(int): void             $onDelivered called with the number of bytes that were delivered, or that
-     *                                                     came after the output was dropped
-     * @param \Closure(\Throwable): void      $onFailure   called once when the target fails; later output is dropped
-     */
-    public function __construct(
-        private readonly mixed $target,
-        private readonly \Closure $onDelivered,
-        private readonly \Closure $onFailure,
-    ) {
+    /** @param \Closure(string): void|resource $target */
+    public function __construct(private readonly mixed $target, private readonly PendingCommand $command)
+    {
         $this->pieces = new \SplQueue();
     }
 
     public function write(string $bytes): void
     {
         if ($this->dropsOutput) {
-            ($this->onDelivered)(\strlen($bytes));
+            $this->command->outputTaken(\strlen($bytes));
 
             return;
         }
@@ -84,12 +76,12 @@ final class Sink
                         $this->copy($bytes);
                     }
                 }
-                ($this->onDelivered)(\strlen($bytes));
+                $this->command->outputTaken(\strlen($bytes));
             }
         } catch (\Throwable $thrown) {
             $this->dropsOutput = true;
             $this->pieces = new \SplQueue();
-            ($this->onFailure)($thrown);
+            $this->command->fail($thrown);
         } finally {
             $this->delivering = false;
         }
