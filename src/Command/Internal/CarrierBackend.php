@@ -14,7 +14,8 @@ use Spindle\Command\PortableCommand;
 /** Passes commands to a carrier, up to the concurrency. Other commands wait here, and slots go to the lanes in turn. */
 final class CarrierBackend implements CommandBackend
 {
-    private int $concurrency = 0;
+    /** @var \WeakReference<AttemptEvents> */
+    private readonly \WeakReference $events;
 
     /** @var array<int, non-empty-array<int, array{PendingCommand, string}>> by lane and id, each with its encoding */
     private array $waiting = [];
@@ -29,25 +30,19 @@ final class CarrierBackend implements CommandBackend
     /** @var array<int, Future<mixed>> calls of the carrier that have not returned, by the id of the command */
     private array $calls = [];
 
-    /**
-     * @param \Closure(PendingCommand, CommandResult): void $finished called with the result of a command
-     * @param \Closure(PendingCommand, \Throwable): void    $lost     called when there is no outcome
-     */
     public function __construct(
         private readonly CommandCarrier $carrier,
-        private readonly \Closure $finished,
-        private readonly \Closure $lost,
-    ) {}
-
-    public function prepare(int $concurrency): void
-    {
-        $this->concurrency = $concurrency;
+        private int $concurrency,
+        AttemptEvents $events,
+    ) {
+        $this->events = \WeakReference::create($events);
     }
 
+    public function prepare(): void {}
+
     /** @throws \ValueError when the command can't be encoded as bytes */
-    public function assign(PendingCommand $pending, int $concurrency): void
+    public function assign(PendingCommand $pending): void
     {
-        $this->concurrency = $concurrency;
         $this->waiting[$pending->lane][$pending->id] = [$pending, PortableCommand::encode($pending->command)];
         $this->fillSlots();
     }
@@ -62,12 +57,6 @@ final class CarrierBackend implements CommandBackend
     {
         [, $recall] = $this->carried[$pending->id] ?? [null, null];
         $recall === null ? $this->cancelWaiting($pending) : $recall->cancel();
-    }
-
-    public function release(PendingCommand $pending): void
-    {
-        unset($this->carried[$pending->id]);
-        $this->fillSlots();
     }
 
     public function unsentBytes(): int
@@ -92,13 +81,13 @@ final class CarrierBackend implements CommandBackend
         return array_map(static fn(array $carried): PendingCommand => $carried[0], $this->carried);
     }
 
-    public function resize(int $concurrency, int $previousConcurrency): void
+    public function resize(int $concurrency): void
     {
         $this->concurrency = $concurrency;
         $this->fillSlots();
     }
 
-    public function capacity(int $concurrency): int
+    public function capacity(): int
     {
         return CommandCarrier::MAX_CONCURRENCY;
     }
@@ -140,12 +129,12 @@ final class CarrierBackend implements CommandBackend
         $this->calls[$pending->id] = \Amp\async(function () use ($pending, $command, $recall, $end): void {
             try {
                 $outcome = $this->carrier->carry($command, $recall->getCancellation(), $end->getCancellation());
-                $finish = fn() => ($this->finished)($pending, ResultFactory::ofOutcome($pending, $outcome));
+                $finish = fn() => $this->finish($pending, ResultFactory::ofOutcome($pending, $outcome));
                 $this->ended($pending, $finish);
             } catch (CancelledException) {
                 $this->ended($pending, fn() => $this->cancelledBeforeStart($pending));
             } catch (\Throwable $failure) {
-                $this->ended($pending, fn() => ($this->lost)($pending, $failure));
+                $this->ended($pending, fn() => $this->lose($pending, $failure));
             }
         });
     }
@@ -175,6 +164,24 @@ final class CarrierBackend implements CommandBackend
     private function cancelledBeforeStart(PendingCommand $pending): void
     {
         $pending->cancelled = true;
-        ($this->finished)($pending, ResultFactory::cancelled($pending, 'cancelled before it was started'));
+        $this->finish($pending, ResultFactory::cancelled($pending, 'cancelled before it was started'));
+    }
+
+    private function finish(PendingCommand $pending, CommandResult $result): void
+    {
+        $this->release($pending);
+        $this->events->get()?->onEnded($pending, $result);
+    }
+
+    private function lose(PendingCommand $pending, \Throwable $reason): void
+    {
+        $this->release($pending);
+        $this->events->get()?->onLost([$pending->id => $pending], static fn(): \Throwable => $reason);
+    }
+
+    private function release(PendingCommand $pending): void
+    {
+        unset($this->carried[$pending->id]);
+        $this->fillSlots();
     }
 }

@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
-use Spindle\Command\CommandCarrier;
 use Spindle\LauncherException;
 
-/** Runs the commands of a pool: in launchers on this machine, or through a carrier ({@see CommandCarrier}). */
+/**
+ * Runs up to its concurrency of a pool's commands: in launchers on this machine ({@see LauncherBackend}), or through a
+ * carrier ({@see CarrierBackend}). Reports the ends of attempts to {@see AttemptEvents}.
+ */
 interface CommandBackend
 {
     /**
@@ -15,7 +17,7 @@ interface CommandBackend
      *
      * @throws LauncherException when a launcher can't be started, or when this process is a fork
      */
-    public function prepare(int $concurrency): void;
+    public function prepare(): void;
 
     /**
      * Accepts a command, which runs as soon as a slot is free. It is sent with the next {@see flush()}, or earlier.
@@ -23,16 +25,13 @@ interface CommandBackend
      * @throws LauncherException when a launcher can't be started, or has other credentials than the first attempt
      * @throws \ValueError       when a carrier can't encode the command
      */
-    public function assign(PendingCommand $pending, int $concurrency): void;
+    public function assign(PendingCommand $pending): void;
 
     /** Ends the command, or removes it from the queue. {@see flush()} sends the request. */
     public function cancel(PendingCommand $pending): void;
 
     /** Removes the command from the queue unless it is running. {@see flush()} sends the request. */
     public function withdraw(PendingCommand $pending): void;
-
-    /** Frees the slot of a command that has ended. */
-    public function release(PendingCommand $pending): void;
 
     /** Returns the number of bytes that wait for {@see flush()}, or for space in the pipes to the launchers. */
     public function unsentBytes(): int;
@@ -47,15 +46,14 @@ interface CommandBackend
     public function running(): array;
 
     /** @throws LauncherException when the descriptor limit is too low, or when a launcher can't be started */
-    public function resize(int $concurrency, int $previousConcurrency): void;
+    public function resize(int $concurrency): void;
 
     /**
-     * Returns the largest possible concurrency. Starts launchers for the present `$concurrency` if necessary, and
-     * suspends until one is ready.
+     * Returns the largest possible concurrency. Starts launchers if necessary, and suspends until one is ready.
      *
      * @throws LauncherException when a launcher can't be started
      */
-    public function capacity(int $concurrency): int;
+    public function capacity(): int;
 
     /** Ends and forgets all commands. Their owners are not notified. */
     public function close(): void;

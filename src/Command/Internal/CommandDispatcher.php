@@ -19,25 +19,18 @@ use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\Launcher\Environment;
-use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Preload;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;
 
 /**
- * Passes the commands of a pool to its launchers or its carrier, and their outcomes to the owners of the commands.
- * Decides whether a command is retried, and what happens to the commands of a launcher that has died.
+ * Passes the commands of a pool to its backend, and their outcomes to the owners of the commands.
+ * Decides whether a command is retried.
  */
-final class CommandDispatcher
+final class CommandDispatcher implements AttemptEvents
 {
     /** Pause before another attempt, after a launcher had no descriptors or processes for a command, in seconds. */
     private const EXHAUSTED_PAUSE_SECONDS = 0.05;
-
-    /** How long such attempts continue while no running command could free descriptors or processes, in nanoseconds. */
-    private const EXHAUSTED_TIMEOUT_NANOSECONDS = 1_000_000_000;
-
-    /** With `redispatch`, a command fails when more than this number of launchers have died while they ran it. */
-    private const MAX_LAUNCHER_DEATHS = 3;
 
     /**
      * @var array<int, self> dispatchers with pending commands, by object id. If only a suspended fiber refers to such a
@@ -48,10 +41,6 @@ final class CommandDispatcher
     public readonly CaptureStore $store;
 
     private readonly CommandBackend $backend;
-
-    /** The backend of a pool without a carrier. In a pool with a carrier, this object starts no launcher. */
-    private readonly Launchers $launchers;
-
     private readonly DelayedRetries $delayedRetries;
     private readonly StepLog $log;
 
@@ -87,9 +76,6 @@ final class CommandDispatcher
     private int $failedCount = 0;
     private int $retryCount = 0;
 
-    /** When all launchers became exhausted, in nanoseconds of the monotonic clock; null again after the next exit. */
-    private int|float|null $exhaustedSince = null;
-
     public function __construct(
         private int $concurrency,
         public readonly RetryPolicy $retry,
@@ -119,49 +105,18 @@ final class CommandDispatcher
         $this->environments = new \WeakMap();
         $this->closing = new FiberQueue();
         $this->store = new CaptureStore($options->temporaryDirectory);
-        // The callbacks hold only weak references, so that a pool without any other reference is destroyed.
-        $weak = \WeakReference::create($this);
         $this->log = new StepLog($options->logger);
-        $this->launchers = new Launchers(
-            $options,
-            $this->log,
-            UnlinkedFile::prefix($this->store->directory),
-            static function (
-                Launcher $launcher,
-                int $type,
-                int $job,
-                string $bytes,
-                int $at,
-                int $length,
-            ) use ($weak): void {
-                $weak->get()?->receive($launcher, $type, $job, $bytes, $at, $length);
-            },
-            static function (Launcher $launcher, string $how) use ($weak): void {
-                $weak->get()?->launcherDied($launcher, $how);
-            },
-            static function (Launcher $launcher) use ($weak): void {
-                $weak->get()?->forked($launcher);
-            },
-        );
-        $this->backend = $options->carrier === null ? $this->launchers : new CarrierBackend(
-            $options->carrier,
-            static function (PendingCommand $pending, CommandResult $result) use ($weak): void {
-                $weak->get()?->finish($pending, $result);
-            },
-            static function (PendingCommand $pending, \Throwable $reason) use ($weak): void {
-                $weak->get()?->lost($pending, $reason);
-            },
-        );
-        $this->delayedRetries = new DelayedRetries(static function (PendingCommand $pending) use ($weak): void {
-            $weak->get()?->retry($pending);
-        });
-        $this->delayedStarts = $options->delay <= 0.0 ? null : new DelayedStarts(
-            $options->delay,
-            static fn(): bool => $weak->get()?->hasSlot() === true,
-            static function (PendingCommand $pending) use ($weak): void {
-                $weak->get()?->startDelayed($pending);
-            },
-        );
+        $this->backend = $options->carrier === null
+            ? new LauncherBackend(
+                $options,
+                $concurrency,
+                $this->log,
+                UnlinkedFile::prefix($this->store->directory),
+                $this,
+            )
+            : new CarrierBackend($options->carrier, $concurrency, $this);
+        $this->delayedRetries = new DelayedRetries($this);
+        $this->delayedStarts = $options->delay <= 0.0 ? null : new DelayedStarts($options->delay, $this);
     }
 
     /**
@@ -180,7 +135,7 @@ final class CommandDispatcher
             $this->environment = $environment; // lanes share equal arrays: PHP compares an array with itself faster
         }
         $this->environments[$owner] = $this->environment;
-        $this->backend->prepare($this->concurrency);
+        $this->backend->prepare();
         $this->ownerPid = (int) getmypid();
 
         return ++$this->lastLane;
@@ -221,7 +176,7 @@ final class CommandDispatcher
     {
         $id = $this->lastId = $this->lastId === 0xFFFFFFFF ? 1 : $this->lastId + 1;
         $pending = new PendingCommand($id, $lane, $key, $command, $owner, $this->store, $this->environments[$owner]);
-        $this->start($pending);
+        $this->delayedStarts === null ? $this->backend->assign($pending) : $this->delayedStarts->add($pending);
         $this->withoutOutcome[$id] = true;
         self::$busy[spl_object_id($this)] = $this;
 
@@ -276,7 +231,7 @@ final class CommandDispatcher
     /** @throws LauncherException see {@see CommandBackend::resize()} */
     public function resize(int $concurrency): void
     {
-        $this->backend->resize($concurrency, $this->concurrency);
+        $this->backend->resize($concurrency);
         $this->concurrency = $concurrency;
         $this->delayedStarts?->schedule();
     }
@@ -284,7 +239,7 @@ final class CommandDispatcher
     /** @throws LauncherException see {@see CommandBackend::capacity()} */
     public function capacity(): int
     {
-        return $this->backend->capacity($this->concurrency);
+        return $this->backend->capacity();
     }
 
     public function cancelAll(): void
@@ -328,13 +283,80 @@ final class CommandDispatcher
         $this->delayedStarts?->clear();
         $this->delivering = [];
         $this->backend->close();
-        $this->failAll($commands, LauncherException::killed(...));
+        $this->onLost($commands, LauncherException::killed(...));
         $this->closing->wakeAll();
     }
 
     public function awaitEnd(): void
     {
         $this->backend->awaitEnd();
+    }
+
+    public function onEnded(PendingCommand $pending, CommandResult $result): void
+    {
+        $pending->feeder?->stop();
+        $this->delayedStarts?->schedule();
+        if ($pending->sinks === []) {
+            $this->retryOrSettle($pending, $result);
+
+            return;
+        }
+        // The result is handled when callbacks and streams have received all output.
+        $this->delivering[$pending->id] = $pending;
+        $pending->whenDelivered(function () use ($pending, $result): void {
+            if (!isset($this->delivering[$pending->id])) {
+                return; // the pool was closed
+            }
+            unset($this->delivering[$pending->id]);
+            $this->retryOrSettle(
+                $pending,
+                $pending->error === null || $pending->error === $result->error
+                    ? $result
+                    : $result->withError($pending->error),
+            );
+        });
+    }
+
+    public function onLost(array $commands, \Closure $reason): void
+    {
+        $keys = [];
+        foreach ($commands as $pending) {
+            $keys[spl_object_id($pending->owner)][] = $pending->key;
+        }
+        $exceptions = array_map($reason, $keys);
+        foreach ($commands as $pending) {
+            $pending->launcher = null;
+            $pending->feeder?->stop();
+            $this->notifyLost($pending, $exceptions[spl_object_id($pending->owner)]);
+        }
+    }
+
+    public function onExhausted(PendingCommand $pending): void
+    {
+        $this->delayedStarts?->schedule();
+        $this->delayedRetries->add($pending, self::EXHAUSTED_PAUSE_SECONDS);
+    }
+
+    public function onRetryDue(PendingCommand $pending): void
+    {
+        $pending->resetOutput();
+        $this->delayedStarts === null ? $this->onStartDue($pending) : $this->delayedStarts->add($pending);
+    }
+
+    /** Assigns a command that waited in this process. If that fails, its owner gets the reason. */
+    public function onStartDue(PendingCommand $pending): void
+    {
+        try {
+            $this->backend->assign($pending);
+            $this->flush();
+        } catch (LauncherException|\ValueError $why) {
+            $this->notifyLost($pending, $why);
+        }
+    }
+
+    public function hasFreeSlot(): bool
+    {
+        return \count($this->backend->commands()) < $this->concurrency;
     }
 
     /** @return bool whether the command waited in this process for its first or next attempt */
@@ -362,115 +384,12 @@ final class CommandDispatcher
         return $this->delayedRetries->commands() + ($this->delayedStarts?->commands() ?? []);
     }
 
-    private function hasSlot(): bool
-    {
-        return \count($this->backend->commands()) < $this->concurrency;
-    }
-
-    /** @throws LauncherException|\ValueError see {@see CommandBackend::assign()} */
-    private function start(PendingCommand $pending): void
-    {
-        $this->delayedStarts === null
-            ? $this->backend->assign($pending, $this->concurrency)
-            : $this->delayedStarts->add($pending);
-    }
-
-    /** Assigns a command that waited in this process. If that fails, its owner gets the reason. */
-    private function startDelayed(PendingCommand $pending): void
-    {
-        try {
-            $this->backend->assign($pending, $this->concurrency);
-            $this->flush();
-        } catch (LauncherException|\ValueError $why) {
-            $this->notifyLost($pending, $why);
-        }
-    }
-
-    private function receive(Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length): void
-    {
-        if ($type === LauncherProtocol::READY) {
-            $this->launchers->ready($launcher, substr($bytes, $at, $length));
-
-            return;
-        }
-        if ($type === LauncherProtocol::FAILED) {
-            $this->launcherFailed($launcher, LauncherException::failed(substr($bytes, $at, $length)));
-
-            return;
-        }
-        if ($type === LauncherProtocol::REFUSED) {
-            $this->launcherFailed($launcher, $this->launchers->tooManyException($this->concurrency));
-
-            return;
-        }
-        $pending = $launcher->commands[$job] ?? null;
-        if ($pending === null) {
-            return;
-        }
-        try {
-            match ($type) {
-                LauncherProtocol::EXITED => $this->exited($pending, $bytes, $at, $length),
-                LauncherProtocol::STDOUT, LauncherProtocol::STDERR => $pending->write(
-                    $type,
-                    substr($bytes, $at, $length),
-                ),
-                LauncherProtocol::NOT_STARTED => $this->notStarted($pending, $bytes, $at, $length),
-                LauncherProtocol::STARTED => $this->launchers->started($pending),
-                LauncherProtocol::INPUT_TAKEN => $pending->feeder?->acknowledged(substr($bytes, $at, $length)),
-                default => null,
-            };
-        } catch (SpoolException $failed) {
-            $pending->fail($failed);
-        }
-    }
-
-    /** Removes a launcher that has reported a failure, and fails its commands. */
-    private function launcherFailed(Launcher $launcher, LauncherException $why): void
-    {
-        $commands = $launcher->commands;
-        $this->launchers->remove($launcher, $why);
-        $launcher->close();
-        $this->failAll($commands, static fn(): LauncherException => $why);
-    }
-
-    private function exited(PendingCommand $pending, string $bytes, int $at, int $length): void
-    {
-        $this->exhaustedSince = null;
-        $this->finish($pending, ResultFactory::ofExit($pending, $bytes, $at, $length));
-    }
-
-    /** Frees the slot of an ended command. Handles the result when callbacks and streams have received all output. */
-    private function finish(PendingCommand $pending, CommandResult $result): void
-    {
-        $pending->feeder?->stop();
-        $this->backend->release($pending);
-        $this->delayedStarts?->schedule();
-        if ($pending->sinks === []) {
-            $this->retryOrSettle($pending, $result);
-
-            return;
-        }
-        $this->delivering[$pending->id] = $pending;
-        $pending->whenDelivered(function () use ($pending, $result): void {
-            if (!isset($this->delivering[$pending->id])) {
-                return; // the pool was closed
-            }
-            unset($this->delivering[$pending->id]);
-            $this->retryOrSettle(
-                $pending,
-                $pending->error === null || $pending->error === $result->error
-                    ? $result
-                    : $result->withError($pending->error),
-            );
-        });
-    }
-
     private function retryOrSettle(PendingCommand $pending, CommandResult $result): void
     {
         $thrown = $pending->thrown;
         if ($thrown !== null) {
             $this->notifyLost($pending, $thrown);
-        } elseif (self::mayRepeat($pending) && $this->retry->shouldRetry($result)) {
+        } elseif ($pending->mayRepeat() && $this->retry->shouldRetry($result)) {
             ++$this->retryCount;
             $delay = $this->retry->delayAfter($pending->attempts);
             $this->delayedRetries->add($pending, $delay);
@@ -478,12 +397,6 @@ final class CommandDispatcher
         } else {
             $this->settle($pending, $result);
         }
-    }
-
-    /** Returns whether another attempt is possible. The retry policy is not asked. */
-    private static function mayRepeat(PendingCommand $pending): bool
-    {
-        return !$pending->cancelled && !$pending->final && $pending->isRepeatable();
     }
 
     private function settle(PendingCommand $pending, CommandResult $result): void
@@ -494,13 +407,6 @@ final class CommandDispatcher
         $this->forget($pending);
         $pending->owner->finished($pending, $result);
         $this->log->write('Ended: {result}', ['result' => $result]);
-    }
-
-    /** Handles the end of a command whose outcome is not known. */
-    private function lost(PendingCommand $pending, \Throwable $reason): void
-    {
-        $this->backend->release($pending);
-        $this->notifyLost($pending, $reason);
     }
 
     private function notifyLost(PendingCommand $pending, \Throwable $reason): void
@@ -516,139 +422,6 @@ final class CommandDispatcher
         if ($this->withoutOutcome === []) {
             unset(self::$busy[spl_object_id($this)]);
             $this->closing->wakeAll();
-        }
-    }
-
-    /** Handles a command that its launcher returned or could not start. */
-    private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
-    {
-        if ($pending->moving && !$pending->cancelled && !$pending->final && \ord($bytes[$at + 1]) === 0) {
-            try {
-                $this->launchers->move($pending, $this->concurrency);
-                $this->flush();
-            } catch (LauncherException $why) {
-                $this->notifyLost($pending, $why);
-            }
-
-            return;
-        }
-        if (
-            \ord($bytes[$at]) === LauncherProtocol::EXHAUSTED && self::mayRepeat($pending)
-        ) {
-            $this->launchers->takeBackExhausted($pending);
-            $this->delayedStarts?->schedule();
-            // A command of another launcher, or another process, may free descriptors or processes.
-            if (
-                !$this->launchers->areExhausted()
-                || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS
-            ) {
-                $this->delayedRetries->add($pending, self::EXHAUSTED_PAUSE_SECONDS);
-
-                return;
-            }
-        }
-        $this->finish($pending, ResultFactory::ofNoStart($pending, $bytes, $at, $length));
-    }
-
-    private function retry(PendingCommand $pending): void
-    {
-        $pending->resetOutput();
-        $this->delayedStarts === null ? $this->startDelayed($pending) : $this->delayedStarts->add($pending);
-    }
-
-    /** Fails the commands of a dead launcher, or assigns them again. `$how` is the cause, such as an exit code. */
-    private function launcherDied(Launcher $launcher, string $how): void
-    {
-        $commands = $launcher->commands;
-        $launcher->commands = [];
-        $isReplaceable = $this->launchers->died($launcher, $how);
-        $mayHaveStarted = $launcher->isReady && !$this->options->redispatch;
-        if (!$isReplaceable || $mayHaveStarted) {
-            $this->failAll(
-                $commands,
-                static fn(array $keys): LauncherException => LauncherException::died($how, $keys),
-            );
-
-            return;
-        }
-        if ($commands === []) {
-            return;
-        }
-        try {
-            $this->launchers->start($this->concurrency);
-        } catch (LauncherException $why) {
-            $this->failAll(
-                $commands,
-                static fn(array $keys): LauncherException
-                    => LauncherException::died("{$how}; {$why->getMessage()}", $keys),
-            );
-
-            return;
-        }
-        // One of these commands may be the cause of all the deaths.
-        $suspects = array_filter(
-            $commands,
-            static fn(PendingCommand $pending): bool
-                => $pending->started && ++$pending->deaths > self::MAX_LAUNCHER_DEATHS,
-        );
-        $this->failAll(
-            $suspects,
-            static fn(array $keys): LauncherException
-                => LauncherException::died("{$how}, as did earlier launchers with one of these commands", $keys),
-        );
-        foreach (array_diff_key($commands, $suspects) as $pending) {
-            $this->redispatch($pending, $how);
-        }
-        $this->flush();
-    }
-
-    /** Fails the commands in a fork of this process, because only the original process gets their outcomes. */
-    private function forked(Launcher $launcher): void
-    {
-        $commands = $launcher->commands;
-        $launcher->commands = [];
-        $this->failAll($commands, LauncherException::forked(...));
-    }
-
-    /** Assigns a command of a dead launcher again. If that is not possible, its owner gets an outcome. */
-    private function redispatch(PendingCommand $pending, string $how): void
-    {
-        $pending->launcher = null;
-        $pending->moving = $pending->started = false;
-        $pending->cancelled = $pending->cancelled || $pending->final;
-        if ($pending->cancelled || $pending->error !== null || $pending->thrown !== null) {
-            $this->finish($pending, ResultFactory::cancelled($pending, 'cancelled'));
-        } elseif ($pending->isRepeatable()) {
-            $pending->resetOutput();
-            try {
-                $this->start($pending);
-            } catch (LauncherException $why) {
-                $this->failAll([$pending], static fn(): LauncherException => $why);
-            }
-        } else {
-            $this->failAll(
-                [$pending],
-                static fn(array $keys): LauncherException
-                    => LauncherException::died("{$how}; the command's input can't be read twice", $keys),
-            );
-        }
-    }
-
-    /**
-     * @param array<int, PendingCommand>               $commands
-     * @param \Closure(list<mixed>): LauncherException $reason   returns the exception for the keys of one owner
-     */
-    private function failAll(array $commands, \Closure $reason): void
-    {
-        $keys = [];
-        foreach ($commands as $pending) {
-            $keys[spl_object_id($pending->owner)][] = $pending->key;
-        }
-        $exceptions = array_map($reason, $keys);
-        foreach ($commands as $pending) {
-            $pending->launcher = null;
-            $pending->feeder?->stop();
-            $this->notifyLost($pending, $exceptions[spl_object_id($pending->owner)]);
         }
     }
 }

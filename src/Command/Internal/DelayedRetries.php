@@ -15,8 +15,13 @@ final class DelayedRetries
     /** @var array<int, string> callback id of each timer, by the command's id */
     private array $timerIds = [];
 
-    /** @param \Closure(PendingCommand): void $retry starts the next attempt of a command that was removed from here */
-    public function __construct(private readonly \Closure $retry) {}
+    /** @var \WeakReference<AttemptEvents> */
+    private readonly \WeakReference $events;
+
+    public function __construct(AttemptEvents $events)
+    {
+        $this->events = \WeakReference::create($events);
+    }
 
     /** @param float $delay seconds until the next attempt */
     public function add(PendingCommand $pending, float $delay): void
@@ -24,7 +29,7 @@ final class DelayedRetries
         $this->commands[$pending->id] = $pending;
         $this->timerIds[$pending->id] = EventLoop::delay($delay, function () use ($pending): void {
             unset($this->commands[$pending->id], $this->timerIds[$pending->id]);
-            ($this->retry)($pending);
+            $this->events->get()?->onRetryDue($pending);
         });
     }
 

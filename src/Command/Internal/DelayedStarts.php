@@ -19,16 +19,14 @@ final class DelayedStarts
     /** Callback id of the timer for the next start; null while no timer is set. */
     private ?string $timerId = null;
 
-    /**
-     * @param float                          $delay   seconds from one start to the next
-     * @param \Closure(): bool               $hasSlot returns whether a slot is free
-     * @param \Closure(PendingCommand): void $start   starts a command that was removed from the queue
-     */
-    public function __construct(
-        private readonly float $delay,
-        private readonly \Closure $hasSlot,
-        private readonly \Closure $start,
-    ) {}
+    /** @var \WeakReference<AttemptEvents> */
+    private readonly \WeakReference $events;
+
+    /** @param float $delay seconds from one start to the next */
+    public function __construct(private readonly float $delay, AttemptEvents $events)
+    {
+        $this->events = \WeakReference::create($events);
+    }
 
     public function add(PendingCommand $pending): void
     {
@@ -73,12 +71,13 @@ final class DelayedStarts
     {
         $this->timerId = null;
         $pending = reset($this->commands);
-        if ($pending === false || !($this->hasSlot)()) {
+        $events = $this->events->get();
+        if ($pending === false || $events?->hasFreeSlot() !== true) {
             return;
         }
         unset($this->commands[$pending->id]);
         $this->nextStartAt = (int) hrtime(true) + (int) ($this->delay * 1e9);
-        ($this->start)($pending);
+        $events->onStartDue($pending);
         $this->schedule();
     }
 }

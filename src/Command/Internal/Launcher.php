@@ -10,7 +10,7 @@ use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 
-/** A launcher and its pending commands. {@see LauncherProcess} documents the methods that both classes have. */
+/** A launcher and its pending commands. */
 final class Launcher implements LauncherEvents
 {
     /** Maximum number of commands that this launcher runs at once. */
@@ -25,53 +25,38 @@ final class Launcher implements LauncherEvents
     /** @var array<int, PendingCommand> pending commands of this launcher, by id, in the order of assignment */
     public array $commands = [];
 
-    private readonly LauncherProcess $process;
+    public readonly LauncherProcess $process;
 
     /** Number of commands that this launcher was asked to return and has neither returned nor started. */
     private int $movingCount = 0;
 
     /**
      * @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process
-     * @param \Closure(self, int, int, string, int, int): void $onFrame called for each frame: type, job, and payload as
-     *        bytes, offset and length
-     * @param \Closure(self, string): void $onDeath called with the cause of the launcher's death
-     * @param \Closure(self): void $onFork called once in a fork of this process, in place of the other callbacks
+     * @param \WeakReference<LauncherBackend> $backend weak, so that a pool without any other reference is destroyed
      *
      * @throws LauncherException when the process can't be started
      */
     public function __construct(
         CommandPoolOptions $options,
         string $temporaryFilePrefix,
-        private readonly \Closure $onFrame,
-        private readonly \Closure $onDeath,
-        private readonly \Closure $onFork,
+        private readonly \WeakReference $backend,
     ) {
         $this->process = new LauncherProcess($options->php, $options->start->value, $temporaryFilePrefix, $this);
     }
 
     public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void
     {
-        ($this->onFrame)($this, $type, $id, $bytes, $at, $length);
+        $this->backend->get()?->onFrame($this, $type, $id, $bytes, $at, $length);
     }
 
     public function onDeath(string $how): void
     {
-        ($this->onDeath)($this, $how);
+        $this->backend->get()?->onDeath($this, $how);
     }
 
     public function onFork(): void
     {
-        ($this->onFork)($this);
-    }
-
-    public function isOurs(): bool
-    {
-        return $this->process->isOurs();
-    }
-
-    public function keepLoop(): void
-    {
-        $this->process->keepLoop();
+        $this->backend->get()?->onFork($this);
     }
 
     /** Lets the event loop end, unless this launcher has commands. */
@@ -97,32 +82,6 @@ final class Launcher implements LauncherEvents
         $this->exhausted = false;
         $this->commands[$pending->id] = $pending;
         $pending->launcher = $this;
-    }
-
-    /** @param array<array-key, string> $variables environment of the commands that are queued from now on */
-    public function useEnvironment(array $variables): void
-    {
-        $this->process->useEnvironment($variables);
-    }
-
-    public function queue(string $frames): void
-    {
-        $this->process->queue($frames);
-    }
-
-    public function send(string $frames = ''): void
-    {
-        $this->process->send($frames);
-    }
-
-    public function unsentBytes(): int
-    {
-        return $this->process->unsentBytes();
-    }
-
-    public function read(): void
-    {
-        $this->process->read();
     }
 
     public function remove(PendingCommand $pending): void
@@ -159,23 +118,13 @@ final class Launcher implements LauncherEvents
             if (!$pending->moving && !$pending->started) {
                 $pending->moving = true;
                 ++$this->movingCount;
-                $this->queue(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $pending->id));
+                $this->process->queue(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $pending->id));
 
                 return true;
             }
         }
 
         return false;
-    }
-
-    public function requestEnd(): void
-    {
-        $this->process->requestEnd();
-    }
-
-    public function close(): void
-    {
-        $this->process->close();
     }
 
     private function cancelMove(PendingCommand $pending): void

@@ -14,8 +14,9 @@ use Spindle\LauncherException;
 /**
  * The launchers of one pool, which start processes in parallel (docs/decisions/0005-several-launchers.md).
  * Each launcher has a share of the slots. When it has free slots, waiting commands of other launchers move to it.
+ * Launchers are started, retired and ended here. {@see LauncherBackend} handles what they report.
  */
-final class Launchers implements CommandBackend
+final class Launchers
 {
     /** A pool has one launcher per COMMANDS_PER_LAUNCHER slots: at least 1, at most MAX_LAUNCHERS or one per CPU. */
     private const COMMANDS_PER_LAUNCHER = 4;
@@ -55,21 +56,16 @@ final class Launchers implements CommandBackend
     /** Fibers in {@see capacity()}. */
     private readonly FiberQueue $waiting;
 
-    /**
-     * The parameters after `$log` are those of {@see Launcher}.
-     *
-     * @param \Closure(Launcher, int, int, string, int, int): void $onFrame
-     * @param \Closure(Launcher, string): void                     $onDeath
-     * @param \Closure(Launcher): void                             $onFork
-     */
+    /** @var \WeakReference<LauncherBackend> */
+    private readonly \WeakReference $backend;
+
     public function __construct(
         private readonly CommandPoolOptions $options,
         private readonly StepLog $log,
         private readonly string $temporaryFilePrefix,
-        private readonly \Closure $onFrame,
-        private readonly \Closure $onDeath,
-        private readonly \Closure $onFork,
+        LauncherBackend $backend,
     ) {
+        $this->backend = \WeakReference::create($backend);
         $this->waiting = new FiberQueue();
     }
 
@@ -81,11 +77,11 @@ final class Launchers implements CommandBackend
     public function prepare(int $concurrency): void
     {
         foreach ($this->all() as $launcher) {
-            if (!$launcher->isOurs()) {
+            if (!$launcher->process->isOurs()) {
                 throw LauncherException::forked();
             }
             if ($launcher->commands === []) {
-                $launcher->read();
+                $launcher->process->read();
             }
         }
         $this->start($concurrency);
@@ -94,9 +90,11 @@ final class Launchers implements CommandBackend
     /**
      * Starts missing launchers, and replaces launchers whose credentials are no longer those of this process.
      *
+     * @return string credentials of this process and of the current launchers
+     *
      * @throws LauncherException when a launcher can't be started
      */
-    public function start(int $concurrency): void
+    public function start(int $concurrency): string
     {
         if ($this->targetCount === 0) {
             $this->targetCount = self::countFor($concurrency);
@@ -107,69 +105,41 @@ final class Launchers implements CommandBackend
             $this->credentials = $credentials;
         }
         if (\count($this->launchers) === $this->targetCount) {
-            return;
+            return $credentials;
         }
         while (\count($this->launchers) < $this->targetCount) {
-            $this->launchers[] = new Launcher(
-                $this->options,
-                $this->temporaryFilePrefix,
-                $this->onFrame,
-                $this->onDeath,
-                $this->onFork,
-            );
+            $this->launchers[] = new Launcher($this->options, $this->temporaryFilePrefix, $this->backend);
             $this->log->write('A launcher was started');
         }
         $this->sendShares($concurrency);
+
+        return $credentials;
     }
 
-    /**
-     * Assigns a command to the least busy launcher. The command is sent with the next {@see flush()}, or earlier.
-     *
-     * @throws LauncherException when a missing launcher can't be started, or when the credentials of this process have
-     *                           changed since the first attempt
-     */
-    public function assign(PendingCommand $pending, int $concurrency): void
+    /** @return list<Launcher> with the retired ones */
+    public function all(): array
     {
-        $this->start($concurrency);
-        if (($pending->credentials ??= $this->credentials) !== $this->credentials) {
-            throw LauncherException::otherCredentials([$pending->key]);
+        return $this->retired === [] ? $this->launchers : [...$this->launchers, ...$this->retired];
+    }
+
+    /** Returns the launcher with the fewest commands beyond its share. {@see resize()} can cause shares of 0. */
+    public function leastBusy(): Launcher
+    {
+        $leastBusy = null;
+        foreach ($this->launchers as $launcher) {
+            if ($launcher->share > 0 && ($leastBusy === null || $launcher->excess() < $leastBusy->excess())) {
+                $leastBusy = $launcher;
+            }
         }
-        self::handOver($pending, $this->leastBusy());
-    }
 
-    /**
-     * Assigns a command again, after its launcher has returned it unstarted. A command of a retired launcher goes back
-     * to that launcher, because only that launcher has the credentials of the command.
-     *
-     * @throws LauncherException see {@see assign()}
-     */
-    public function move(PendingCommand $pending, int $concurrency): void
-    {
-        $launcher = $pending->launcher;
-        $launcher?->remove($pending);
-        $this->start($concurrency);
-        if ($launcher !== null && \in_array($launcher, $this->retired, true)) {
-            self::handOver($pending, $launcher);
-        } else {
-            $this->assign($pending, $concurrency);
-        }
-    }
-
-    public function cancel(PendingCommand $pending): void
-    {
-        $pending->launcher?->queue(LauncherProtocol::frame(LauncherProtocol::CANCEL, $pending->id));
-    }
-
-    public function withdraw(PendingCommand $pending): void
-    {
-        $pending->launcher?->queue(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $pending->id));
+        return $leastBusy ?? throw new \LogicException('No launcher has a slot');
     }
 
     public function unsentBytes(): int
     {
         $bytes = 0;
         foreach ($this->all() as $launcher) {
-            $bytes += $launcher->unsentBytes();
+            $bytes += $launcher->process->unsentBytes();
         }
 
         return $bytes;
@@ -178,7 +148,7 @@ final class Launchers implements CommandBackend
     public function flush(): void
     {
         foreach ($this->all() as $launcher) {
-            $launcher->send();
+            $launcher->process->send();
         }
     }
 
@@ -203,34 +173,28 @@ final class Launchers implements CommandBackend
         return LauncherException::tooManyAtOnce($concurrency, $capacity, $this->startMethod);
     }
 
-    public function release(PendingCommand $pending): void
-    {
-        $this->deaths = 0;
-        $launcher = $pending->launcher;
-        $launcher?->remove($pending);
-        $isIdle = $launcher !== null && $launcher->commands === [];
-        if ($isIdle && $this->retired !== [] && \in_array($launcher, $this->retired, true)) {
-            $this->remove($launcher, null);
-            $launcher->close();
-        }
-        $this->balance();
-    }
-
     /** Records that a command has started. If it was asked back, another waiting command is asked back instead. */
-    public function started(PendingCommand $pending): void
+    public function commandStarted(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
         $this->balance();
     }
 
-    /** Takes back a command that its launcher could not start for lack of descriptors or processes. */
-    public function takeBackExhausted(PendingCommand $pending): void
+    /** Uses the slot of a command that has ended and was removed from its launcher. Closes an idle retired launcher. */
+    public function commandEnded(?Launcher $launcher): void
     {
-        $launcher = $pending->launcher;
-        $launcher?->remove($pending);
-        if ($launcher !== null) {
-            $launcher->exhausted = true;
+        $this->deaths = 0;
+        if ($launcher !== null && $launcher->commands === [] && $this->isRetired($launcher)) {
+            $this->remove($launcher, null);
+            $launcher->process->close();
         }
+        $this->balance();
+    }
+
+    /** Returns whether a launcher has former credentials of this process. */
+    public function isRetired(Launcher $launcher): bool
+    {
+        return $this->retired !== [] && \in_array($launcher, $this->retired, true);
     }
 
     /** Returns whether all launchers that have commands are exhausted. Then probably no command is running. */
@@ -265,31 +229,6 @@ final class Launchers implements CommandBackend
         return $isReplaceable;
     }
 
-    /** @return array<int, PendingCommand> all pending commands, by id */
-    public function commands(): array
-    {
-        $commands = [];
-        foreach ($this->all() as $launcher) {
-            $commands += $launcher->commands;
-        }
-
-        return $commands;
-    }
-
-    /**
-     * Returns the first commands of each launcher, up to its share. With several lanes this is an estimate, because a
-     * launcher serves the lanes in turn.
-     */
-    public function running(): array
-    {
-        $running = [];
-        foreach ($this->all() as $launcher) {
-            $running += \array_slice($launcher->commands, 0, $launcher->share, true);
-        }
-
-        return $running;
-    }
-
     /**
      * Returns how many commands all launchers together have descriptors for. Suspends until one launcher is ready.
      *
@@ -301,7 +240,7 @@ final class Launchers implements CommandBackend
         while ($this->capacity === null) {
             $this->start($concurrency); // replaces a launcher that has died before it was ready
             $launcher = $this->launchers[0];
-            $launcher->keepLoop();
+            $launcher->process->keepLoop();
             try {
                 $this->waiting->wait();
             } finally {
@@ -336,29 +275,12 @@ final class Launchers implements CommandBackend
         $launchers = $this->all();
         $this->launchers = $this->retired = [];
         foreach ($launchers as $launcher) {
-            $launcher->requestEnd();
+            $launcher->process->requestEnd();
         }
         foreach ($launchers as $launcher) {
-            $launcher->close();
+            $launcher->process->close();
         }
         $this->wake(LauncherException::killed([]));
-    }
-
-    /** Does nothing, because {@see close()} has waited. */
-    public function awaitEnd(): void {}
-
-    /** @return list<Launcher> */
-    private function all(): array
-    {
-        return $this->retired === [] ? $this->launchers : [...$this->launchers, ...$this->retired];
-    }
-
-    private static function handOver(PendingCommand $pending, Launcher $launcher): void
-    {
-        $launcher->add($pending);
-        $pending->prepareStreams();
-        $launcher->useEnvironment($pending->environment);
-        $launcher->queue(CommandRequest::runFrame($pending));
     }
 
     /** Closes idle launchers, and retires launchers with commands. {@see start()} starts others in their place. */
@@ -366,9 +288,9 @@ final class Launchers implements CommandBackend
     {
         foreach ($this->launchers as $launcher) {
             if ($launcher->commands === []) {
-                $launcher->close();
+                $launcher->process->close();
             } else {
-                $launcher->send();
+                $launcher->process->send();
                 $this->retired[] = $launcher;
             }
         }
@@ -404,25 +326,12 @@ final class Launchers implements CommandBackend
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
             // Each launcher compares the largest share with its capacity, so that all of them accept or all refuse.
-            $launcher->send(LauncherProtocol::frame(
+            $launcher->process->send(LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,
                 0,
                 pack('VVeC', $launcher->share, $largest, $this->options->grace, (int) $this->options->redispatch),
             ));
         }
-    }
-
-    /** Returns the launcher with the fewest commands beyond its share. {@see resize()} can cause shares of 0. */
-    private function leastBusy(): Launcher
-    {
-        $leastBusy = null;
-        foreach ($this->launchers as $launcher) {
-            if ($launcher->share > 0 && ($leastBusy === null || $launcher->excess() < $leastBusy->excess())) {
-                $leastBusy = $launcher;
-            }
-        }
-
-        return $leastBusy ?? throw new \LogicException('No launcher has a slot');
     }
 
     /** Resumes the fibers that wait in {@see capacity()}, with an exception if there is one. */
@@ -452,7 +361,7 @@ final class Launchers implements CommandBackend
             for ($half = intdiv($busy->waitingCount() + 1, 2); $free > 0 && $half > 0 && $busy->askBack(); --$half) {
                 --$free;
             }
-            $busy->send();
+            $busy->process->send();
         }
     }
 }

@@ -162,6 +162,12 @@ final class PendingCommand
             || $this->feeder?->isStarted() === false;
     }
 
+    /** Returns whether another attempt is possible. The retry policy is not asked. */
+    public function mayRepeat(): bool
+    {
+        return !$this->cancelled && !$this->final && $this->isRepeatable();
+    }
+
     /** Drops output that callbacks and streams have not received. */
     public function discardOutput(): void
     {
@@ -172,6 +178,6 @@ final class PendingCommand
 
     private function send(int $type, string $payload = ''): void
     {
-        $this->launcher?->send(LauncherProtocol::frame($type, $this->id, $payload));
+        $this->launcher?->process->send(LauncherProtocol::frame($type, $this->id, $payload));
     }
 }

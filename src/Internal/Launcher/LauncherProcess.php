@@ -68,9 +68,9 @@ final class LauncherProcess
         string $temporaryFilePrefix,
         LauncherEvents $events,
     ) {
-        $this->ownerPid = (int) getmypid();
         $this->events = \WeakReference::create($events);
         $this->child = LauncherChild::start($php, $startMethod, $temporaryFilePrefix);
+        $this->ownerPid = (int) getmypid();
         $this->frames = new FrameReader(self::MAX_FRAME_BYTES);
         // Loads the classes that a wait for space in the pipe needs.
         EventLoop::cancel(EventLoop::onWritable($this->child->stdin, static fn() => null));

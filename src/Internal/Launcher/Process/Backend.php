@@ -35,8 +35,8 @@ interface Backend
      */
     public function wait(int $deadline, bool $onlyPool): void;
 
-    /** Returns the pid of the job's own process. Must not be called after its exit was reported. */
-    public function pidOf(LauncherJob $job): int;
+    /** @return array<int, int> job ids by the pid of the job's own process, for processes that have not exited */
+    public function processes(): array;
 
     /** Waits at most `$nanoseconds` until a process exits, and reports its exit. Ignores other events. */
     public function awaitExit(int $nanoseconds): void;

@@ -14,12 +14,6 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  */
 final class JobScheduler implements FrameHandler
 {
-    /** Bytes of unsent frames above which no job is started and no output is read. */
-    private const MAX_BACKLOG_BYTES = 4 << 20;
-
-    /** How long frames are held back while jobs wait for slots, so that the pool wakes less often, in nanoseconds. */
-    private const MAX_FRAME_DELAY_NANOSECONDS = 2_000_000;
-
     /** Bytes of captured output that are sent in one piece. Fewer bytes are sent with the end of the job. */
     private const PIECE_BYTES = 1 << 16;
 
@@ -34,23 +28,17 @@ final class JobScheduler implements FrameHandler
     private int $concurrency = 0;
     private readonly WaitingJobs $waiting;
     private readonly JobTermination $termination;
-    private readonly FrameReader $frames;
+    private readonly FrameReader $received;
+    private readonly OutgoingFrames $frames;
 
     /** @var array<int, LauncherJob> jobs that were started and whose end was not reported, by id */
     private array $running = [];
-
-    /** Times of the last and of the next write of frames, in nanoseconds of the monotonic clock; 0 for none. */
-    private int $flushedAt = 0;
-    private int $flushAt = 0;
 
     /** @var list<string> environment of the jobs that are received from now on */
     private array $environment = [];
 
     /** @var list<string>|null environment that the backend was given last */
     private ?array $appliedEnvironment = null;
-
-    /** Frames for the pool that were not sent. */
-    private string $backlog = '';
 
     /** Whether the last start failed for lack of descriptors or processes. No job is started until a process ends. */
     private bool $exhausted = false;
@@ -64,30 +52,24 @@ final class JobScheduler implements FrameHandler
     {
         $this->waiting = new WaitingJobs();
         $this->backend = $backend($this);
-        $trees = new JobTrees($this->backend, $token, $this->roots(...));
-        $this->termination = new JobTermination($this->backend, $trees);
-        $this->frames = new FrameReader();
+        $this->termination = new JobTermination($this->backend, new JobTrees($this->backend, $token));
+        $this->received = new FrameReader();
+        $this->frames = new OutgoingFrames($this->backend, $this->waiting);
     }
 
     public function run(): void
     {
-        $this->queueFrame(
+        $this->frames->add(
             LauncherProtocol::READY,
             0,
             pack('VV', getmypid(), min($this->backend->capacity(), 0xFFFFFFFF)) . $this->backend->name(),
         );
         while (!$this->poolEnded) {
-            $this->flushIfDue();
+            $this->frames->sendIfDue();
             $starting = $this->startNext();
-            $this->flushIfDue(); // frames about the start
-            $this->backend->wait(
-                $starting ? 1 : $this->nextDeadline(),
-                \strlen($this->backlog) > self::MAX_BACKLOG_BYTES,
-            );
-            foreach ($this->termination->enforceLimits(
-                $this->running,
-                \strlen($this->backlog) > self::MAX_BACKLOG_BYTES,
-            ) as $job) {
+            $this->frames->sendIfDue(); // frames about the start
+            $this->backend->wait($starting ? 1 : $this->nextDeadline(), $this->frames->areFull);
+            foreach ($this->termination->enforceLimits($this->running, $this->frames->areFull) as $job) {
                 $this->reportEnd($job);
             }
         }
@@ -97,7 +79,7 @@ final class JobScheduler implements FrameHandler
 
     public function received(string $bytes): void
     {
-        $this->frames->feed($bytes, $this);
+        $this->received->feed($bytes, $this);
     }
 
     public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void
@@ -111,7 +93,7 @@ final class JobScheduler implements FrameHandler
             LauncherProtocol::CANCEL => $this->cancel($id),
             LauncherProtocol::WITHDRAW => $this->withdraw($id),
             LauncherProtocol::END => $this->poolEnded(),
-            LauncherProtocol::PING => $this->queueFrame(LauncherProtocol::ALIVE, 0, ''),
+            LauncherProtocol::PING => $this->frames->add(LauncherProtocol::ALIVE, 0, ''),
             LauncherProtocol::CONFIGURE => $this->configure($payload),
             LauncherProtocol::ENVIRONMENT => $this->environment = $payload === '' ? [] : explode("\0", $payload),
             default => throw new \UnexpectedValueException("The pool sent a frame of the unknown type {$type}"),
@@ -132,7 +114,7 @@ final class JobScheduler implements FrameHandler
         }
         $type = $isError ? LauncherProtocol::STDERR : LauncherProtocol::STDOUT;
         if (($job->flags & ($isError ? LauncherProtocol::STREAM_STDERR : LauncherProtocol::STREAM_STDOUT)) !== 0) {
-            $this->queueFrame($type, $job->id, $bytes);
+            $this->frames->add($type, $job->id, $bytes);
             $before = $job->unacknowledged;
             $job->unacknowledged += \strlen($bytes);
             if ($job->unacknowledged > LauncherProtocol::OUTPUT_WINDOW && $before <= LauncherProtocol::OUTPUT_WINDOW) {
@@ -143,7 +125,7 @@ final class JobScheduler implements FrameHandler
         }
         $kept = $isError ? $job->stderr .= $bytes : $job->stdout .= $bytes;
         if (\strlen($kept) >= self::PIECE_BYTES) {
-            $this->queueFrame($type, $job->id, $kept);
+            $this->frames->add($type, $job->id, $kept);
             $isError ? $job->stderr = '' : $job->stdout = '';
         }
     }
@@ -152,7 +134,7 @@ final class JobScheduler implements FrameHandler
     public function inputTaken(LauncherJob $job, int $bytes): void
     {
         if (($job->flags & LauncherProtocol::INPUT_FOLLOWS) !== 0) {
-            $this->queueFrame(LauncherProtocol::INPUT_TAKEN, $job->id, pack('V', $bytes));
+            $this->frames->add(LauncherProtocol::INPUT_TAKEN, $job->id, pack('V', $bytes));
         }
     }
 
@@ -220,7 +202,7 @@ final class JobScheduler implements FrameHandler
         $settings = unpack('Vconcurrency/Vlargest/egrace/Cannounce', $payload);
         $capacity = $this->backend->capacity();
         if ($settings['largest'] > $capacity) {
-            $this->queueFrame(LauncherProtocol::REFUSED, 0, pack('V', $capacity) . $this->backend->name());
+            $this->frames->add(LauncherProtocol::REFUSED, 0, pack('V', $capacity) . $this->backend->name());
             $this->waiting->clear();
         }
         $this->concurrency = $settings['largest'] > $capacity ? 0 : $settings['concurrency'];
@@ -267,9 +249,9 @@ final class JobScheduler implements FrameHandler
     private function withdraw(int $id): void
     {
         if ($this->waiting->remove($id)) {
-            $this->queueFrame(LauncherProtocol::NOT_STARTED, $id, pack('CC', LauncherProtocol::CANCELLED, 0));
+            $this->frames->add(LauncherProtocol::NOT_STARTED, $id, pack('CC', LauncherProtocol::CANCELLED, 0));
         } elseif (isset($this->running[$id])) {
-            $this->queueFrame(LauncherProtocol::STARTED, $id, '');
+            $this->frames->add(LauncherProtocol::STARTED, $id, '');
         }
     }
 
@@ -284,8 +266,8 @@ final class JobScheduler implements FrameHandler
         $job->unixStart = microtime(true);
         $job->startedAt = $job->lastOutputAt = hrtime(true);
         if ($this->announcesStarts) {
-            $this->queueFrame(LauncherProtocol::STARTED, $id, '');
-            $this->backlog = $this->backend->send($this->backlog);
+            $this->frames->add(LauncherProtocol::STARTED, $id, '');
+            $this->frames->send();
         }
         if ($job->inherited !== $this->appliedEnvironment) {
             $this->appliedEnvironment = $job->inherited;
@@ -306,7 +288,7 @@ final class JobScheduler implements FrameHandler
                 return false;
             }
         } catch (StartFailure $failure) {
-            $this->queueFrame(
+            $this->frames->add(
                 LauncherProtocol::NOT_STARTED,
                 $id,
                 pack('CC', $failure->why, $failure->exitCode) . $failure->getMessage(),
@@ -324,7 +306,7 @@ final class JobScheduler implements FrameHandler
     private function mayStart(): bool
     {
         return !$this->waiting->isEmpty() && \count($this->running) < $this->concurrency
-            && !$this->exhausted && \strlen($this->backlog) <= self::MAX_BACKLOG_BYTES;
+            && !$this->exhausted && !$this->frames->areFull;
     }
 
     /**
@@ -355,14 +337,15 @@ final class JobScheduler implements FrameHandler
     private function nextDeadline(): int
     {
         $next = $this->termination->nextDeadline();
+        $dueAt = $this->frames->dueAt;
 
-        return $next === 0 || ($this->flushAt !== 0 && $this->flushAt < $next) ? $this->flushAt : $next;
+        return $next === 0 || ($dueAt !== 0 && $dueAt < $next) ? $dueAt : $next;
     }
 
     private function reportEnd(LauncherJob $job): void
     {
         unset($this->running[$job->id]);
-        $this->queueFrame(LauncherProtocol::EXITED, $job->id, pack(
+        $this->frames->add(LauncherProtocol::EXITED, $job->id, pack(
             'CllddPV',
             $job->ending,
             $job->exitCode,
@@ -382,50 +365,11 @@ final class JobScheduler implements FrameHandler
             $this->backend->awaitExit(1_000_000); // reads the rest of the output of each process
         }
         $deadline = hrtime(true) + self::LAST_FRAMES_NANOSECONDS;
-        while ($this->backlog !== '' && hrtime(true) < $deadline) {
-            $this->backlog = $this->backend->send($this->backlog);
-            if ($this->backlog !== '') {
+        while (!$this->frames->isEmpty() && hrtime(true) < $deadline) {
+            $this->frames->send();
+            if (!$this->frames->isEmpty()) {
                 $this->backend->wait(hrtime(true) + self::LAST_OUTPUT_NANOSECONDS, true);
             }
         }
-    }
-
-    private function queueFrame(int $type, int $job, string $payload): void
-    {
-        $this->backlog .= LauncherProtocol::frame($type, $job, $payload);
-    }
-
-    /** Sends frames, unless the last write was a moment ago and the starts of waiting jobs will cause more frames. */
-    private function flushIfDue(): void
-    {
-        if ($this->backlog === '') {
-            return;
-        }
-        $now = hrtime(true);
-        if (
-            !$this->waiting->isEmpty()
-            && $now - $this->flushedAt < self::MAX_FRAME_DELAY_NANOSECONDS
-            && \strlen($this->backlog) < self::PIECE_BYTES
-        ) {
-            $this->flushAt = $this->flushedAt + self::MAX_FRAME_DELAY_NANOSECONDS;
-
-            return;
-        }
-        $this->flushedAt = $now;
-        $this->flushAt = 0;
-        $this->backlog = $this->backend->send($this->backlog);
-    }
-
-    /** @return array<int, int> job ids by the pid of the job's own process, for processes that have not exited */
-    private function roots(): array
-    {
-        $roots = [];
-        foreach ($this->running as $job) {
-            if ($job->endedAt === 0) {
-                $roots[$this->backend->pidOf($job)] = $job->id;
-            }
-        }
-
-        return $roots;
     }
 }

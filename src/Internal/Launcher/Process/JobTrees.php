@@ -18,17 +18,12 @@ final class JobTrees
     /** @var array<int, int> processes that were asked to end: job ids by pid */
     private array $terminated = [];
 
-    /** @param \Closure(): array<int, int> $roots returns the jobs' own processes: job ids by pid */
-    public function __construct(
-        private readonly Backend $backend,
-        private readonly string $token,
-        private readonly \Closure $roots,
-    ) {}
+    public function __construct(private readonly Backend $backend, private readonly string $token) {}
 
     /** @return array<int, int> live processes: job ids by pid */
     public function alive(): array
     {
-        return ProcessTree::find($this->token, ($this->roots)(), (int) getmypid(), $this->known);
+        return ProcessTree::find($this->token, $this->backend->processes(), (int) getmypid(), $this->known);
     }
 
     /**

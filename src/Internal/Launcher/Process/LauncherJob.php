@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 /** A command in the launcher, from the frame that requests the command to the frame that reports its end. */
 final class LauncherJob
 {
-    /** Process id; 0 before the start and after the exit. With proc_open, {@see Backend::pidOf()} sets it. */
+    /** Process id; 0 before the start and after the exit. With proc_open, {@see Backend::processes()} sets it. */
     public int $pid = 0;
 
     /** Time of the start, in seconds since 1970. */

@@ -16,12 +16,6 @@ final class ProcOpenBackend implements Backend
     /** Largest capacity that a process without privileges can give a pipe, in bytes (default of pipe-max-size). */
     private const MAX_PIPE_BYTES = 1 << 20;
 
-    /** Lowest descriptor number that stream_select can't watch. */
-    private const FD_SETSIZE = 1024;
-
-    /** Number of descriptors that jobs leave free, for files that the launcher opens for a short time. */
-    private const SPARE_DESCRIPTORS = 16;
-
     /** Intervals between checks for exits: with ext-pcntl, without it, and at first after the end of an exit pipe. */
     private const PCNTL_CHECK_NANOSECONDS = 1_000_000_000;
     private const NO_PCNTL_CHECK_NANOSECONDS = 100_000_000;
@@ -47,8 +41,7 @@ final class ProcOpenBackend implements Backend
     /** @var array<int, array{LauncherJob, int}> job and descriptor in the child, by the resource id of the stream */
     private array $jobOf = [];
 
-    /** Maximum and current number of descriptors for jobs. */
-    private readonly int $maxDescriptors;
+    /** Number of descriptors that are open for jobs. */
     private int $openDescriptors = 0;
 
     /** Nanoseconds until the next check of processes whose exit pipe was closed. */
@@ -64,7 +57,6 @@ final class ProcOpenBackend implements Backend
 
     public function __construct(private readonly JobScheduler $scheduler, string $token, private readonly int $poolPid)
     {
-        $this->maxDescriptors = self::maxDescriptors();
         $this->opener = new ProcessOpener($token);
         stream_set_blocking(\STDIN, false);
         stream_set_blocking(\STDOUT, false);
@@ -93,7 +85,7 @@ final class ProcOpenBackend implements Backend
 
     public function capacity(): int
     {
-        return intdiv($this->maxDescriptors, 3);
+        return intdiv($this->opener->maxDescriptors, 3);
     }
 
     public function useEnvironment(array $environment): void
@@ -103,7 +95,7 @@ final class ProcOpenBackend implements Backend
 
     public function start(LauncherJob $job): bool
     {
-        if (!$this->opener->start($job, $this->maxDescriptors - $this->openDescriptors)) {
+        if (!$this->opener->start($job, $this->openDescriptors)) {
             return false;
         }
         $this->hasStarted = true;
@@ -120,20 +112,14 @@ final class ProcOpenBackend implements Backend
         return true;
     }
 
-    public function pidOf(LauncherJob $job): int
+    public function processes(): array
     {
-        if ($job->pid === 0 && $job->process !== null) {
-            $status = proc_get_status($job->process);
-            $job->pid = $status['pid'];
-            if (!$status['running']) {
-                // PHP before 8.3 reports an exit to one call only, which was this one.
-                $this->statuses[$job->id] = $status;
-                $this->exiting[$job->id] = $job;
-                $this->checkInterval = 0;
-            }
+        $processes = [];
+        foreach ($this->jobs as $job) {
+            $processes[$this->pidOf($job)] = $job->id;
         }
 
-        return $job->pid;
+        return $processes;
     }
 
     public function wait(int $deadline, bool $onlyPool): void
@@ -152,15 +138,10 @@ final class ProcOpenBackend implements Backend
             $writes[] = \STDOUT;
         }
         $none = null;
-        $count = $until === \PHP_INT_MAX
-            ? @stream_select($reads, $writes, $none, null)
-            : @stream_select(
-                $reads,
-                $writes,
-                $none,
-                intdiv($left, 1_000_000_000),
-                intdiv($left % 1_000_000_000, 1000) + 1,
-            );
+        [$seconds, $microseconds] = $until === \PHP_INT_MAX
+            ? [null, null]
+            : [intdiv($left, 1_000_000_000), intdiv($left % 1_000_000_000, 1000) + 1];
+        $count = @stream_select($reads, $writes, $none, $seconds, $microseconds);
         if (\function_exists('pcntl_signal_dispatch')) {
             pcntl_signal_dispatch();
         }
@@ -251,19 +232,20 @@ final class ProcOpenBackend implements Backend
         return !$this->hasStarted;
     }
 
-    /** Returns how many descriptors jobs may have: the limit, without spare descriptors and those in use here. */
-    private static function maxDescriptors(): int
+    private function pidOf(LauncherJob $job): int
     {
-        $limit = \function_exists('posix_getrlimit')
-            ? (posix_getrlimit()['soft openfiles'] ?? self::FD_SETSIZE)
-            : self::FD_SETSIZE;
-        $limit = min(\is_int($limit) ? $limit : self::FD_SETSIZE, self::FD_SETSIZE);
-        $used = array_filter(
-            Files::in('/proc/self/fd'),
-            static fn(string $descriptor): bool => (int) $descriptor < $limit,
-        );
+        if ($job->pid === 0 && $job->process !== null) {
+            $status = proc_get_status($job->process);
+            $job->pid = $status['pid'];
+            if (!$status['running']) {
+                // PHP before 8.3 reports an exit to one call only, which was this one.
+                $this->statuses[$job->id] = $status;
+                $this->exiting[$job->id] = $job;
+                $this->checkInterval = 0;
+            }
+        }
 
-        return max(0, $limit - self::SPARE_DESCRIPTORS - \count($used));
+        return $job->pid;
     }
 
     /** Sets handlers and unblocks all signals. In a child, exec resets handlers, but not ignored or blocked signals. */

@@ -18,6 +18,15 @@ final class ProcessOpener
     /** Smallest length of an argument or variable that exec refuses, in bytes (32 pages). */
     private const MAX_ARG_STRLEN = 131072;
 
+    /** Lowest descriptor number that stream_select can't watch. */
+    private const FD_SETSIZE = 1024;
+
+    /** Number of descriptors that jobs leave free, for files that the launcher opens for a short time. */
+    private const SPARE_DESCRIPTORS = 16;
+
+    /** Number of descriptors that jobs may have. */
+    public readonly int $maxDescriptors;
+
     /** @var resource /dev/null */
     private readonly mixed $null;
 
@@ -26,6 +35,7 @@ final class ProcessOpener
 
     public function __construct(private readonly string $token)
     {
+        $this->maxDescriptors = self::maxDescriptors();
         $null = fopen('/dev/null', 'r+e');
         \assert($null !== false);
         $this->null = $null;
@@ -47,13 +57,13 @@ final class ProcessOpener
     /**
      * Starts the job, and sets its process handle and pipes. Only the pipe for the input is non-blocking.
      *
-     * @param int $available number of descriptors that may be opened
+     * @param int $openDescriptors number of descriptors that are open for jobs
      *
      * @return bool false when nothing was started, because no descriptors or processes are available now
      *
      * @throws StartFailure when the job can't be started at all
      */
-    public function start(LauncherJob $job, int $available): bool
+    public function start(LauncherJob $job, int $openDescriptors): bool
     {
         Programs::changeDirectory($job->directory);
         umask($job->umask);
@@ -67,7 +77,7 @@ final class ProcessOpener
         $path = $job->path($this->variables);
         $command = $job->arguments === [] ? $job->line : $this->checked($job->arguments, $path);
         $descriptors = $this->descriptorsOf($job);
-        if (\count($descriptors) > $available) {
+        if (\count($descriptors) > $this->maxDescriptors - $openDescriptors) {
             return false;
         }
         // Since PHP 8.3, proc_open searches the program in the PATH of this process.
@@ -89,6 +99,21 @@ final class ProcessOpener
         }
 
         return true;
+    }
+
+    /** Returns how many descriptors jobs may have: the limit, without spare descriptors and those in use here. */
+    private static function maxDescriptors(): int
+    {
+        $limit = \function_exists('posix_getrlimit')
+            ? (posix_getrlimit()['soft openfiles'] ?? self::FD_SETSIZE)
+            : self::FD_SETSIZE;
+        $limit = min(\is_int($limit) ? $limit : self::FD_SETSIZE, self::FD_SETSIZE);
+        $used = array_filter(
+            Files::in('/proc/self/fd'),
+            static fn(string $descriptor): bool => (int) $descriptor < $limit,
+        );
+
+        return max(0, $limit - self::SPARE_DESCRIPTORS - \count($used));
     }
 
     /**

@@ -126,9 +126,9 @@ final class SpawnBackend implements Backend
         return true;
     }
 
-    public function pidOf(LauncherJob $job): int
+    public function processes(): array
     {
-        return $job->pid;
+        return array_map(static fn(LauncherJob $job): int => $job->id, $this->jobs);
     }
 
     public function wait(int $deadline, bool $onlyPool): void

@@ -35,6 +35,7 @@ foreach ([
     'Leftovers',
     'Libc',
     'LibcFunctions',
+    'OutgoingFrames',
     'ProcOpenBackend',
     'ProcessOpener',
     'ProcessTree',

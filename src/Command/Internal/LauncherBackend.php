@@ -1,0 +1,315 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
+use Spindle\Command\SpoolException;
+use Spindle\Internal\Launcher\LauncherEvents;
+use Spindle\Internal\Launcher\LauncherProtocol;
+use Spindle\LauncherException;
+
+/**
+ * Gives commands to launchers and handles the frames about them.
+ * Decides what happens to commands that a launcher could not start, and to the commands of a launcher that has died.
+ */
+final class LauncherBackend implements CommandBackend
+{
+    /** How long commands are tried again while no running command could free descriptors or processes, in ns. */
+    private const EXHAUSTED_TIMEOUT_NANOSECONDS = 1_000_000_000;
+
+    /** With `redispatch`, a command fails when more than this number of launchers have died while they ran it. */
+    private const MAX_LAUNCHER_DEATHS = 3;
+
+    private readonly Launchers $launchers;
+
+    /** @var \WeakReference<AttemptEvents> */
+    private readonly \WeakReference $events;
+
+    /** When all launchers became exhausted, in nanoseconds of the monotonic clock; null again after the next exit. */
+    private int|float|null $exhaustedSince = null;
+
+    /** @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process */
+    public function __construct(
+        private readonly CommandPoolOptions $options,
+        private int $concurrency,
+        StepLog $log,
+        string $temporaryFilePrefix,
+        AttemptEvents $events,
+    ) {
+        $this->launchers = new Launchers($options, $log, $temporaryFilePrefix, $this);
+        $this->events = \WeakReference::create($events);
+    }
+
+    public function prepare(): void
+    {
+        $this->launchers->prepare($this->concurrency);
+    }
+
+    public function assign(PendingCommand $pending): void
+    {
+        $credentials = $this->launchers->start($this->concurrency);
+        if (($pending->credentials ??= $credentials) !== $credentials) {
+            throw LauncherException::otherCredentials([$pending->key]);
+        }
+        self::handOver($pending, $this->launchers->leastBusy());
+    }
+
+    public function cancel(PendingCommand $pending): void
+    {
+        $pending->launcher?->process->queue(LauncherProtocol::frame(LauncherProtocol::CANCEL, $pending->id));
+    }
+
+    public function withdraw(PendingCommand $pending): void
+    {
+        $pending->launcher?->process->queue(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $pending->id));
+    }
+
+    public function unsentBytes(): int
+    {
+        return $this->launchers->unsentBytes();
+    }
+
+    public function flush(): void
+    {
+        $this->launchers->flush();
+    }
+
+    public function commands(): array
+    {
+        $commands = [];
+        foreach ($this->launchers->all() as $launcher) {
+            $commands += $launcher->commands;
+        }
+
+        return $commands;
+    }
+
+    /**
+     * Returns the first commands of each launcher, up to its share. With several lanes this is an estimate, because a
+     * launcher serves the lanes in turn.
+     */
+    public function running(): array
+    {
+        $running = [];
+        foreach ($this->launchers->all() as $launcher) {
+            $running += \array_slice($launcher->commands, 0, $launcher->share, true);
+        }
+
+        return $running;
+    }
+
+    public function resize(int $concurrency): void
+    {
+        $this->launchers->resize($concurrency, $this->concurrency);
+        $this->concurrency = $concurrency;
+    }
+
+    public function capacity(): int
+    {
+        return $this->launchers->capacity($this->concurrency);
+    }
+
+    public function close(): void
+    {
+        $this->launchers->close();
+    }
+
+    /** Does nothing, because {@see close()} has waited. */
+    public function awaitEnd(): void {}
+
+    /** Handles a frame of a launcher, see {@see LauncherEvents::onFrame()}. */
+    public function onFrame(Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length): void
+    {
+        $pending = $launcher->commands[$job] ?? null;
+        if ($pending === null) {
+            $this->handleLauncherFrame($launcher, $type, substr($bytes, $at, $length));
+
+            return;
+        }
+        try {
+            match ($type) {
+                LauncherProtocol::EXITED => $this->exited($pending, $bytes, $at, $length),
+                LauncherProtocol::STDOUT, LauncherProtocol::STDERR => $pending->write(
+                    $type,
+                    substr($bytes, $at, $length),
+                ),
+                LauncherProtocol::NOT_STARTED => $this->notStarted($pending, $bytes, $at, $length),
+                LauncherProtocol::STARTED => $this->launchers->commandStarted($pending),
+                LauncherProtocol::INPUT_TAKEN => $pending->feeder?->acknowledged(substr($bytes, $at, $length)),
+                default => null,
+            };
+        } catch (SpoolException $failed) {
+            $pending->fail($failed);
+        }
+    }
+
+    /** Fails the commands of a dead launcher, or assigns them again. `$how` is the cause, such as an exit code. */
+    public function onDeath(Launcher $launcher, string $how): void
+    {
+        $commands = $launcher->commands;
+        $launcher->commands = [];
+        $isReplaceable = $this->launchers->died($launcher, $how);
+        $mayHaveStarted = $launcher->isReady && !$this->options->redispatch;
+        if (!$isReplaceable || $mayHaveStarted) {
+            $this->failDead($commands, $how);
+
+            return;
+        }
+        if ($commands === []) {
+            return;
+        }
+        try {
+            $this->launchers->start($this->concurrency);
+        } catch (LauncherException $why) {
+            $this->failDead($commands, "{$how}; {$why->getMessage()}");
+
+            return;
+        }
+        // One of these commands may be the cause of all the deaths.
+        $suspects = array_filter(
+            $commands,
+            static fn(PendingCommand $pending): bool
+                => $pending->started && ++$pending->deaths > self::MAX_LAUNCHER_DEATHS,
+        );
+        $this->failDead($suspects, "{$how}, as did earlier launchers with one of these commands");
+        foreach (array_diff_key($commands, $suspects) as $pending) {
+            $this->redispatch($pending, $how);
+        }
+    }
+
+    /** Fails the commands in a fork of this process, because only the original process gets their outcomes. */
+    public function onFork(Launcher $launcher): void
+    {
+        $commands = $launcher->commands;
+        $launcher->commands = [];
+        $this->events->get()?->onLost($commands, LauncherException::forked(...));
+    }
+
+    private static function handOver(PendingCommand $pending, Launcher $launcher): void
+    {
+        $launcher->add($pending);
+        $pending->prepareStreams();
+        $launcher->process->useEnvironment($pending->environment);
+        $launcher->process->queue(CommandRequest::runFrame($pending));
+    }
+
+    /** Handles a frame that concerns no pending command. */
+    private function handleLauncherFrame(Launcher $launcher, int $type, string $payload): void
+    {
+        match ($type) {
+            LauncherProtocol::READY => $this->launchers->ready($launcher, $payload),
+            LauncherProtocol::FAILED => $this->launcherFailed($launcher, LauncherException::failed($payload)),
+            LauncherProtocol::REFUSED => $this->launcherFailed(
+                $launcher,
+                $this->launchers->tooManyException($this->concurrency),
+            ),
+            default => null,
+        };
+    }
+
+    /** Removes a launcher that has reported a failure, and fails its commands. */
+    private function launcherFailed(Launcher $launcher, LauncherException $why): void
+    {
+        $commands = $launcher->commands;
+        $this->launchers->remove($launcher, $why);
+        $launcher->process->close();
+        $this->events->get()?->onLost($commands, static fn(): LauncherException => $why);
+    }
+
+    private function exited(PendingCommand $pending, string $bytes, int $at, int $length): void
+    {
+        $this->exhaustedSince = null;
+        $this->finish($pending, ResultFactory::ofExit($pending, $bytes, $at, $length));
+    }
+
+    /** Handles a command that its launcher returned or could not start. */
+    private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
+    {
+        if ($pending->moving && !$pending->cancelled && !$pending->final && \ord($bytes[$at + 1]) === 0) {
+            try {
+                $this->move($pending);
+                $this->flush();
+            } catch (LauncherException $why) {
+                $this->lose($pending, $why);
+            }
+
+            return;
+        }
+        if (\ord($bytes[$at]) === LauncherProtocol::EXHAUSTED && $pending->mayRepeat()) {
+            $launcher = $pending->launcher;
+            $launcher?->remove($pending);
+            if ($launcher !== null) {
+                $launcher->exhausted = true;
+            }
+            // A command of another launcher, or another process, may free descriptors or processes.
+            if (
+                !$this->launchers->areExhausted()
+                || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS
+            ) {
+                $this->events->get()?->onExhausted($pending);
+
+                return;
+            }
+        }
+        $this->finish($pending, ResultFactory::ofNoStart($pending, $bytes, $at, $length));
+    }
+
+    /**
+     * Assigns a command again, after its launcher has returned it unstarted. A command of a retired launcher goes back
+     * to that launcher, because only that launcher has the credentials of the command.
+     *
+     * @throws LauncherException see {@see assign()}
+     */
+    private function move(PendingCommand $pending): void
+    {
+        $launcher = $pending->launcher;
+        $launcher?->remove($pending);
+        $this->launchers->start($this->concurrency);
+        if ($launcher !== null && $this->launchers->isRetired($launcher)) {
+            self::handOver($pending, $launcher);
+        } else {
+            $this->assign($pending);
+        }
+    }
+
+    /** Assigns a command of a dead launcher again. If that is not possible, its owner gets an outcome. */
+    private function redispatch(PendingCommand $pending, string $how): void
+    {
+        $pending->launcher = null;
+        $pending->moving = $pending->started = false;
+        $pending->cancelled = $pending->cancelled || $pending->final;
+        if ($pending->cancelled || $pending->error !== null || $pending->thrown !== null) {
+            $this->finish($pending, ResultFactory::cancelled($pending, 'cancelled'));
+        } elseif ($pending->isRepeatable()) {
+            $this->events->get()?->onRetryDue($pending);
+        } else {
+            $this->failDead([$pending->id => $pending], "{$how}; the command's input can't be read twice");
+        }
+    }
+
+    /** Frees the slot of a command, and reports the end of its attempt. */
+    private function finish(PendingCommand $pending, CommandResult $result): void
+    {
+        $launcher = $pending->launcher;
+        $launcher?->remove($pending);
+        $this->launchers->commandEnded($launcher);
+        $this->events->get()?->onEnded($pending, $result);
+    }
+
+    private function lose(PendingCommand $pending, LauncherException $why): void
+    {
+        $this->events->get()?->onLost([$pending->id => $pending], static fn(): LauncherException => $why);
+    }
+
+    /** @param array<int, PendingCommand> $commands commands of a dead launcher */
+    private function failDead(array $commands, string $how): void
+    {
+        $this->events->get()?->onLost(
+            $commands,
+            static fn(array $keys): LauncherException => LauncherException::died($how, $keys),
+        );
+    }
+}

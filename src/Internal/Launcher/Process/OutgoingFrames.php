@@ -1,0 +1,72 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Launcher\Process;
+
+use Spindle\Internal\Launcher\LauncherProtocol;
+
+/** Frames for the pool that were not sent. While jobs wait for slots, frames are sent together. */
+final class OutgoingFrames
+{
+    /** Bytes above which the frames are full. */
+    private const MAX_BYTES = 4 << 20;
+
+    /** How long frames are held back while jobs wait for slots, so that the pool wakes less often, in nanoseconds. */
+    private const MAX_DELAY_NANOSECONDS = 2_000_000;
+
+    /** Bytes of frames that are not held back. */
+    private const BURST_BYTES = 1 << 16;
+
+    /** Whether no job may be started and no output read, because the pool does not read its frames. */
+    public bool $areFull = false;
+
+    /** When frames that are held back are due, in nanoseconds of the monotonic clock; 0 for never. */
+    public int $dueAt = 0;
+
+    /** When frames were sent last. */
+    private int $sentAt = 0;
+
+    private string $bytes = '';
+
+    public function __construct(private readonly Backend $backend, private readonly WaitingJobs $waiting) {}
+
+    public function add(int $type, int $job, string $payload): void
+    {
+        $this->bytes .= LauncherProtocol::frame($type, $job, $payload);
+        $this->areFull = \strlen($this->bytes) > self::MAX_BYTES;
+    }
+
+    public function isEmpty(): bool
+    {
+        return $this->bytes === '';
+    }
+
+    /** Sends what the pool's pipe has space for. */
+    public function send(): void
+    {
+        $this->bytes = $this->backend->send($this->bytes);
+        $this->areFull = \strlen($this->bytes) > self::MAX_BYTES;
+    }
+
+    /** Sends frames, unless the last were sent a moment ago and the starts of waiting jobs will cause more frames. */
+    public function sendIfDue(): void
+    {
+        if ($this->bytes === '') {
+            return;
+        }
+        $now = hrtime(true);
+        if (
+            !$this->waiting->isEmpty()
+            && $now - $this->sentAt < self::MAX_DELAY_NANOSECONDS
+            && \strlen($this->bytes) < self::BURST_BYTES
+        ) {
+            $this->dueAt = $this->sentAt + self::MAX_DELAY_NANOSECONDS;
+
+            return;
+        }
+        $this->sentAt = $now;
+        $this->dueAt = 0;
+        $this->send();
+    }
+}
