@@ -30,7 +30,6 @@ final class Libc
         int posix_spawnattr_setsigmask(spawn_attributes *, const signal_set *);
         int posix_spawnattr_setsigdefault(spawn_attributes *, const signal_set *);
         int sigemptyset(signal_set *);
-        int sigfillset(signal_set *);
         int sigaddset(signal_set *, int);
         int sigprocmask(int how, const signal_set *, signal_set *);
         void *signal(int, void *);

@@ -34,8 +34,6 @@ interface LibcFunctions
 
     public function sigemptyset(\FFI\CData $set): int;
 
-    public function sigfillset(\FFI\CData $set): int;
-
     public function sigaddset(\FFI\CData $set, int $signal): int;
 
     public function sigprocmask(int $how, \FFI\CData $set, ?\FFI\CData $old): int;
