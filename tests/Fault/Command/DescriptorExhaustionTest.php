@@ -251,11 +251,13 @@ final class DescriptorExhaustionTest extends TestCase
 
     public static function useEveryDescriptor(string $start): string
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
-        // Loaded now, because loading a class file later needs a descriptor.
-        $pool->execute(Command::of('true'));
+        $options = new CommandPoolOptions(start: StartMethod::from($start));
+        $pool = new CommandPool(1, 0, $options);
+        // Classes are loaded now, because loading a class file later needs a descriptor.
         class_exists(LauncherException::class);
-        $pool->kill();
+        $first = new CommandPool(1, 0, $options);
+        $first->execute(Command::of('true'));
+        $first->kill();
         $files = [];
         while (($file = @fopen('/dev/null', 'r')) !== false) {
             $files[] = $file;
