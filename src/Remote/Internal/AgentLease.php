@@ -450,55 +450,17 @@ final class AgentLease
         try {
             while ($this->failure === null && $this->isExchangeRequested) {
                 $this->isExchangeRequested = false;
-                $batch = [];
                 try {
                     if ($this->mayHaveMissedMessages) {
                         $this->isExchangeRequested = true;
                         $this->mayHaveMissedMessages = false;
-                        $this->recoverClaims();
-
-                        continue; // perhaps the lease is lost now
+                        $this->recoverClaims(); // perhaps the lease is lost now
+                    } else {
+                        $this->settleAndClaim();
+                        $failures = 0;
                     }
-                    $batch = $this->takeSettlements();
-                    $maxClaims = $this->mayClaim() ? max(0, $this->capacity - \count($this->jobs)) : 0;
-                    $lastStartable = $this->lastStartableNumber();
-                    if ($batch === [] && $maxClaims === 0 && $lastStartable === $this->lastReportedNumber) {
-                        break;
-                    }
-                    $first = $this->lastReservedNumber + 1;
-                    $this->lastReservedNumber += $maxClaims;
-                    $claim = $this->broker->settleAndClaim(
-                        $this->queue,
-                        $this->owner,
-                        $batch,
-                        $maxClaims,
-                        $this->options->retention,
-                        $first,
-                        $lastStartable === $this->lastReportedNumber ? null : $lastStartable,
-                        $this->maxFrameBytes,
-                    );
-                    $this->lastReportedNumber = $lastStartable;
                 } catch (BrokerUnavailableException $failure) {
-                    array_unshift($this->pendingSettlements, ...$batch);
                     $this->recover($failure, ++$failures);
-
-                    continue;
-                }
-                $failures = 0;
-                $this->releaseBudget(array_sum(array_map(
-                    static fn(Settlement $settlement): int => \strlen($settlement->frame),
-                    $batch,
-                )));
-                $this->settledSinceHeartbeat += \count($batch);
-                $this->runner->counters['stale_total'] += \count($claim->stale);
-                $ranOut = $this->waiting === [];
-                $this->addClaimed($claim->deliveries, $first);
-                if ($maxClaims > 0 && \count($claim->deliveries) === $maxClaims) {
-                    $this->isExchangeRequested = true;
-                    if ($ranOut && \count($batch) >= $this->workers) {
-                        // Jobs finish faster than the engine answers, so the next request claims more jobs.
-                        $this->capacity = min(self::MAX_CLAIMED_JOBS, $this->capacity + $this->workers);
-                    }
                 }
             }
         } catch (\Throwable $failure) {
@@ -508,6 +470,50 @@ final class AgentLease
         }
         if ($this->isStopping && $this->jobs === [] && $this->pendingSettlements === []) {
             $this->finished->notify();
+        }
+    }
+
+    /** Sends the pending settlements, and claims as many jobs as this agent can take, unless there is neither. */
+    private function settleAndClaim(): void
+    {
+        $settlements = $this->takeSettlements();
+        $maxClaims = $this->mayClaim() ? max(0, $this->capacity - \count($this->jobs)) : 0;
+        $lastStartable = $this->lastStartableNumber();
+        $isReported = $lastStartable === $this->lastReportedNumber;
+        if ($settlements === [] && $maxClaims === 0 && $isReported) {
+            return;
+        }
+        $first = $this->lastReservedNumber + 1;
+        $this->lastReservedNumber += $maxClaims;
+        try {
+            $claim = $this->broker->settleAndClaim(
+                $this->queue,
+                $this->owner,
+                $settlements,
+                $maxClaims,
+                $this->options->retention,
+                $first,
+                $isReported ? null : $lastStartable,
+                $this->maxFrameBytes,
+            );
+        } catch (BrokerUnavailableException $failure) {
+            array_unshift($this->pendingSettlements, ...$settlements);
+
+            throw $failure;
+        }
+        $this->lastReportedNumber = $lastStartable;
+        $sizes = array_map(static fn(Settlement $settlement): int => \strlen($settlement->frame), $settlements);
+        $this->releaseBudget(array_sum($sizes));
+        $this->settledSinceHeartbeat += \count($settlements);
+        $this->runner->counters['stale_total'] += \count($claim->stale);
+        $ranOut = $this->waiting === [];
+        $this->addClaimed($claim->deliveries, $first);
+        if ($maxClaims > 0 && \count($claim->deliveries) === $maxClaims) {
+            $this->isExchangeRequested = true;
+            if ($ranOut && \count($settlements) >= $this->workers) {
+                // Jobs finish faster than the engine answers, so the next request claims more jobs.
+                $this->capacity = min(self::MAX_CLAIMED_JOBS, $this->capacity + $this->workers);
+            }
         }
     }
 
