@@ -35,7 +35,7 @@ final class QueueTest extends TestCase
         self::assertMatchesRegularExpression(<<<REGEX
             ~^{$queue}
               waiting  3  the oldest for 0:0\d
-              running  1  on 1 agent
+              running  1  1 agent serves the queue
               delayed  1
               blocked  0
               dead  2
@@ -66,6 +66,17 @@ final class QueueTest extends TestCase
         self::assertStringNotContainsString('dead-', $process->getOutput());
     }
 
+    public function testAQueueMayBeNamedLikeAStatus(): void
+    {
+        self::kill('dead', 1);
+        $process = $this->ranRemote(['queue', 'show', 'dead', '--no-ansi']);
+
+        self::assertMatchesRegularExpression(
+            "~^dead\n  waiting  0\n  (.+\n){5}dead\n  id      died .+\n  dead-1  .+\n$~D",
+            $process->getOutput(),
+        );
+    }
+
     public function testColoursAreForTerminals(): void
     {
         $queue = self::newQueue();
@@ -82,7 +93,7 @@ final class QueueTest extends TestCase
         $shown = $this->json(['show', $queue]);
 
         self::assertSame($queue, $shown['queue'] ?? null);
-        $statistics = (array) ($shown['figures'] ?? null);
+        $statistics = (array) ($shown['statistics'] ?? null);
         self::assertSame(
             [3, 1, 1, 2],
             [

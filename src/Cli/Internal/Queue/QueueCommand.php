@@ -95,7 +95,7 @@ final class QueueCommand extends Command
 
             return ExitStatus::OK;
         }
-        foreach ($report->text() as $title => $lines) {
+        foreach ($report->sections() as [$title, $lines]) {
             $output->writeln("<comment>{$title}</comment>");
             $output->writeln($lines, OutputInterface::OUTPUT_RAW);
         }

@@ -44,22 +44,22 @@ final class QueueReport
         );
 
         return json_encode(
-            ['queue' => $this->queue, 'figures' => $this->statistics, 'jobs' => $jobs],
+            ['queue' => $this->queue, 'statistics' => $this->statistics, 'jobs' => $jobs],
             \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES,
         );
     }
 
-    /** @return array<string, list<string>> lines by title */
-    public function text(): array
+    /** @return non-empty-list<array{string, list<string>}> title and lines of each section */
+    public function sections(): array
     {
-        $text = [$this->queue => $this->summary()];
+        $sections = [[$this->queue, $this->summary()]];
         foreach ($this->jobs as $status => $jobs) {
             if ($jobs !== []) {
-                $text[$status] = $this->table(JobStatus::from($status), $jobs);
+                $sections[] = [$status, $this->table(JobStatus::from($status), $jobs)];
             }
         }
 
-        return $text;
+        return $sections;
     }
 
     /** @return list<string> */
@@ -70,9 +70,11 @@ final class QueueReport
             'waiting' => $statistic('waiting') > 0
                 ? 'the oldest for ' . Duration::format($statistic('oldest_ms') / 1000)
                 : '',
-            'running' => "on {$statistic('agents')} " . ($statistic('agents') === 1 ? 'agent' : 'agents'),
+            'running' => $statistic('agents') === 1
+                ? '1 agent serves the queue'
+                : "{$statistic('agents')} agents serve the queue",
             'delayed' => '',
-            'blocked' => $statistic('blocked') > 0 ? 'until another job of their key is done' : '',
+            'blocked' => $statistic('blocked') > 0 ? 'until another job of their key has ended' : '',
             'dead' => '',
         ];
         $width = max(array_map(
