@@ -42,7 +42,7 @@ final class Agent implements Lifecycle, Statistics
     /** All results together may use memory_limit divided by this number, because results are copied several times. */
     private const MEMORY_DIVISOR = 8;
 
-    /** Without a memory_limit, all results together may have this number of bytes, or those of one result if more. */
+    /** Bytes for all results together without a memory_limit, or AgentOptions::$maxResult if that is more. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
     /** Number of bytes that a worker may return in addition to the result. */
@@ -72,7 +72,7 @@ final class Agent implements Lifecycle, Statistics
     private bool $hasServed = false;
 
     /**
-     * @param int $workers maximum number of tasks, and of commands, that run at once
+     * @param int $workers maximum number of tasks that run at once; and of commands that run in addition
      * @param (\Closure(\Closure(mixed): void): Executor)|null $createPool returns the executor of tasks. Its argument
      *     is a closure for the reports that tasks send with {@see \Spindle\Worker\TaskContext::report()}. Null for a
      *     {@see WorkerPool}
@@ -115,7 +115,7 @@ final class Agent implements Lifecycle, Statistics
     private function __clone() {}
 
     /**
-     * Returns a memory budget for results. The agents of a process share a budget if the pool options of each have it.
+     * Creates a memory budget for results. Several agents of a process share one by {@see WorkerPoolOptions::$budget}.
      *
      * @internal
      */
@@ -211,9 +211,9 @@ final class Agent implements Lifecycle, Statistics
     }
 
     /**
-     * Returns the agent's own counters and, from the fifth heartbeat of a lease to its end, statistics of the queue:
-     * waiting, delayed, blocked, dead, agents, and oldest_seconds, for how long the oldest claimable job has been
-     * claimable. They are up to five heartbeats old.
+     * Returns the agent's own counters and, once the engine has returned them, statistics of the queue: waiting,
+     * delayed, blocked, dead and agents. Its oldest_seconds is the age of the job that has been claimable for longest.
+     * An agent with a lease requests them every five heartbeats.
      */
     public function statistics(): array
     {
@@ -228,7 +228,7 @@ final class Agent implements Lifecycle, Statistics
 
         return [
             ...$queueStatistics,
-            'workers' => $this->workers, 'in_hand' => $this->lease?->jobCount() ?? 0, ...$this->runner->counters];
+            'workers' => $this->workers, 'claimed' => $this->lease?->jobCount() ?? 0, ...$this->runner->counters];
     }
 
     private function isRunning(): bool

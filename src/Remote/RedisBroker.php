@@ -50,7 +50,7 @@ final class RedisBroker implements Broker
      * @param ClientTlsContext|null $tls     for rediss://: trusted certificates and this client's certificate; null to
      *                                       trust the certificates that the system trusts
      * @param float                 $timeout seconds to connect, and seconds that the engine may be silent while an
-     *                                       answer is due: it neither sends bytes nor accepts those that wait for it
+     *                                       answer is due. A silent engine sends no bytes, and accepts none
      *
      * @throws \ValueError when the address is malformed
      */
@@ -98,7 +98,8 @@ final class RedisBroker implements Broker
         if ($answer === 'late') {
             throw BrokerUnavailableException::at(
                 (string) $this->engine->address,
-                'this process has sent later requests over a newer connection',
+                'it received the jobs after a later request that this process had sent over a newer connection, so it '
+                    . 'did not add them',
             );
         }
         $numbers = array_map(intval(...), explode(' ', $answer));

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
 use Spindle\Command\CommandCarrier;
 use Spindle\Remote\Internal\PendingRemoteCommand;
 use Spindle\Remote\Internal\QueueClient;
@@ -27,10 +28,10 @@ final class RemoteCommands implements CommandCarrier
 
     /**
      * @param SigningKeys|null $keys    null to read the file that SPINDLE_KEY_FILE names
-     * @param int              $crashes number of lost agents after which a command fails. A command that fails itself
-     *                                  is retried only by the pool's {@see \Spindle\Command\RetryPolicy}
-     * @param RemoteOptions    $options the patience also limits the wait for the end of a cancelled command. While the
-     *                                  queue is full, commands wait
+     * @param int              $crashes number of lost agents after which a command fails. A command that ends with an
+     *                                  error is retried only by the pool's {@see \Spindle\Command\RetryPolicy}
+     * @param RemoteOptions    $options `patience` limits the retries of a submission, and the wait for the end of a
+     *                                  cancelled command. While the queue is full, commands wait
      *
      * @throws KeyFileException
      * @throws \ValueError      when the queue name is not valid, or an option is for tasks only
@@ -62,11 +63,12 @@ final class RemoteCommands implements CommandCarrier
     /**
      * Runs a command on an agent, and returns when the agent has reported its outcome.
      *
-     * Cancellation: ends the command on its agent, and waits until it has ended, at most for the patience. If the
-     * engine does not confirm the cancellation within a second, this method returns an outcome that says so. Perhaps
-     * the command is then still queued or running. It is ended when the engine is available again, if this process is
-     * still running.
+     * Cancellation: removes a command that no agent has claimed. Otherwise, ends the command on its agent, and waits
+     * until it has ended, at most for the patience. If the engine does not confirm the cancellation within a second,
+     * this method returns an outcome that says so. Perhaps the command is then still queued or running. It is ended
+     * when the engine is available again, if this process is still running.
      *
+     * @throws CancelledException when the command was cancelled and has no outcome
      * @throws PayloadTooLargeException
      * @throws BrokerException
      * @throws JobLostException

@@ -417,7 +417,7 @@ final class WorkTest extends TestCase
         $statistics = self::get($address, '/metrics');
         self::assertStringContainsString("spindle_pool_crashed_total{pool=\"{$queue}\"} 1\n", $statistics);
         self::assertStringContainsString("spindle_pool_workers{pool=\"{$queue}\"} 1\n", $statistics);
-        self::assertStringContainsString("spindle_pool_in_hand{pool=\"{$queue}\"} 1\n", $statistics);
+        self::assertStringContainsString("spindle_pool_claimed{pool=\"{$queue}\"} 1\n", $statistics);
         self::assertStringContainsString("spindle_pool_done_total{pool=\"{$queue}\"} 1\n", $statistics);
         self::assertStringContainsString('<!doctype html>', self::get($address, '/'));
         self::assertStringStartsWith('HTTP/1.1 200 ', self::get($address, '/healthz'));

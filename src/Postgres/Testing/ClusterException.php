@@ -51,7 +51,7 @@ final class ClusterException extends \RuntimeException implements SpindleExcepti
      *
      * @return T
      */
-    public static function during(\Closure $call): mixed
+    public static function convertingFrom(\Closure $call): mixed
     {
         try {
             return $call();

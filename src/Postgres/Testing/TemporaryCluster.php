@@ -81,7 +81,7 @@ final class TemporaryCluster
     {
         TestServerSettings::check($settings, self::RESERVED_SETTINGS, 'cluster', 'postgresql.conf');
 
-        return ClusterException::during(
+        return ClusterException::convertingFrom(
             static fn(): self => self::create($settings, $options ?? new TemporaryClusterOptions()),
         );
     }
@@ -127,7 +127,7 @@ final class TemporaryCluster
      */
     public function log(): string
     {
-        return ClusterException::during(
+        return ClusterException::convertingFrom(
             fn(): string => $this->guardian->isDismissed()
                 ? throw ServerException::noLog('the cluster was stopped')
                 : $this->server->log(),
@@ -160,7 +160,7 @@ final class TemporaryCluster
     {
         $this->guardian->check('cluster');
         $this->server->end();
-        ClusterException::during(fn() => $this->server->start($this->timeout));
+        ClusterException::convertingFrom(fn() => $this->server->start($this->timeout));
     }
 
     /** Stops the server, and removes all its files. Does nothing in a fork of the process that started the cluster. */

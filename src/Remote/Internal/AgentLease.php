@@ -394,7 +394,7 @@ final class AgentLease
             $this->owner,
             $this->options->lease,
             $isNew,
-            json_encode(['workers' => $this->workers, 'in_hand' => \count($this->jobs)], \JSON_THROW_ON_ERROR),
+            json_encode(['workers' => $this->workers, 'claimed' => \count($this->jobs)], \JSON_THROW_ON_ERROR),
             $this->options->maxDeadLetters,
             $this->options->deadLetterRetention,
         );

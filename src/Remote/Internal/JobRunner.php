@@ -6,7 +6,6 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
-use Spindle\Internal\Clock;
 use Spindle\Worker\Executor;
 use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
@@ -25,7 +24,7 @@ final class JobRunner
         'crashed_total' => 0,
     ];
 
-    /** @var array<string, int> from {@see \Spindle\Remote\Broker::statistics()}; empty before the first request */
+    /** @var array<string, int> from {@see \Spindle\Remote\Broker::statistics()}; empty until a lease has received them */
     public array $queueStatistics = [];
 
     /** @var (\Closure(mixed): void)|null receives the reports of tasks */
@@ -38,7 +37,7 @@ final class JobRunner
     /**
      * @param \Closure(\Closure(mixed): void): Executor $createPool returns the executor of tasks; its argument receives
      *                                                              the reports of tasks
-     * @param int                                       $workers    maximum number of commands that run at once
+     * @param int                                       $maxCommands maximum number of commands that run at once
      * @param float                                     $grace      seconds between SIGTERM and SIGKILL for a command
      * @param ResultBudget                              $budget     memory budget of results that are not settled yet
      * @param bool                                      $isGuarded  whether a {@see LeaseGuard} kills the processes that
@@ -46,7 +45,7 @@ final class JobRunner
      */
     public function __construct(
         private readonly \Closure $createPool,
-        private readonly int $workers,
+        private readonly int $maxCommands,
         private readonly float $grace,
         public readonly ResultBudget $budget,
         private readonly bool $isGuarded,
@@ -54,7 +53,7 @@ final class JobRunner
         $this->guard = new LeaseGuard();
     }
 
-    /** @param float $until time of {@see Clock::now()} at which the guard kills all running jobs; INF for never */
+    /** @param float $until as for {@see LeaseGuard::extend()}. Without a guard, this has no effect */
     public function extend(float $until): void
     {
         $this->guard->extend($until);
@@ -72,13 +71,13 @@ final class JobRunner
         });
     }
 
-    /** Returns the command pool. Its launcher starts with the first command. */
+    /** Returns the command pool. Its launchers start with the first command. */
     public function commands(): CommandPool
     {
         $this->startGuard();
 
         return $this->commands ??= new CommandPool(
-            $this->workers,
+            $this->maxCommands,
             0,
             new CommandPoolOptions(grace: $this->grace, redispatch: true),
         );

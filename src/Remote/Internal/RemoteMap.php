@@ -40,7 +40,7 @@ final class RemoteMap implements OutcomeReceiver
     /**
      * Outcomes that the caller has not taken, with key and id. Ordered maps number outcomes in the order of the input,
      * unordered maps in the order of arrival. An outcome is a frame, its range in the file, the items of a generator,
-     * or null if it is lost.
+     * or null if it is lost or the engine refused to return it.
      *
      * @var array<int, array{string|array{int, int}|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}>
      */
@@ -73,7 +73,7 @@ final class RemoteMap implements OutcomeReceiver
     /** Failure of the input or of a submission. It is thrown after the outcomes of all submitted jobs. */
     private ?\Throwable $failure = null;
 
-    /** Thrown in place of outcomes that the engine refuses to return. */
+    /** First refusal of the engine to return an outcome. It is thrown for each outcome that is null. */
     private ?BrokerRefusedException $refused = null;
 
     /** The cancellation. It is thrown when all pending jobs have ended; no further outcomes are delivered. */
@@ -194,7 +194,7 @@ final class RemoteMap implements OutcomeReceiver
         $this->client->report($id, $frame);
     }
 
-    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if lost */
+    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if there is none */
     private function addOutcome(string $id, string|\Generator|null $outcome): void
     {
         [$number, $key, $bytes] = $this->pending[$id] ?? [-1, null, 0];

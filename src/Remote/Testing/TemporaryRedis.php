@@ -79,7 +79,7 @@ final class TemporaryRedis
     {
         TestServerSettings::check($settings, Configuration::RESERVED_SETTINGS, 'Redis', 'redis.conf');
 
-        return TemporaryRedisException::during(
+        return TemporaryRedisException::convertingFrom(
             static fn(): self => self::create($settings, $options ?? new TemporaryRedisOptions()),
         );
     }
@@ -145,7 +145,7 @@ final class TemporaryRedis
      */
     public function log(): string
     {
-        return TemporaryRedisException::during(
+        return TemporaryRedisException::convertingFrom(
             fn(): string => $this->guardian->isDismissed()
                 ? throw ServerException::noLog('the Redis was stopped')
                 : $this->daemon->log(),
@@ -174,7 +174,7 @@ final class TemporaryRedis
     {
         $this->guardian->check('Redis');
         $this->daemon->end(self::SIGNAL_TIMEOUTS);
-        TemporaryRedisException::during(
+        TemporaryRedisException::convertingFrom(
             fn() => self::launch($this->daemon, $this->directory, $this->password, $this->timeout),
         );
     }

@@ -7,7 +7,10 @@ namespace Spindle\Remote\Testing;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\SpindleException;
 
-/** Thrown when a temporary Redis could not be started, or answered a command with an error or not at all. */
+/**
+ * Thrown when a temporary Redis could not be started, its log could not be read, or it answered a command with an error
+ * or not at all.
+ */
 final class TemporaryRedisException extends \RuntimeException implements SpindleException
 {
     /**
@@ -25,15 +28,20 @@ final class TemporaryRedisException extends \RuntimeException implements Spindle
 
     /**
      * @param list<string> $names       names of the programs
-     * @param list<string> $directories directories that were searched
+     * @param list<string> $directories directories that were searched in addition to those of PATH
      */
     public static function notFound(array $names, array $directories): self
     {
         return new self(
-            'No Redis server is installed: ' . implode(' or ', $names) . ' is in none of ' . implode(', ', $directories)
-                . '. On Debian, install the package redis-server, '
-                . 'or set its path with TemporaryRedisOptions(binary: ...).',
+            'No Redis server was found: neither PATH nor ' . implode(', ', $directories) . ' has '
+                . implode(' or ', $names) . '. On Debian, install the package redis-server, '
+                . 'or set the path of a server with TemporaryRedisOptions(binary: ...).',
         );
+    }
+
+    public static function notExecutable(string $path): self
+    {
+        return new self("TemporaryRedisOptions::\$binary is '{$path}', which is not an executable file");
     }
 
     /** @param string $command name of the command, without its arguments, which may be secret */
@@ -47,8 +55,13 @@ final class TemporaryRedisException extends \RuntimeException implements Spindle
         return new self("Redis did not answer {$command}: {$why}");
     }
 
+    public static function malformedAnswer(string $command): self
+    {
+        return new self("The answer of Redis to {$command} does not follow the protocol RESP2");
+    }
+
     /**
-     * Calls a function, and converts the exceptions of the test servers that it throws.
+     * Calls a function and returns its result. Converts a ServerException into this exception.
      *
      * @internal
      *
@@ -58,7 +71,7 @@ final class TemporaryRedisException extends \RuntimeException implements Spindle
      *
      * @return T
      */
-    public static function during(\Closure $call): mixed
+    public static function convertingFrom(\Closure $call): mixed
     {
         try {
             return $call();

@@ -309,19 +309,17 @@ final class TemporaryRedisTest extends TestCase
     public function testAProgramThatIsNotThereIsMissed(): void
     {
         foreach ([
-            'no-redis-server' => 'no-redis-server is in none of PATH, ',
-            $this->path('redis-server') => "redis-server is in none of {$this->path()}.",
+            'no-redis-server' => 'No Redis server was found: neither PATH nor /usr/local/bin, /usr/bin, /usr/sbin, '
+                . '/opt/homebrew/bin has no-redis-server. On Debian, install the package redis-server, '
+                . 'or set the path of a server with TemporaryRedisOptions(binary: ...).',
+            $this->path('redis-server') => "TemporaryRedisOptions::\$binary is '{$this->path('redis-server')}', "
+                . 'which is not an executable file',
         ] as $binary => $message) {
             try {
                 TemporaryRedis::start([], new TemporaryRedisOptions(binary: $binary));
                 self::fail('It started');
             } catch (TemporaryRedisException $failure) {
-                self::assertStringStartsWith("No Redis server is installed: {$message}", $failure->getMessage());
-                self::assertStringContainsString(
-                    'On Debian, install the package redis-server, '
-                        . 'or set its path with TemporaryRedisOptions(binary: ...).',
-                    $failure->getMessage(),
-                );
+                self::assertSame($message, $failure->getMessage());
             }
         }
     }

@@ -24,7 +24,7 @@ final class Binary
         if ($given !== null && str_contains($given, '/')) {
             return self::isProgram($given)
                 ? $given
-                : throw TemporaryRedisException::notFound([basename($given)], [\dirname($given)]);
+                : throw TemporaryRedisException::notExecutable($given);
         }
         $names = $given !== null ? [$given] : self::NAMES;
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');
@@ -36,7 +36,7 @@ final class Binary
             }
         }
 
-        throw TemporaryRedisException::notFound($names, ['PATH', ...self::DIRECTORIES]);
+        throw TemporaryRedisException::notFound($names, self::DIRECTORIES);
     }
 
     private static function isProgram(string $path): bool

@@ -74,7 +74,7 @@ final class TestRedisClient
             ':' => (int) $rest,
             '$' => $rest === '-1' ? null : $this->bytes((int) $rest),
             '*' => $rest === '-1' ? null : $this->items((int) $rest),
-            default => throw TemporaryRedisException::noAnswer($this->command, 'its answer does not follow RESP2'),
+            default => throw TemporaryRedisException::malformedAnswer($this->command),
         };
     }
 
