@@ -14,7 +14,7 @@ use Spindle\Internal\Backoff;
 use Spindle\LauncherException;
 use Spindle\Lifecycle;
 use Spindle\Remote\Internal\AgentLease;
-use Spindle\Remote\Internal\JobRunner;
+use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Statistics;
 use Spindle\Worker\Executor;
@@ -48,7 +48,7 @@ final class Agent implements Lifecycle, Statistics
     /** Number of bytes that a worker may return in addition to the result. */
     private const RESULT_OVERHEAD_BYTES = 1024;
 
-    private readonly JobRunner $runner;
+    private readonly AgentPools $pools;
     private readonly LoggerInterface $logger;
     private readonly int $maxResult;
 
@@ -101,7 +101,7 @@ final class Agent implements Lifecycle, Statistics
             'budget' => $budget,
             'grace' => min($options->pool->grace, $grace),
         ];
-        $this->runner = new JobRunner(
+        $this->pools = new AgentPools(
             $createPool ?? static fn(\Closure $report): WorkerPool
                 => new WorkerPool($workers, 0, $options->pool->with(...$poolLimits, onReport: $report)),
             $workers,
@@ -155,7 +155,7 @@ final class Agent implements Lifecycle, Statistics
             $this->serve($this->closing->getCancellation(), $this->killing->getCancellation());
         } finally {
             try {
-                $this->runner->close();
+                $this->pools->close();
             } finally {
                 $this->runningPid = 0;
                 $this->ending->wakeAll();
@@ -207,7 +207,7 @@ final class Agent implements Lifecycle, Statistics
     /** Replaces the workers, so that new tasks run with the current code. Running tasks finish in the old workers. */
     public function reload(): void
     {
-        $this->runner->replacePool();
+        $this->pools->replacePool();
     }
 
     /**
@@ -217,7 +217,7 @@ final class Agent implements Lifecycle, Statistics
      */
     public function statistics(): array
     {
-        $queue = $this->runner->queueStatistics;
+        $queue = $this->pools->queueStatistics;
         $queueStatistics = $queue === [] ? [] : [
             ...array_intersect_key(
                 $queue,
@@ -228,7 +228,7 @@ final class Agent implements Lifecycle, Statistics
 
         return [
             ...$queueStatistics,
-            'workers' => $this->workers, 'claimed' => $this->lease?->jobCount() ?? 0, ...$this->runner->counters];
+            'workers' => $this->workers, 'claimed' => $this->lease?->jobCount() ?? 0, ...$this->pools->counters];
     }
 
     private function isRunning(): bool
@@ -255,7 +255,7 @@ final class Agent implements Lifecycle, Statistics
                 $this->broker,
                 $this->queue,
                 $this->workers,
-                $this->runner,
+                $this->pools,
                 $this->keys,
                 $this->options,
                 $this->maxResult,
@@ -279,10 +279,10 @@ final class Agent implements Lifecycle, Statistics
                 $failure instanceof BrokerRefusedException
                     ? $this->logger->error($failure->getMessage())
                     : $this->logger->warning($failure->getMessage());
-                $this->runner->queueStatistics = [];
+                $this->pools->queueStatistics = [];
                 $formerOwner ??= $lease->idleOwner();
                 if ($formerOwner !== null) {
-                    $this->runner->extend(\INF); // no job is running, so the guard has nothing to kill
+                    $this->pools->extend(\INF); // no job is running, so the guard has nothing to kill
                 }
                 self::pause($backoff->after(++$failures), $stop);
             } catch (\Throwable $failure) { // for example, no worker can be started; this is no crash of the jobs

@@ -144,17 +144,18 @@ interface Broker
      * jobs are available.
      *
      * The owner numbers the jobs that it claims, in their order. These sequence numbers, which are not claim numbers,
-     * tell the broker which jobs can have started ($lastStartableNumber).
+     * tell the broker which jobs can have started ($lastStartableSequenceNumber).
      *
-     * @param list<Settlement> $settlements         jobs to settle
-     * @param int              $maxClaims           maximum number of jobs to claim, at most 4,000; 0 to claim none
-     * @param float            $retention           seconds for which the outcomes are kept
-     * @param int              $firstSequenceNumber sequence number of the first job that this call claims
-     * @param int|null         $lastStartableNumber highest sequence number of a job that can start before the next
-     *                                              call; null if unchanged. If the owner's lease ends, only jobs up to
-     *                                              this number count as crashed
-     * @param int              $maxFrameBytes       size of the largest frame that the owner can read. A larger frame is
-     *                                              not returned, only its size ({@see Delivery::$oversizeBytes})
+     * @param list<Settlement> $settlements                 jobs to settle
+     * @param int              $maxClaims                   maximum number of jobs to claim, at most 4,000; 0 for none
+     * @param float            $retention                   seconds for which the outcomes are kept
+     * @param int              $firstSequenceNumber         sequence number of the first job that this call claims
+     * @param int|null         $lastStartableSequenceNumber highest sequence number of a job that can start before the
+     *                                                      next call; null if unchanged. If the owner's lease ends,
+     *                                                      only jobs up to this number count as crashed
+     * @param int              $maxFrameBytes               size of the largest frame that the owner can read. Of a
+     *                                                      larger frame, only the size is returned
+     *                                                      ({@see Delivery::$oversizeBytes})
      *
      * @throws LeaseLostException when the lease has ended: nothing was settled
      * @throws BrokerException
@@ -166,7 +167,7 @@ interface Broker
         int $maxClaims,
         float $retention,
         int $firstSequenceNumber = 0,
-        ?int $lastStartableNumber = null,
+        ?int $lastStartableSequenceNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
     ): ClaimResult;
 

@@ -182,7 +182,7 @@ final class RedisBroker implements Broker
         int $maxClaims,
         float $retention,
         int $firstSequenceNumber = 0,
-        ?int $lastStartableNumber = null,
+        ?int $lastStartableSequenceNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
     ): ClaimResult {
         $answer = $this->engine->run(
@@ -194,7 +194,7 @@ final class RedisBroker implements Broker
             (string) $maxClaims,
             (string) (int) ceil($retention),
             (string) $firstSequenceNumber,
-            (string) $lastStartableNumber,
+            (string) $lastStartableSequenceNumber,
             (string) $maxFrameBytes,
         );
         if ($answer === self::LEASE_ENDED) {

@@ -110,7 +110,7 @@ final class MemoryBroker implements Broker
         int $maxClaims,
         float $retention,
         int $firstSequenceNumber = 0,
-        ?int $lastStartableNumber = null,
+        ?int $lastStartableSequenceNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
     ): ClaimResult {
         return $this->queue($queue)->settle(
@@ -119,7 +119,7 @@ final class MemoryBroker implements Broker
             $maxClaims,
             $retention,
             $firstSequenceNumber,
-            $lastStartableNumber,
+            $lastStartableSequenceNumber,
             $maxFrameBytes,
         );
     }

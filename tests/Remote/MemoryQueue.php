@@ -247,11 +247,11 @@ final class MemoryQueue
         int $maxClaims,
         float $retention,
         int $first = 0,
-        ?int $lastStartableNumber = null,
+        ?int $lastStartableSequenceNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
     ): ClaimResult {
         $agent = $this->agent($owner);
-        $agent->begun = $lastStartableNumber ?? $agent->begun;
+        $agent->begun = $lastStartableSequenceNumber ?? $agent->begun;
         $this->expire();
         $stale = [];
         /** @var array<array-key, array<string, string>> $messages */

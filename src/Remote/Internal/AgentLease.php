@@ -123,7 +123,7 @@ final class AgentLease
     /** The pool has received no job with a higher sequence number than this. */
     private int $lastPooledNumber = 0;
 
-    /** The last sequence number from {@see lastStartableNumber()} that the broker has received. */
+    /** The last sequence number from {@see lastStartableSequenceNumber()} that the broker has received. */
     private int $lastReportedNumber = 0;
 
     /** Whether an answer or a message can have been lost, so that a claim or a withdrawal is unknown here. */
@@ -143,7 +143,7 @@ final class AgentLease
         private readonly Broker $broker,
         private readonly string $queue,
         private readonly int $workers,
-        private readonly JobRunner $runner,
+        private readonly AgentPools $pools,
         SigningKeys $keys,
         private readonly AgentOptions $options,
         private readonly int $maxResult,
@@ -206,7 +206,7 @@ final class AgentLease
         $heartbeat = EventLoop::repeat($this->options->heartbeat, $this->heartbeat(...));
         $subscription = $stop->subscribe($this->stop(...));
         $ending = $end->subscribe($this->giveBack(...));
-        $this->runner->onReport = $this->onReport(...);
+        $this->pools->onReport = $this->onReport(...);
         try {
             $this->requestExchange();
             $this->finished->wait();
@@ -342,7 +342,7 @@ final class AgentLease
             $this->renewWithRetries();
             if (++$this->heartbeatCount % self::HEARTBEATS_PER_REPAIR === 0) {
                 $this->mayHaveMissedMessages = true;
-                $this->runner->queueStatistics = $this->broker->statistics($this->queue);
+                $this->pools->queueStatistics = $this->broker->statistics($this->queue);
                 $repaired = $this->broker->repair($this->queue);
                 if ($repaired > 0) {
                     $this->logger->error(
@@ -400,7 +400,7 @@ final class AgentLease
         );
         $this->leaseEnd = $sentAt + $this->options->lease;
         if ($this->failure === null) {
-            $this->runner->extend($this->leaseEnd - $this->options->margin / 2);
+            $this->pools->extend($this->leaseEnd - $this->options->margin / 2);
         }
         if ($dueIn !== null && $dueIn < $this->options->heartbeat) {
             $this->requestExchangeIn($dueIn);
@@ -478,7 +478,7 @@ final class AgentLease
     {
         $settlements = $this->takeSettlements();
         $maxClaims = $this->mayClaim() ? max(0, $this->capacity - \count($this->jobs)) : 0;
-        $lastStartable = $this->lastStartableNumber();
+        $lastStartable = $this->lastStartableSequenceNumber();
         $isReported = $lastStartable === $this->lastReportedNumber;
         if ($settlements === [] && $maxClaims === 0 && $isReported) {
             return;
@@ -505,7 +505,7 @@ final class AgentLease
         $sizes = array_map(static fn(Settlement $settlement): int => \strlen($settlement->frame), $settlements);
         $this->releaseBudget(array_sum($sizes));
         $this->settledSinceHeartbeat += \count($settlements);
-        $this->runner->counters['stale_total'] += \count($claim->stale);
+        $this->pools->counters['stale_total'] += \count($claim->stale);
         $ranOut = $this->waiting === [];
         $this->addClaimed($claim->deliveries, $first);
         if ($maxClaims > 0 && \count($claim->deliveries) === $maxClaims) {
@@ -520,12 +520,12 @@ final class AgentLease
     private function mayClaim(): bool
     {
         return !$this->isStopping
-            && $this->jobBytes < $this->runner->budget->maxBytes
+            && $this->jobBytes < $this->pools->budget->maxBytes
             && Clock::now() >= $this->claimsPausedUntil;
     }
 
     /** Returns the highest sequence number of a job that the pool can receive before the next request. */
-    private function lastStartableNumber(): int
+    private function lastStartableSequenceNumber(): int
     {
         return $this->waiting === []
             ? max($this->lastPooledNumber, $this->lastReservedNumber + $this->poolCapacity() - \count($this->jobs))
@@ -680,7 +680,7 @@ final class AgentLease
     /** Fills the pool with waiting jobs, unless the lease is nearly over or the budget for results is full. */
     private function fillPool(): void
     {
-        if ($this->isExpiring() || ($this->settlementBytes > 0 && $this->runner->budget->isFull())) {
+        if ($this->isExpiring() || ($this->settlementBytes > 0 && $this->pools->budget->isFull())) {
             // The next heartbeat abandons an expiring lease. A full budget has room again when results are settled.
             return;
         }
@@ -706,12 +706,12 @@ final class AgentLease
     private function startJob(ClaimedJob $job): Future
     {
         if ($job->body->isCommand()) {
-            $runCommand = fn(): CommandResult => $job->body->asCommand()->runOn($this->runner->commands(), $job);
+            $runCommand = fn(): CommandResult => $job->body->asCommand()->runOn($this->pools->commands(), $job);
 
             return \Amp\async(fn() => $this->commandEnded($job, $runCommand()));
         }
 
-        return $this->runner
+        return $this->pools
             ->pool()
             ->submit($job->body->task($job->attempt(), $job->delivery->id, $this->maxResult), $job)
             ->map(fn(mixed $outcome) => $this->taskReturned($job, $outcome));
@@ -720,9 +720,9 @@ final class AgentLease
     private function commandEnded(ClaimedJob $job, CommandResult $result): void
     {
         $size = min($this->maxResult, PortableCommand::outputSize($result));
-        $this->runner->budget->acquire($size);
+        $this->pools->budget->acquire($size);
         $this->settle($job, $this->settlements->ofCommand($job, $result));
-        $this->runner->budget->release($size);
+        $this->pools->budget->release($size);
     }
 
     private function taskReturned(ClaimedJob $job, mixed $outcome): void
@@ -736,7 +736,7 @@ final class AgentLease
                 $job,
                 $this->settlements,
                 $this->options->retention,
-                $this->runner->budget,
+                $this->pools->budget,
             );
             EventLoop::queue(function () use ($job, $store): void {
                 try {
@@ -759,7 +759,7 @@ final class AgentLease
 
             return;
         }
-        $this->runner->counters['crashed_total'] += (int) (
+        $this->pools->counters['crashed_total'] += (int) (
             $failure instanceof WorkerCrashedException
             || $failure instanceof LauncherException
         );
@@ -783,10 +783,10 @@ final class AgentLease
 
     private function addSettlement(Settlement $settlement): void
     {
-        ++$this->runner->counters[$settlement->kind->counter()];
+        ++$this->pools->counters[$settlement->kind->counter()];
         $this->pendingSettlements[] = $settlement;
         $this->settlementBytes += \strlen($settlement->frame);
-        $this->runner->budget->occupy(\strlen($settlement->frame));
+        $this->pools->budget->occupy(\strlen($settlement->frame));
         $this->requestExchange();
     }
 
@@ -794,7 +794,7 @@ final class AgentLease
     private function releaseBudget(int $bytes): void
     {
         $this->settlementBytes -= $bytes;
-        $this->runner->budget->release($bytes);
+        $this->pools->budget->release($bytes);
     }
 
     /** Ends the work with a failure, and cancels the running jobs, so that they end before another agent runs them. */

@@ -127,7 +127,7 @@ final class SimulatedBroker implements Broker
         int $maxClaims,
         float $retention,
         int $firstSequenceNumber = 0,
-        ?int $lastStartableNumber = null,
+        ?int $lastStartableSequenceNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
     ): ClaimResult {
         return $this->ask(
@@ -138,7 +138,7 @@ final class SimulatedBroker implements Broker
                 $maxClaims,
                 $retention,
                 $firstSequenceNumber,
-                $lastStartableNumber,
+                $lastStartableSequenceNumber,
                 $maxFrameBytes,
             ),
         );

@@ -11,7 +11,7 @@ use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
 /** The pools that run an agent's tasks and commands, and the agent's counters. All leases of the agent share them. */
-final class JobRunner
+final class AgentPools
 {
     /** @var array<string, int> totals since the start of the agent */
     public array $counters = [
@@ -24,7 +24,7 @@ final class JobRunner
         'crashed_total' => 0,
     ];
 
-    /** @var array<string, int> from {@see \Spindle\Remote\Broker::statistics()}; empty until a lease has received them */
+    /** @var array<string, int> from {@see \Spindle\Remote\Broker::statistics()}; empty until received */
     public array $queueStatistics = [];
 
     /** @var (\Closure(mixed): void)|null receives the reports of tasks */
