@@ -21,7 +21,7 @@ final readonly class FormReader
 {
     private const READ_BYTES = 65_536;
 
-    /** Maximum size of a body that can be read again although it is not parsed, in bytes. */
+    /** Bytes up to which any body except a multipart form is kept, so that it can be read again. */
     private const MAX_KEPT_BYTES = 65_536;
 
     /** Maximum size in bytes of JSON that is decoded without checking how much memory that needs. */
@@ -51,7 +51,7 @@ final readonly class FormReader
      */
     public function read(string $contentType, StreamInterface $body, string $contentEncoding = ''): Form
     {
-        $type = self::type($contentType);
+        $type = self::mediaType($contentType);
         $parse = match (true) {
             $type === self::URLENCODED => $this->parseUrlencoded(...),
             $type === self::MULTIPART => fn(StreamInterface $body): Form => $this->parseMultipart($contentType, $body),
@@ -72,7 +72,7 @@ final readonly class FormReader
     /** Returns the maximum size in bytes of a body with this Content-Type that can be read again; 0 for none. */
     public function maxKeptBytes(string $contentType): int
     {
-        $type = self::type($contentType);
+        $type = self::mediaType($contentType);
 
         return match (true) {
             $type === self::MULTIPART => 0, // files may exceed the memory; PHP-FPM does not keep such bodies either
@@ -82,7 +82,7 @@ final readonly class FormReader
     }
 
     /** Returns the media type without parameters, in lower case. */
-    public static function type(string $contentType): string
+    public static function mediaType(string $contentType): string
     {
         return strtolower(trim(explode(';', $contentType, 2)[0], " \t"));
     }
@@ -148,9 +148,8 @@ final readonly class FormReader
         $members = $this->limits->members;
         if (JsonMembers::exceeds($text, $members)) {
             throw Refusal::tooMuch(
-                "The JSON has more than {$members} members in objects of more than "
-                    . JsonMembers::MAX_UNCOUNTED_MEMBERS
-                    . ' each',
+                'The objects of the JSON with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
+                    . " members have more than {$members} members in total",
             );
         }
         if (\strlen($text) > self::MAX_SMALL_JSON_BYTES) {

@@ -15,13 +15,13 @@ final class JsonMembers
     /** Number of members up to which an object is cheap, whatever its keys are. */
     public const MAX_UNCOUNTED_MEMBERS = 100;
 
-    /** Matches everything except braces and colons. A string without an end extends to the end of the text. */
+    /** Matches everything except braces and colons outside of strings. An unterminated string extends to the end. */
     private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
 
-    /** Depth at which counting stops. No text is decoded to that depth. */
+    /** Depth of objects at which counting stops. json_decode() refuses the text: FormLimits::$depth is smaller. */
     private const MAX_DEPTH = 10_001;
 
-    /** Bytes of memory for an array with string keys, a list, a member of the array, an item of the list, a string. */
+    /** Maximum bytes of memory for each part of the decoded value. An object becomes an array with string keys. */
     private const OBJECT_BYTES = 376;
     private const LIST_BYTES = 216;
     private const MEMBER_BYTES = 72;

@@ -68,13 +68,19 @@ final class IterableStream implements StreamInterface
         return $this->position;
     }
 
-    /** Resumes a generator after its last piece, so that the code after its last `yield` runs. Drops further pieces. */
+    /**
+     * Reads one more byte after the announced length. If a piece of a generator has ended there, that resumes the
+     * generator, so that the code after its last `yield` runs.
+     */
     public static function finish(StreamInterface $body): void
     {
         $body instanceof self && !$body->eof() ? $body->read(1) : null;
     }
 
-    /** Ends a generator at its `yield`; one that is running, at its next. Suspends if its `finally` blocks do. */
+    /**
+     * Ends a generator at its current `yield`, and suspends if its `finally` blocks do. A generator that is running
+     * ends at its next `yield`, after this method has returned.
+     */
     public function close(): void
     {
         [$pieces, $this->pieces, $this->piece, $this->offset] = [$this->pieces, null, '', 0];

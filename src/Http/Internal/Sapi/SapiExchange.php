@@ -117,7 +117,7 @@ final class SapiExchange implements RequestExchange
     /** @throws HttpException */
     private function parse(string $type, string $encoding): Form
     {
-        if (FormReader::type($type) !== 'multipart/form-data') {
+        if (FormReader::mediaType($type) !== 'multipart/form-data') {
             return $this->forms->read($type, $this->body(), $encoding);
         }
         FormReader::checkEncoding($encoding);

@@ -10,12 +10,13 @@ use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Message\Peer;
 
 /**
- * Limits the connections of a server and of each address. Chooses which connections to close for new ones.
+ * Limits the connections of a server and of each client network: an address, or a /64 network of IPv6. Chooses which
+ * connections to close for new ones.
  *
- * The connections that have kept the server waiting longest are closed first: for a request, the rest of a head, a TLS
- * handshake, a body that no handler reads, or the end of the client's side. If there are none, connections are closed
- * whose client sends a request or receives a response too slowly. Other connections with a request are never closed for
- * a new connection.
+ * A connection keeps the server waiting for a request, the rest of a head, a TLS handshake, a body that no handler
+ * reads, or the end of the client's side. After some time, it may be closed. The connections that could have been
+ * closed for the longest time are closed first. If there are none, connections are closed whose client sends a request
+ * or receives a response too slowly. Other connections with a request are never closed for a new connection.
  */
 final class ConnectionLimits
 {
@@ -25,8 +26,8 @@ final class ConnectionLimits
     /** Descriptors reserved for everything except connections and uploads. A quarter of the limit, if that is less. */
     private const RESERVED_DESCRIPTORS = 124;
 
-    /** An address can have a half of all connections by default. Uploaded files can use a third of the descriptors. */
-    private const ADDRESS_SHARE_DIVISOR = 2;
+    /** A network can have half of all connections by default. Uploaded files can use a third of the descriptors. */
+    private const NETWORK_SHARE_DIVISOR = 2;
     private const UPLOAD_SHARE_DIVISOR = 3;
 
     /**
@@ -47,13 +48,10 @@ final class ConnectionLimits
      */
     private const MAX_CLOSED_PER_SEARCH = 32;
 
-    /**
-     * The server expects room soon if at least one connection in this number keeps the server waiting, but not long
-     * enough to be closed at present.
-     */
-    private const MAX_CONNECTIONS_PER_WAITING = 16;
+    /** The server expects room soon if all connections divided by this number are closable soon. */
+    private const ROOM_EXPECTED_DIVISOR = 16;
 
-    /** Nanoseconds between a search without result and the next search. */
+    /** Nanoseconds between a search without result, or any search for slow clients, and the next such search. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
     /** Duration of a series of waits for room after which the server is full; and maximum gap in such a series. */
@@ -63,7 +61,7 @@ final class ConnectionLimits
     /** @var array<string, int> number of connections, by the client's network */
     private array $connectionCounts = [];
 
-    /** @var array<string, string> networks of trusted proxies, by address; the limit per address does not apply */
+    /** @var array<string, string> networks of trusted proxies, by address; their limit does not apply to these */
     private array $proxies = [];
 
     /** @var array<string, int> time by hrtime() of the next search, by network; '' is a search of all networks */
@@ -76,7 +74,7 @@ final class ConnectionLimits
     private int $waitingSince = 0;
     private int $lastWaitAt = 0;
 
-    /** Whether the last search without result has found enough connections that can be closed soon. */
+    /** Whether the last search of all networks that closed nothing has found enough connections closable soon. */
     private bool $roomExpected = false;
 
     /** Number of descriptors for connections and files of uploads by the system's limit. */
@@ -110,7 +108,7 @@ final class ConnectionLimits
     }
 
     /**
-     * Returns whether another connection of this client may be open. Closes others of the same address if necessary.
+     * Returns whether another connection of this client may be open. Closes others of its network if necessary.
      *
      * @param array<Connection> $connections all of the server
      */
@@ -118,7 +116,7 @@ final class ConnectionLimits
     {
         $max = $this->options->maxConnectionsPerAddress ?? max(
             1,
-            intdiv($this->maxConnections(), self::ADDRESS_SHARE_DIVISOR),
+            intdiv($this->maxConnections(), self::NETWORK_SHARE_DIVISOR),
         );
 
         return ($this->connectionCounts[$peer->network] ?? 0) < $max
@@ -143,7 +141,7 @@ final class ConnectionLimits
         }
     }
 
-    /** Exempts a trusted proxy from the limit per address, as long as it has connections. */
+    /** Exempts a trusted proxy from the limit of its network, as long as it has connections. */
     public function trust(Peer $peer): void
     {
         if (isset($this->connectionCounts[$peer->network])) {
@@ -152,8 +150,8 @@ final class ConnectionLimits
     }
 
     /**
-     * Closes connections that have kept the server waiting. Connections of proxies and Unix sockets are closed only if
-     * there are no others. If no connection has kept the server waiting long enough, closes those of slow clients.
+     * Closes connections that have kept the server waiting long enough. Connections of proxies and Unix sockets are
+     * closed only if there are no others. If there are none at all, closes those of slow clients, also of proxies.
      *
      * @param array<Connection> $connections all of the server
      * @param string            $network     network whose connections may be closed; '' for all
@@ -198,7 +196,7 @@ final class ConnectionLimits
         if ($waiting === []) {
             $this->nextSearchAt[$network] = $now + self::SEARCH_PAUSE_NANOSECONDS;
             $this->roomExpected = $network === ''
-                ? $closableSoon * self::MAX_CONNECTIONS_PER_WAITING >= \count($connections)
+                ? $closableSoon * self::ROOM_EXPECTED_DIVISOR >= \count($connections)
                 : $this->roomExpected;
         }
 

@@ -322,7 +322,7 @@ final class FormReaderTest extends TestCase
             => '[{' . implode(',', array_map(static fn(int $i): string => "\"{$i}\":0", range(1, $members))) . '}]';
         yield 'members of JSON' => [
             new FormLimits(members: 150), 'application/json', $object(150), $object(151),
-            'The JSON has more than 150 members in objects of more than 100 each',
+            'The objects of the JSON with more than 100 members have more than 150 members in total',
         ];
         yield 'members of JSON, as the default has them' => [
             new FormLimits(),
