@@ -58,7 +58,7 @@ final readonly class PostgresOptions
      * @param LoggerInterface|null $logger gets each step and statement at debug level, and warnings; never parameters
      *     or the password
      * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
-     *     equal. Needs PostgresDriver::ExtPgsql. Connecting then blocks the process
+     *     equal. With PostgresDriver::ExtPgsql, connecting then blocks the process
      * @param int|null $maxValueBytes maximum bytes of a row that is read into memory, at least 1 MiB; null for a
      *     quarter of memory_limit. A larger row causes a {@see ResultTooLargeException}
      * @param JsonMode $json PHP types for values of json and jsonb
@@ -244,9 +244,6 @@ final readonly class PostgresOptions
             throw new \ValueError(
                 'The option maxValueBytes must be at least ' . SizeLimits::MIN_BYTES . ", not {$this->maxValueBytes}",
             );
-        }
-        if ($this->persistent && $this->driver !== PostgresDriver::ExtPgsql) {
-            throw new \ValueError('The option persistent needs the driver PostgresDriver::ExtPgsql');
         }
         if ($this->authentication === []) {
             throw new \ValueError('The option authentication must name at least one method');

@@ -33,7 +33,9 @@ use Spindle\Postgres\Internal\Connect\Connector;
 use Spindle\Postgres\Internal\Connect\Deadline;
 use Spindle\Postgres\Internal\Connect\DnsLookup;
 use Spindle\Postgres\Internal\Connect\Endpoint;
+use Spindle\Postgres\Internal\Connect\Handover;
 use Spindle\Postgres\Internal\Connect\HostSearch;
+use Spindle\Postgres\Internal\Connect\Messages;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Connect\Socket;
 use Spindle\Postgres\Internal\Connect\Tls;
@@ -91,6 +93,7 @@ final class SessionFactory
             FutureIteratorQueue::class,
             FutureState::class,
             HostSearch::class,
+            Messages::class,
             Listening::class,
             DnsLookup::class,
             LoopLimit::class,
@@ -155,9 +158,11 @@ final class SessionFactory
         $connector = $this->connector;
         $startedAt = hrtime(true);
         $opened = $connector->connect($cancellation);
-        $roundTrip = hrtime(true) - $startedAt;
+        $roundTrip = $opened->roundTrip ?? hrtime(true) - $startedAt;
+        $setup = (new SessionSetup($options, TargetSession::Any, $opened->parameters, $opened->pid))->statements();
         $log = new StatementLog($options->logger, ++$this->openedCount, $opened->pid);
-        $log->log("Connected to {$opened->endpoint}" . ($opened->tls ? ' with TLS' : ''));
+        $verb = $opened->roundTrip === null ? 'Connected' : 'Reusing the connection';
+        $log->log("{$verb} to {$opened->endpoint}" . ($opened->tls ? ' with TLS' : ''));
         $pipeline = new Pipeline(
             $opened->stream,
             $opened->tls,
@@ -168,13 +173,13 @@ final class SessionFactory
             $options->readTimeout,
             new SizeLimits($options->maxValueBytes),
             $roundTrip,
+            $opened->persistent === null ? null : new Handover($opened->persistent, $opened, $setup),
         );
         $pipeline->receiveBytes($opened->leftover);
         $pipeline->onClose(
             static fn(?\Throwable $reason)
                 => $log->log($reason === null ? 'The connection is closed' : $reason->getMessage()),
         );
-        $setup = new SessionSetup($options, TargetSession::Any, $opened->parameters, $opened->pid);
 
         return new NativeSession(
             $pipeline,
@@ -183,7 +188,7 @@ final class SessionFactory
             ),
             $this->types->forServer($opened->serverStartTime),
             $opened->pid,
-            new SessionChanges($setup->statements()),
+            new SessionChanges($setup),
             $log,
         );
     }

@@ -19,6 +19,26 @@ use Spindle\Tests\Scale;
 
 final class ConversationTest extends TestCase
 {
+    public function testTheServerIsIdleBetweenTransactionsAndCompleteMessages(): void
+    {
+        $conversation = new Conversation();
+        $isIdle = [$conversation->isIdle()];
+        self::exchanges($conversation, 2);
+        $notice = Message::errorResponse('00000', 'notice', severity: 'NOTICE');
+        $notice[0] = 'N';
+        foreach ([
+            Message::bindComplete() . Message::commandComplete('BEGIN') . Message::readyForQuery('T'),
+            Message::bindComplete() . Message::commandComplete('COMMIT') . Message::readyForQuery(),
+            substr($notice, 0, 3),
+            substr($notice, 3),
+        ] as $bytes) {
+            $conversation->receive($bytes);
+            $isIdle[] = $conversation->isIdle();
+        }
+
+        self::assertSame([true, false, true, false, true], $isIdle);
+    }
+
     public function testEachExchangeGetsItsOwnAnswer(): void
     {
         $conversation = new Conversation();

@@ -20,6 +20,9 @@ final class Connector
     /** Maximum seconds of a cancel request, from connecting to the end of its connection. */
     private const CANCEL_TIMEOUT = 5.0;
 
+    /** Maximum seconds to wait for the reset of a session that an earlier request has used. */
+    private const RESET_TIMEOUT = 1.0;
+
     private readonly SaltedPasswords $salted;
 
     public function __construct(private readonly PostgresOptions $options)
@@ -84,7 +87,34 @@ final class Connector
 
     private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): OpenedConnection
     {
-        $socket = $this->open($endpoint, $this->options->tlsFor($endpoint->host), $deadline);
+        $mode = $this->options->tlsFor($endpoint->host);
+        $persistent = $this->options->persistent ? PersistentStream::reserve($this->options, $endpoint) : null;
+        try {
+            $socket = $this->open($endpoint, $mode, $deadline, $persistent);
+            if ($persistent !== null && $socket->isReused()) {
+                $opened = $this->reuseSession($socket, $persistent, $endpoint, $target, $deadline);
+                if ($opened !== null) {
+                    return $opened;
+                }
+                $socket->close();
+                $socket = $this->open($endpoint, $mode, $deadline, $persistent);
+            }
+
+            return $opened = $this->openSession($socket, $persistent, $endpoint, $target, $deadline);
+        } finally {
+            if (!isset($opened)) {
+                $persistent?->release();
+            }
+        }
+    }
+
+    private function openSession(
+        Socket $socket,
+        ?PersistentStream $persistent,
+        Endpoint $endpoint,
+        TargetSession $target,
+        Deadline $deadline,
+    ): OpenedConnection {
         try {
             $startup = $this->login($socket, $endpoint->host, $deadline);
             $setup = new SessionSetup($this->options, $target, $startup->parameters(), $startup->pid());
@@ -102,14 +132,69 @@ final class Connector
                 $answers->rest(),
                 $setup->isPooled($answers),
                 $setup->serverStartTime($answers),
+                $persistent,
             );
         } finally {
             $socket->close(isset($setup) ? Messages::TERMINATE : '');
         }
     }
 
-    private function open(Endpoint $endpoint, TlsMode $mode, Deadline $deadline): Socket
-    {
+    /**
+     * Returns the session that an earlier request has left on the stream. Sends nothing before that is proved.
+     *
+     * @return OpenedConnection|null null when the session can't be used; the caller must close the stream
+     *
+     * @throws AttemptFailedException when the server is not of the requested kind any more
+     */
+    private function reuseSession(
+        Socket $socket,
+        PersistentStream $persistent,
+        Endpoint $endpoint,
+        TargetSession $target,
+        Deadline $deadline,
+    ): ?OpenedConnection {
+        $answers = Handover::answers();
+        $limit = $deadline->within(self::RESET_TIMEOUT);
+        try {
+            while (!$answers->isDone()) {
+                $answers->receive($socket->read($limit, 'the reset of the session'));
+            }
+        } catch (AttemptFailedException|ProtocolException) {
+            return null;
+        }
+        $facts = Handover::facts($answers, $persistent);
+        if ($facts === null || !$socket->isSilent()) {
+            return null;
+        }
+        if ($target !== TargetSession::Any) {
+            // The reported role may be out of date. Without these parameters, the role is queried.
+            $parameters = array_diff_key($facts['parameters'], array_flip(SessionSetup::ROLE_PARAMETERS));
+            $setup = new SessionSetup($this->options, $target, $parameters, $facts['pid']);
+            $setup->check($this->query($socket, $setup->statements(), '', $deadline));
+        }
+        $deadline->throwIfCancelled();
+
+        return new OpenedConnection(
+            $socket->release(),
+            $facts['pid'],
+            $facts['key'],
+            $facts['parameters'],
+            $endpoint,
+            $socket->isEncrypted(),
+            '',
+            serverStartTime: $facts['serverStartTime'],
+            persistent: $persistent,
+            roundTrip: $facts['roundTrip'],
+        );
+    }
+
+    /** Opens a connection and encrypts it, or returns the stream of an earlier request unchanged. */
+    private function open(
+        Endpoint $endpoint,
+        TlsMode $mode,
+        Deadline $deadline,
+        ?PersistentStream $persistent = null,
+    ): Socket {
         if (!\extension_loaded('openssl') && $mode !== TlsMode::Disable) {
             $mode = $mode === TlsMode::Prefer
                 ? TlsMode::Disable
@@ -118,8 +203,11 @@ final class Connector
                 );
         }
         $tls = new Tls($mode, $endpoint->host, $this->options);
-        $socket = Socket::open($endpoint, $tls->context(), $deadline);
-        if ($mode !== TlsMode::Disable && !$socket->secure($tls, $deadline) && $mode !== TlsMode::Prefer) {
+        $socket = Socket::open($endpoint, $tls->context(), $deadline, $persistent);
+        if ($socket->isReused() || $mode === TlsMode::Disable) {
+            return $socket;
+        }
+        if (!$socket->secure($tls, $deadline) && $mode !== TlsMode::Prefer) {
             throw AttemptFailedException::because("the server does not offer TLS, but '{$mode->value}' was requested");
         }
 

@@ -36,6 +36,12 @@ final readonly class Deadline
             : self::in(round(max(0.0, $this->left()) / $attempts, 3), $this->cancellation);
     }
 
+    /** Returns a deadline that is at most `$seconds` from now. */
+    public function within(float $seconds): self
+    {
+        return $this->left() <= $seconds ? $this : self::in($seconds, $this->cancellation);
+    }
+
     /**
      * Suspends until the stream is readable.
      *

@@ -22,6 +22,8 @@ final readonly class OpenedConnection
      * @param string $leftover received bytes that were not processed
      * @param bool $isPooled whether the connection is to a pooler, which may use another session for each transaction
      * @param string|null $serverStartTime time at which the server was started; null when it is unknown
+     * @param PersistentStream|null $persistent the stream, if it is persistent; the caller must release it
+     * @param int|null $roundTrip for a session of an earlier request, nanoseconds of its shortest round trip
      */
     public function __construct(
         public mixed $stream,
@@ -34,6 +36,8 @@ final readonly class OpenedConnection
         public string $leftover,
         public bool $isPooled = false,
         public ?string $serverStartTime = null,
+        public ?PersistentStream $persistent = null,
+        public ?int $roundTrip = null,
     ) {
         $this->host = $endpoint->host;
         $this->secretKey = new \SensitiveParameterValue($secretKey);

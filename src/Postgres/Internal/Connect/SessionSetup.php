@@ -13,6 +13,9 @@ use Spindle\Postgres\TargetSession;
  */
 final class SessionSetup
 {
+    /** Parameters by which servers since version 14 report their role during the login. */
+    public const ROLE_PARAMETERS = ['in_hot_standby', 'default_transaction_read_only'];
+
     /** Query that returns whether the server is a standby, and whether its transactions are read-only. */
     private const ROLE_QUERY = 'select pg_catalog.pg_is_in_recovery(), '
         . "pg_catalog.current_setting('transaction_read_only')";

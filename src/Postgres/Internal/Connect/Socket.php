@@ -19,6 +19,8 @@ final class Socket
 
     private bool $isEncrypted = false;
 
+    private bool $isReused = false;
+
     /** PHP's warning about a failed write, to be reported if the next read fails without a warning. */
     private string $writeWarning = '';
 
@@ -35,14 +37,19 @@ final class Socket
 
     /**
      * @param resource $context stream context
+     * @param PersistentStream|null $persistent null for a stream that is not persistent
      *
      * @throws AttemptFailedException
      */
-    public static function open(Endpoint $endpoint, $context, Deadline $deadline): self
-    {
+    public static function open(
+        Endpoint $endpoint,
+        $context,
+        Deadline $deadline,
+        ?PersistentStream $persistent = null,
+    ): self {
         // With STREAM_CLIENT_ASYNC_CONNECT, the call does not wait for the connection, and PHP ignores the timeout.
         [$stream, $warning] = Warnings::of(
-            static fn() => stream_socket_client(
+            static fn() => $persistent !== null ? $persistent->open($context) : stream_socket_client(
                 $endpoint->uri(),
                 $code,
                 $message,
@@ -58,6 +65,12 @@ final class Socket
             );
         }
         $socket = new self($stream);
+        if (ftell($stream) > 0) {
+            $socket->isReused = true;
+            $socket->isEncrypted = isset(stream_get_meta_data($stream)['crypto']);
+
+            return $socket;
+        }
         stream_set_blocking($stream, false);
         // With a buffer, PHP could read unencrypted bytes before the TLS handshake. They would count as encrypted
         // (CVE-2021-23222).
@@ -176,6 +189,21 @@ final class Socket
     public function isEncrypted(): bool
     {
         return $this->isEncrypted;
+    }
+
+    /** Whether an earlier request has opened the stream, and sent or received bytes on it. */
+    public function isReused(): bool
+    {
+        return $this->isReused;
+    }
+
+    /** Whether the server has neither sent more bytes nor closed the connection, as far as this is known by now. */
+    public function isSilent(): bool
+    {
+        $stream = $this->stream();
+        [$bytes] = Warnings::of(static fn() => fread($stream, 1));
+
+        return ($bytes === '' || $bytes === false) && !feof($stream);
     }
 
     /** Returns the server's certificate; null if the connection is not encrypted. */

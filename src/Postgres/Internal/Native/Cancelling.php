@@ -33,6 +33,9 @@ final class Cancelling
     /** Whether a request was started and has not ended. Only this class writes the property. */
     public bool $isRequesting = false;
 
+    /** Whether any request was started. Only this class writes the property. */
+    public bool $hasRequested = false;
+
     /** Whether no new exchange may be sent. Only this class writes the property. */
     public bool $blocksSending = false;
 
@@ -89,7 +92,7 @@ final class Cancelling
         if ($this->isRequesting) {
             return;
         }
-        $this->isRequesting = $this->blocksSending = true;
+        $this->isRequesting = $this->hasRequested = $this->blocksSending = true;
         $this->conversation->markSuspects();
         async($this->send(...), $pause, $closesOnFailure)->ignore();
     }

@@ -68,6 +68,12 @@ final class Conversation
         return $this->exchanges[$this->head] ?? null;
     }
 
+    /** Whether the server is idle: no exchange and no transaction is open, and each received message is complete. */
+    public function isIdle(): bool
+    {
+        return $this->exchanges === [] && $this->status === 'I' && !$this->reader->hasPartialMessage();
+    }
+
     /** @throws ProtocolException when the bytes violate the protocol */
     public function receive(#[\SensitiveParameter] string $bytes): void
     {

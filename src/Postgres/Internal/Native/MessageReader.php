@@ -75,6 +75,12 @@ final class MessageReader
         $this->next = 0;
     }
 
+    /** Whether the first bytes of a message have arrived, and the rest has not. */
+    public function hasPartialMessage(): bool
+    {
+        return $this->skipBytes > 0 || $this->next < \strlen($this->buffer);
+    }
+
     /**
      * Reads a complete answer, if it has only the usual messages: BindComplete, rows, CommandComplete, ReadyForQuery.
      * Then {@see $rowCount}, {@see $tag} and {@see $status} describe it, and {@see rowMessages()} returns its rows.

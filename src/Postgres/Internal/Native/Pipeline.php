@@ -11,6 +11,7 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Internal\Connect\Handover;
 use Spindle\Postgres\Internal\FairMutex;
 use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Notification;
@@ -120,6 +121,7 @@ final class Pipeline
      * @param \Closure(): void $sendCancelRequest returns when the server has closed the request's own connection
      * @param float|null $readTimeout maximum seconds without a byte while an answer is due; then the connection ends
      * @param int $roundTrip upper bound of a round trip in nanoseconds, measured while connecting
+     * @param Handover|null $handover leaves the session for a later request; null for a stream that is not persistent
      */
     public function __construct(
         private $stream,
@@ -128,6 +130,7 @@ final class Pipeline
         private readonly ?float $readTimeout,
         SizeLimits $limits,
         int $roundTrip = 0,
+        private readonly ?Handover $handover = null,
     ) {
         $this->serverTime = new ServerTime($roundTrip);
         $this->ownerPid = (int) getmypid();
@@ -154,6 +157,9 @@ final class Pipeline
             static fn() => $weak->get()?->receive(),
         ));
         $this->writable = EventLoop::disable(EventLoop::onWritable($stream, $this->flush));
+        if ($handover !== null) {
+            RequestEnd::endAtLatest($this);
+        }
     }
 
     public function __destruct()
@@ -164,6 +170,18 @@ final class Pipeline
     public function isOpen(): bool
     {
         return $this->endReason === null;
+    }
+
+    /**
+     * Whether a later request could use the connection. The signal of a cancel request may arrive late, so a connection
+     * for which one was sent is not reused.
+     */
+    public function isReusable(): bool
+    {
+        return $this->conversation->isIdle()
+            && $this->outbox->size === 0
+            && $this->copying === null
+            && !$this->cancelling->hasRequested;
     }
 
     public function inFlight(): int
@@ -379,11 +397,9 @@ final class Pipeline
         $this->cancelTimers();
         unset(self::$keptAlive[spl_object_id($this)]);
         if ($this->ownerPid === getmypid()) {
-            if ($reason === null && $this->outbox->size === 0) {
-                @fwrite($this->stream, FrontendMessages::TERMINATE);
-            }
-            fclose($this->stream);
+            $this->closeStream($reason === null);
         }
+        $this->handover?->release();
         $failed = $this->conversation->exchanges;
         $this->conversation->exchanges = [];
         foreach ($failed as $exchange) {
@@ -399,6 +415,22 @@ final class Pipeline
         foreach ($callbacks as $callback) {
             $callback($reason);
         }
+    }
+
+    /** Closes the stream, unless it is left for a later request. */
+    private function closeStream(bool $onPurpose): void
+    {
+        $isKept = $onPurpose
+            && $this->handover !== null
+            && $this->isReusable()
+            && $this->handover->send($this->stream, $this->serverTime->roundTrip);
+        if ($isKept) {
+            return;
+        }
+        if ($onPurpose && $this->outbox->size === 0) {
+            @fwrite($this->stream, FrontendMessages::TERMINATE);
+        }
+        fclose($this->stream);
     }
 
     /** Keeps the event loop running for answers, and starts the read timeout. */

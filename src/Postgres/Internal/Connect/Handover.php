@@ -1,0 +1,101 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+/**
+ * Leaves a session on its persistent stream for the next request. At the end of a request, the session is reset by
+ * queries whose answer only the next request reads. The answer contains what that request needs to know. It proves that
+ * the session was reset, and that nothing else is left on the stream. No request waits for an additional round trip.
+ */
+final readonly class Handover
+{
+    /** Maximum bytes of the key for cancel requests, as in {@see Startup}. */
+    private const MAX_KEY_BYTES = 256;
+
+    private const HASH = 'sha256';
+
+    /** @param list<string> $setup statements that set up a session after its reset */
+    public function __construct(
+        private PersistentStream $persistent,
+        private OpenedConnection $opened,
+        private array $setup,
+    ) {}
+
+    /**
+     * Sends the queries, for a session without an open transaction and with nothing in flight.
+     *
+     * @param resource $stream
+     * @param int $roundTrip nanoseconds of the shortest round trip so far
+     *
+     * @return bool false when the stream can't be kept, and must be closed
+     */
+    public function send($stream, int $roundTrip): bool
+    {
+        // A pooler may reset another session than the one that the statements have used.
+        if ($this->opened->isPooled) {
+            return false;
+        }
+        $secret = $this->persistent->secret();
+        $facts = base64_encode(serialize([
+            'pid' => $this->opened->pid,
+            'key' => self::mask($this->opened->secretKey(), $secret),
+            'parameters' => $this->opened->parameters,
+            'serverStartTime' => $this->opened->serverStartTime,
+            'roundTrip' => $roundTrip,
+        ]));
+        $proof = hash_hmac(self::HASH, $facts, $secret);
+        // DISCARD ALL must be a query of its own, because several statements in one query are a transaction.
+        $bytes = Messages::query('DISCARD ALL')
+            . Messages::query(implode('; ', [...$this->setup, "select '{$facts}', '{$proof}'"]));
+
+        return @fwrite($stream, $bytes) === \strlen($bytes);
+    }
+
+    /** Lets another connection use the stream, or open one in its place. */
+    public function release(): void
+    {
+        $this->persistent->release();
+    }
+
+    /** Returns the reader for the answers to the queries of an earlier request. */
+    public static function answers(): SimpleQueries
+    {
+        return new SimpleQueries(['reset', 'setup'], '');
+    }
+
+    /**
+     * @param SimpleQueries $answers complete answers
+     *
+     * @return array{pid: int, key: string, parameters: array<string, string>, serverStartTime: string|null,
+     *     roundTrip: int}|null null when the answers do not prove that the session was reset
+     */
+    public static function facts(SimpleQueries $answers, PersistentStream $persistent): ?array
+    {
+        $rows = $answers->rows(1);
+        [$facts, $proof] = ($rows[\count($rows) - 1] ?? []) + [null, null];
+        $isProved = $answers->error(0) === null
+            && $answers->error(1) === null
+            && $answers->rest() === ''
+            && hash_equals(hash_hmac(self::HASH, (string) $facts, $persistent->secret()), (string) $proof);
+        if (!$isProved) {
+            return null;
+        }
+        /** @var array{pid: int, key: string, parameters: array<string, string>, serverStartTime: string|null,
+         *     roundTrip: int} $read */
+        $read = unserialize((string) base64_decode((string) $facts, true), ['allowed_classes' => false]);
+        $read['key'] = self::mask($read['key'], $persistent->secret());
+        $read['parameters'] = [...$read['parameters'], ...$answers->parameters()];
+
+        return $read;
+    }
+
+    /** Hides or reveals the key for cancel requests, because the server's log and statistics may show the queries. */
+    private static function mask(#[\SensitiveParameter] string $key, #[\SensitiveParameter] string $secret): string
+    {
+        $mask = hash_hmac(self::HASH, 'key for cancel requests', $secret, true);
+
+        return $key ^ str_repeat($mask, intdiv(self::MAX_KEY_BYTES, \strlen($mask)));
+    }
+}

@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\PostgresOptions;
+
+/**
+ * A stream to a server that PHP keeps open for later requests of the same process. It is reserved for one connection
+ * until {@see release()}. Connections with the same options have streams with different numbers, starting at 0.
+ */
+final class PersistentStream
+{
+    /** Digits of the name. As a number, the name fits into an integer. */
+    private const NAME_DIGITS = 15;
+
+    /** @var array<string, true> names of the reserved streams */
+    private static array $reserved = [];
+
+    /** Identifies the stream among those of this process. The name is part of PHP's key, and may be shown. */
+    private readonly string $name;
+
+    /** Derived from the password, and hidden from dumps. */
+    private readonly \SensitiveParameterValue $secret;
+
+    private function __construct(private readonly Endpoint $endpoint, #[\SensitiveParameter] string $secret)
+    {
+        $this->secret = new \SensitiveParameterValue($secret);
+        $this->name = substr(hash('sha256', $secret), 0, self::NAME_DIGITS);
+    }
+
+    /** Reserves the first free stream for these options. */
+    public static function reserve(PostgresOptions $options, Endpoint $endpoint): self
+    {
+        // A fork has the streams of its parent, and must not use them. So the process is a part of the identity.
+        $identity = serialize([
+            getmypid(), $endpoint->uri(), $endpoint->host->host, $options->user, $options->database,
+            $options->password(), $options->passwordFile, $options->authentication, $options->channelBinding,
+            $options->tlsFor($endpoint->host), $options->tlsRootCertificate, $options->tlsCertificate,
+            $options->tlsKey, $options->applicationName, $options->settings, $options->statementTimeout,
+        ]);
+        $number = 0;
+        do {
+            $stream = new self($endpoint, hash('sha256', "{$number} {$identity}"));
+            ++$number;
+        } while (isset(self::$reserved[$stream->name]));
+        self::$reserved[$stream->name] = true;
+
+        return $stream;
+    }
+
+    public function release(): void
+    {
+        unset(self::$reserved[$this->name]);
+    }
+
+    /**
+     * Returns the stream of an earlier request, or else a new one. PHP drops the earlier one if the server has closed
+     * it.
+     *
+     * @param resource $context stream context of a new stream
+     *
+     * @return resource|false as stream_socket_client() with STREAM_CLIENT_ASYNC_CONNECT
+     */
+    public function open($context)
+    {
+        if ($this->endpoint->ip !== null) {
+            // PHP's key is the address. It ignores what follows a slash after the port when it connects.
+            return stream_socket_client(
+                "{$this->endpoint->uri()}/{$this->name}",
+                $code,
+                $message,
+                null,
+                \STREAM_CLIENT_CONNECT | \STREAM_CLIENT_ASYNC_CONNECT | \STREAM_CLIENT_PERSISTENT,
+                $context,
+            );
+        }
+
+        // Here PHP's key is the path and the port. It ignores a negative port when it connects.
+        return pfsockopen($this->endpoint->uri(), -(int) hexdec($this->name) - 1);
+    }
+
+    /** Returns a secret of this stream, which authenticates what an earlier request has left: {@see Handover}. */
+    public function secret(): string
+    {
+        return $this->secret->getValue();
+    }
+}
