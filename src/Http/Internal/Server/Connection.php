@@ -17,8 +17,6 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\Request;
 use Spindle\Http\Internal\Message\RequestParser;
 use Spindle\Http\Response;
-use Spindle\Internal\Async\Condition;
-use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\LoopTurn;
 
 /**
@@ -29,11 +27,11 @@ use Spindle\Internal\Async\LoopTurn;
  * watched for reading, so that the server notices when the client closes it.
  *
  * The class is long because it is one state machine. Bytes or an end from the client, a deadline, a response or a stop
- * can end any {@see Phase}, even while a handler or a write is suspended. Code without this state is in other classes.
+ * can end any {@see Phase}, even while a handler or a write is suspended. {@see TimedTransport} has the deadlines.
  */
 final class Connection
 {
-    /** Maximum bytes per read; BODY_READ_BYTES while a handler awaits its body. PHP allocates this many each time. */
+    /** Maximum bytes per read, and while a handler awaits its body. PHP allocates this many each time. */
     private const READ_BYTES = 3_000;
     private const BODY_READ_BYTES = 65_536;
 
@@ -49,19 +47,10 @@ final class Connection
     /** Unread bytes up to which the rest of an incomplete body is discarded. Otherwise the connection is closed. */
     private const MAX_DISCARDED_BYTES = 65_536;
 
-    /** Maximum bytes that are received and discarded after the last response. */
-    private const MAX_LINGER_BYTES = 1_048_576;
-
     /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */
     private const MIN_FORK_NANOSECONDS = 20_000;
 
-    private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
-
-    /** The time by hrtime() after which {@see expire()} is called. */
-    public int $deadline = \PHP_INT_MAX;
-
-    private Phase $phase = Phase::Head;
-
+    public readonly TimedTransport $timed;
     private readonly Transport $transport;
     private readonly RequestParser $parser;
     private readonly ConnectionReference $reference;
@@ -74,57 +63,26 @@ final class Connection
     /** The response body that is being sent. */
     private ?OutgoingBody $responseBody = null;
 
-    private bool $responseStarted = false;
-
     private int $requestCount = 0;
-
-    /** Bytes of responses that are collected and not sent; and whether {@see flush()} is queued in the event loop. */
-    private string $outgoing = '';
-    private bool $flushQueued = false;
-
-    private bool $closeAfterResponse = false;
-
-    /** Whether the client has ended its side, and the server has received all bytes before the end. */
-    private bool $peerEnded = false;
 
     /** Whether the client has ended its side, even if bytes before the end are unread. Its requests are cancelled. */
     private bool $peerLeft = false;
 
-    private bool $closed = false;
-
     /** Time of the last response, by hrtime(). */
     private int $answeredAt = 0;
 
-    /** Suspends the fiber that waits for bytes of the request's body; null if none does. */
-    private ?Condition $reader = null;
-
-    /** Fibers that wait until the kernel has accepted all collected bytes; null before the first one. */
-    private ?FiberQueue $writers = null;
-
-    /** Whether the client waits for "100 Continue" before it sends the body. */
-    private bool $continuePending = false;
-
-    /** Checks the upload rate; created when the server first waits for a body. */
-    private ?RateWindow $uploadRate = null;
-
-    /** Bytes that the kernel had accepted when the current wait for the client began. */
-    private int $sentBefore = 0;
-
-    /** Start of the measurement of {@see isTooSlowSince()}, -1 without one; and the bytes transferred by then. */
-    private int $measuredAt = -1;
-    private int $measuredBytes = 0;
-
-    /** Bytes that the transport had received when {@see linger()} was called. */
-    private int $receivedBeforeLinger = 0;
+    /** Created when a handler first reads a body that has not arrived as a whole. */
+    private ?BodyReader $bodyReader = null;
 
     /** @param resource $stream non-blocking */
     public function __construct($stream, private readonly Service $service, public readonly Peer $peer)
     {
         $this->reference = new ConnectionReference($this, $peer, $service->options->forms);
         $this->parser = new RequestParser($service->messageLimits);
-        $this->transport = new Transport($stream, $peer->secure, $this->readable(...), $this->written(...));
+        $this->timed = new TimedTransport($stream, $service, $this, $peer->secure, $this->readable(...));
+        $this->transport = $this->timed->transport;
         $service->addConnection($this);
-        $this->enterPhase($peer->secure ? Phase::Handshake : Phase::Head, hrtime(true));
+        $this->timed->enterPhase($peer->secure ? Phase::Handshake : Phase::Head, hrtime(true));
     }
 
     public function maxBody(): int
@@ -152,26 +110,19 @@ final class Connection
      */
     public function receiveBody(ServerExchange $exchange): string
     {
-        $this->checkBody($exchange);
-        try {
-            $bytes = $this->parser->readBody();
-            while ($bytes === '' && !$this->parser->bodyEnded()) {
-                $this->awaitBody($exchange);
-                $bytes = $this->parser->readBody();
-            }
+        return $this->bodyReader()->receive($exchange, $this->requestCount);
+    }
 
-            return $bytes;
-        } catch (BadMessageException $malformed) {
-            $this->closeAfterResponse = true;
-            throw new HttpException($malformed->status, $malformed->getMessage(), previous: $malformed);
-        }
+    private function bodyReader(): BodyReader
+    {
+        return $this->bodyReader ??= new BodyReader($this->parser, $this->timed);
     }
 
     /** Returns the current request's body if its length is known and allowed, it has arrived, and none was read. */
     public function wholeBody(ServerExchange $exchange): ?string
     {
-        return $exchange === $this->exchange
-            && !$this->closed
+        return !$exchange->ended
+            && !$this->timed->closed
             && $exchange->head->length <= $this->service->options->maxBody
             ? $this->parser->readWholeBody($exchange->head->length)
             : null;
@@ -188,7 +139,7 @@ final class Connection
     /** Returns the field lines after the last chunk; '' when the request is no longer the current one. */
     public function trailers(ServerExchange $exchange): string
     {
-        return $exchange === $this->exchange ? $this->parser->trailers() : '';
+        return !$exchange->ended ? $this->parser->trailers() : '';
     }
 
     /**
@@ -201,12 +152,12 @@ final class Connection
         if (
             !$this->serving
             && $this->parser->isIdle()
-            && $this->phase !== Phase::Handshake
-            && $this->phase !== Phase::Linger
+            && $this->timed->phase !== Phase::Handshake
+            && $this->timed->phase !== Phase::Linger
         ) {
-            $this->phase = Phase::Idle;
-            $this->deadline = min($this->deadline, $deadline);
-            $this->service->scheduleDeadlineCheck($this->deadline);
+            $this->timed->phase = Phase::Idle;
+            $this->timed->deadline = min($this->timed->deadline, $deadline);
+            $this->service->scheduleDeadlineCheck($this->timed->deadline);
         }
     }
 
@@ -224,7 +175,7 @@ final class Connection
     /** Returns when the connection can be evicted, by hrtime(); null while it has a request or unsent bytes. */
     public function evictableFrom(): ?int
     {
-        $minWait = match ($this->phase) {
+        $minWait = match ($this->timed->phase) {
             Phase::Idle => ConnectionLimits::MIN_IDLE_NANOSECONDS,
             Phase::Handshake, Phase::Head, Phase::Linger => ConnectionLimits::MIN_UNFINISHED_NANOSECONDS,
             // the rest of a body that no handler reads
@@ -235,7 +186,7 @@ final class Connection
             return null;
         }
 
-        return $this->deadline - $this->service->phaseTimeouts[$this->phase->value] + $minWait;
+        return $this->timed->deadline - $this->service->phaseTimeouts[$this->timed->phase->value] + $minWait;
     }
 
     /**
@@ -244,49 +195,9 @@ final class Connection
      */
     public function isTooSlowForOthers(int $now): bool
     {
-        if ($this->phase === Phase::Body && $this->exchange !== null && $this->uploadRate !== null) {
-            return $this->isTooSlowSince(
-                0,
-                $this->uploadRate->waited($now),
-                $this->transport->receivedBytes + $this->transport->sentBytes,
-            );
-        }
-        if ($this->phase !== Phase::Write && $this->phase !== Phase::Linger || !$this->transport->sending) {
-            return false;
-        }
-        $waitStart = $this->deadline - $this->service->phaseTimeouts[Phase::Write->value];
-        $this->transport->trySend(); // the event loop does not report all progress: see checkProgress()
-
-        return !$this->closed
-            && $this->transport->sending
-            && $this->isTooSlowSince($waitStart, $now, $this->transport->sentBytes);
-    }
-
-    /**
-     * Compares the bytes since the last measurement with the minimum rate of a full server. Begins the next measurement
-     * if there was none, or if the client was fast enough.
-     *
-     * @param int $waitStart when the server began to wait; earlier measurements are ignored
-     * @param int $time      now, in the same unit: by hrtime(), or nanoseconds of waiting for the body so far
-     * @param int $bytes     transferred so far
-     */
-    private function isTooSlowSince(int $waitStart, int $time, int $bytes): bool
-    {
-        $waited = $time - $this->measuredAt;
-        $isMeasured = $this->measuredAt >= $waitStart && $waited >= 0;
-        $minRate = ConnectionLimits::CROWDED_RATE_FACTOR * $this->service->options->minRate;
-        if ($isMeasured && $waited < ConnectionLimits::MIN_SLOW_NANOSECONDS) {
-            return false;
-        }
-        if (
-            $isMeasured
-            && $bytes - $this->measuredBytes < $minRate * $waited / 1e9
-        ) {
-            return true;
-        }
-        [$this->measuredAt, $this->measuredBytes] = [$time, $bytes];
-
-        return false;
+        return $this->timed->phase === Phase::Body && $this->exchange !== null
+            ? $this->timed->isSentTooSlowly($now)
+            : $this->timed->isReceivedTooSlowly($now);
     }
 
     /** Closes the connection to make room for another one. */
@@ -311,7 +222,7 @@ final class Connection
      */
     public function checkUnread(): bool
     {
-        if ($this->closed || $this->peerLeft || !$this->transport->paused) {
+        if ($this->timed->closed || $this->peerLeft || !$this->transport->paused) {
             return false;
         }
         if (!$this->transport->hasUnreadEnd()) {
@@ -326,17 +237,27 @@ final class Connection
     /** Handles the deadline of the current phase. */
     public function expire(): void
     {
-        match ($this->phase) {
+        match ($this->timed->phase) {
             Phase::Head => $this->parser->isIdle()
                 ? $this->close()
                 : $this->refuse(408, 'The head of the request did not arrive in time'),
             Phase::Handler => $this->handlerTimeout(),
             Phase::Body => $this->checkRate(),
-            Phase::Write => $this->checkProgress(),
-            Phase::Linger => $this->transport->sending ? $this->checkProgress() : $this->close(),
+            Phase::Write => $this->timed->checkProgress(),
+            Phase::Linger => $this->transport->sending ? $this->timed->checkProgress() : $this->close(),
             Phase::Handshake, Phase::Idle => $this->close(),
             Phase::Stream => null,
         };
+    }
+
+    private function checkRate(): void
+    {
+        if ($this->timed->continueBody()) {
+            return;
+        }
+        $this->timed->bodyAwaited
+            ? $this->bodyReader?->failTooSlow()
+            : $this->close(ClientLeftException::tooSlow());
     }
 
     /**
@@ -346,18 +267,15 @@ final class Connection
      */
     public function close(?ClientLeftException $why = null): void
     {
-        if ($this->closed) {
+        if ($this->timed->closed) {
             return;
         }
-        $this->closed = $this->closeAfterResponse = true;
-        $this->deadline = \PHP_INT_MAX;
-        $this->outgoing = '';
-        $this->transport->close();
+        $this->timed->close();
         $this->service->removeConnection($this);
         $this->exchange?->cancel($why ?? ClientLeftException::closed());
         $this->closeResponseBody();
-        $this->wakeReader();
-        $this->wakeWriters();
+        $this->bodyReader?->wake();
+        $this->timed->wakeWriters();
     }
 
     /**
@@ -367,39 +285,32 @@ final class Connection
     public function closeWith503(): void
     {
         $exchange = $this->exchange;
-        if ($exchange !== null && !$this->responseStarted) {
-            $this->exchange = null; // a later response of the handler is dropped
+        if ($exchange !== null && !$exchange->responseStarted) {
+            $this->exchange = null;
+            $exchange->ended = true; // a later response of the handler is dropped
             $now = (int) hrtime(true);
-            $this->service->counters->countAnswer(503, $now - $exchange->startedAt, $exchange->route?->getName());
+            $this->countAnswer(503, $exchange, $now);
             $this->transport->send(
-                $this->outgoing
+                $this->timed->outgoing
                     . $this->service->writer->refusal(503, 'The server is stopping', $exchange->head->method, $now),
             );
             $exchange->cancel(ClientLeftException::stopped());
-            $this->discardReceived();
+            $this->timed->discardReceived();
         }
         $this->close(ClientLeftException::stopped());
-    }
-
-    /** Drops received bytes. Closing with unread bytes would make the kernel discard the response. */
-    private function discardReceived(): void
-    {
-        $maxBytes = $this->transport->receivedBytes + self::MAX_LINGER_BYTES;
-        do {
-            $bytes = $this->transport->receive(self::BODY_READ_BYTES) ?? '';
-        } while ($bytes !== '' && $this->transport->receivedBytes < $maxBytes);
     }
 
     /** Answers a request with 500 if its response was not started, and ends this side of the connection. */
     public function answerWith500(): void
     {
-        if ($this->exchange !== null && !$this->responseStarted) {
+        if ($this->exchange !== null && !$this->exchange->responseStarted) {
             $method = $this->exchange->head->method;
             $this->transport->send(
-                $this->outgoing . $this->service->writer->refusal(500, 'Internal Server Error', $method, hrtime(true)),
+                $this->timed->outgoing
+                    . $this->service->writer->refusal(500, 'Internal Server Error', $method, hrtime(true)),
             );
         }
-        if (!$this->closed) {
+        if (!$this->timed->closed) {
             $this->transport->end();
         }
     }
@@ -431,22 +342,23 @@ final class Connection
 
     private function readable(): void
     {
-        if ($this->phase === Phase::Handshake) {
+        $timed = $this->timed;
+        if ($timed->phase === Phase::Handshake) {
             $this->handshake();
 
             return;
         }
-        $bytes = $this->transport->receive($this->reader === null ? self::READ_BYTES : self::BODY_READ_BYTES);
+        $bytes = $this->transport->receive($timed->bodyAwaited ? self::BODY_READ_BYTES : self::READ_BYTES);
         if ($bytes === null) {
             return;
         }
         if ($bytes === '') {
             $this->handleEnd();
-        } elseif ($this->phase !== Phase::Linger) {
+        } elseif ($timed->phase !== Phase::Linger) {
             $this->parser->push($bytes);
             $this->serving ? $this->handleBytes() : $this->serve();
-        } elseif ($this->transport->receivedBytes - $this->receivedBeforeLinger > self::MAX_LINGER_BYTES) {
-            $this->close();
+        } else {
+            $timed->limitLingering();
         }
     }
 
@@ -462,7 +374,7 @@ final class Connection
             $this->close();
         } elseif ($done === true) {
             $now = hrtime(true);
-            $this->enterPhase(Phase::Head, $now);
+            $this->timed->enterPhase(Phase::Head, $now);
             $this->service->stopping ? $this->stop($now + $this->service->idleNanoseconds) : null;
         }
     }
@@ -470,8 +382,8 @@ final class Connection
     /** Handles bytes that arrive while a request is handled: more of its body, or pipelined requests. */
     private function handleBytes(): void
     {
-        if ($this->reader !== null) {
-            $this->wakeReader();
+        if ($this->timed->bodyAwaited) {
+            $this->bodyReader?->wake();
         } elseif ($this->parser->buffered() > self::MAX_READ_AHEAD_BYTES) {
             $this->transport->pause();
             $this->service->unreadConnections->add($this);
@@ -481,7 +393,7 @@ final class Connection
     /** Handles the end of the client's side. The client may still read. If it does not, sending fails later. */
     private function handleEnd(): void
     {
-        $this->peerEnded = $this->peerLeft = true;
+        $this->timed->peerEnded = $this->peerLeft = true;
         if (!$this->serving && !$this->transport->sending || $this->transport->isBroken()) {
             $this->close();
 
@@ -489,37 +401,37 @@ final class Connection
         }
         $this->transport->pause();
         $this->exchange?->cancel(ClientLeftException::closed());
-        $this->wakeReader();
+        $this->bodyReader?->wake();
     }
 
     /** Handles all received requests one after the other, and sends their responses together. */
     private function serve(): void
     {
+        $timed = $this->timed;
         $this->serving = true;
-        [$turnStart, $idle] = [0, false];
+        [$turnStart, $idle] = [\PHP_INT_MAX, false];
         try {
             do {
                 $head = $this->parser->readHead();
                 if ($head !== null) {
-                    if ($this->outgoing !== '') {
-                        $this->flushSoon();
+                    if ($timed->outgoing !== '') {
+                        $timed->flushSoon();
                     }
                     $this->handle($head);
                 }
                 $idle = $this->parser->isIdle();
-                $more = $head !== null && !$this->closeAfterResponse && !$idle;
+                $more = $head !== null && !$timed->closeAfterResponse && !$idle;
                 if (
-                    $this->outgoing !== ''
-                    && (!$more || $this->transport->sending || \strlen($this->outgoing) > self::RESPONSE_BUFFER_BYTES)
-                    && $this->flushAndWait()
+                    $timed->outgoing !== ''
+                    && (!$more || $this->transport->sending || \strlen($timed->outgoing) > self::RESPONSE_BUFFER_BYTES)
+                    && $timed->flushAndWait()
                 ) {
-                    $more = !$this->closeAfterResponse; // more requests may have arrived during the wait
+                    $more = !$timed->closeAfterResponse; // more requests may have arrived during the wait
                 }
                 if ($more) {
-                    $turnStart = $turnStart === 0 ? $this->answeredAt : $turnStart;
+                    $turnStart = min($turnStart, $this->answeredAt);
                     if ($this->answeredAt - $turnStart > self::TURN_NANOSECONDS) {
-                        $this->letOthersServe();
-                        [$turnStart, $more] = [0, !$this->closeAfterResponse];
+                        [$turnStart, $more] = [\PHP_INT_MAX, $this->letOthersServe()];
                     }
                 }
             } while ($more);
@@ -527,69 +439,66 @@ final class Connection
             $this->refuse($malformed->status, $malformed->getMessage());
         }
         $this->serving = false;
-        if ($idle && !$this->closeAfterResponse && !$this->peerEnded) {
+        if ($idle && !$timed->closeAfterResponse && !$timed->peerEnded) {
             if ($this->transport->paused) {
                 $this->transport->resume();
             }
-            $now = $this->phase === Phase::Handler ? $this->answeredAt : (int) hrtime(true);
-            $this->deadline = $now + $this->service->idleNanoseconds;
-            $this->phase = Phase::Idle;
-            if ($this->deadline < $this->service->nextDeadlineCheck) {
-                $this->service->scheduleDeadlineCheck($this->deadline);
+            $now = $timed->phase === Phase::Handler ? $this->answeredAt : (int) hrtime(true);
+            $timed->deadline = $now + $this->service->idleNanoseconds;
+            $timed->phase = Phase::Idle;
+            if ($timed->deadline < $this->service->nextDeadlineCheck) {
+                $this->service->scheduleDeadlineCheck($timed->deadline);
             }
-        } elseif (!$this->closed && $this->phase !== Phase::Linger) {
-            $this->closeAfterResponse || $this->peerEnded ? $this->linger() : $this->awaitRest();
+        } else {
+            $this->endServing();
         }
     }
 
-    /** Sends collected responses, and suspends until the next turn of the event loop. */
-    private function letOthersServe(): void
+    /** Ends this side of the connection after its last response. Otherwise waits for the rest of a message. */
+    private function endServing(): void
     {
-        if ($this->outgoing === '' || !$this->flushAndWait()) {
-            LoopTurn::await();
+        $timed = $this->timed;
+        if ($timed->closed || $timed->phase === Phase::Linger) {
+            return;
         }
-    }
+        if ($timed->closeAfterResponse || $timed->peerEnded) {
+            $timed->linger();
 
-    /** Makes the event loop send collected responses as soon as the current fiber suspends. */
-    private function flushSoon(): void
-    {
-        if (!$this->flushQueued) {
-            $this->flushQueued = true;
-            EventLoop::queue($this->flush(...));
+            return;
         }
-    }
-
-    private function flush(): void
-    {
-        $this->flushQueued = false;
-        if ($this->outgoing !== '' && !$this->closed) {
-            $this->transport->send($this->outgoing);
-            $this->outgoing = '';
-        }
-    }
-
-    /** Waits for the rest of an incomplete message. */
-    private function awaitRest(): void
-    {
         $this->transport->resume();
         if ($this->parser->bodyEnded()) {
-            $this->phase === Phase::Head ? null : $this->enterPhase(Phase::Head, hrtime(true));
-        } elseif ($this->phase !== Phase::Body) {
-            $this->enterBody();
+            $timed->phase === Phase::Head ? null : $timed->enterPhase(Phase::Head, hrtime(true));
+        } elseif ($timed->phase !== Phase::Body) {
+            $timed->enterBody($this->requestCount);
         }
+    }
+
+    /**
+     * Sends collected responses, and suspends until the next turn of the event loop.
+     *
+     * @return bool whether requests can still be handled
+     */
+    private function letOthersServe(): bool
+    {
+        if ($this->timed->outgoing === '' || !$this->timed->flushAndWait()) {
+            LoopTurn::await();
+        }
+
+        return !$this->timed->closeAfterResponse;
     }
 
     private function handle(Head $head): void
     {
         $service = $this->service;
+        $timed = $this->timed;
         $now = hrtime(true);
         $exchange = $this->exchange = new ServerExchange($this->reference, $head, $now);
         ++$this->requestCount;
-        $this->continuePending = $head->expectsContinue;
-        $this->phase = Phase::Handler;
-        $this->deadline = $now + $service->handlerNanoseconds;
-        if ($this->deadline < $service->nextDeadlineCheck) {
-            $service->scheduleDeadlineCheck($this->deadline);
+        $timed->phase = Phase::Handler;
+        $timed->deadline = $now + $service->handlerNanoseconds;
+        if ($timed->deadline < $service->nextDeadlineCheck) {
+            $service->scheduleDeadlineCheck($timed->deadline);
         }
         if ($this->peerLeft) {
             $exchange->cancel(ClientLeftException::closed());
@@ -609,60 +518,60 @@ final class Connection
                 ($service->tidyOutput)();
             }
         }
-        if ($exchange !== $this->exchange) { // the handler took too long, and the request was answered
+        if ($exchange->ended) { // the handler took too long, and the request was answered
             $exchange->releaseReferences();
 
             return;
         }
         try {
-            if ($isUnwanted || $this->closed) {
-                ++$service->counters->abandoned;
-                $this->closeAfterResponse = true;
-            } else {
-                $this->answer(
-                    $response ?? throw new \TypeError('The handler returned null instead of a response'),
-                    $exchange,
-                );
-            }
+            $isUnwanted || $timed->closed ? $this->abandon() : $this->answer(
+                $response ?? throw new \TypeError('The handler returned null instead of a response'),
+                $exchange,
+            );
         } catch (\Throwable $failure) {
             $this->answerFailure($failure, $exchange);
         }
         $this->exchange = null;
-        $this->responseStarted = false;
-        if ($this->reader !== null) {
-            $this->wakeReader();
-        }
+        $exchange->ended = true;
+        $this->bodyReader?->wake();
         if ($head->length !== 0) {
             $exchange->releaseReferences();
         }
     }
 
+    /** Ends the connection without a response, because the client does not expect one any more. */
+    private function abandon(): void
+    {
+        ++$this->service->counters->abandoned;
+        $this->timed->closeAfterResponse = true;
+    }
+
     private function answer(ResponseInterface $response, ServerExchange $exchange): void
     {
-        $this->answeredAt = $now = hrtime(true);
+        $this->answeredAt = $now = (int) hrtime(true);
         $head = $exchange->head;
         $service = $this->service;
         if ($now - $exchange->startedAt > self::MIN_FORK_NANOSECONDS) {
             $service->killIfForked(); // a fork must not send a second response
         }
         $keepAlive = $head->persistent
-            && !$this->closeAfterResponse
+            && !$this->timed->closeAfterResponse
             && (!$service->closesAfterResponse || $this->parser->holdsHead())
             && $this->requestCount < $service->options->maxRequests
-            && ($head->length === 0 || $this->canDiscard());
+            && ($head->length === 0 || $this->canDiscard($exchange));
         $body = $response instanceof Response ? $response->body() : $response->getBody();
-        if (!\is_string($body) && !$this->continuePending) {
+        if (!\is_string($body) && !$exchange->awaitsContinue()) {
             $body = ResponseWriter::shortBody($body) ?? $body;
             if (!$this->isCurrent($exchange)) {
                 throw ClientLeftException::closed(); // the stream may have suspended while it was read
             }
         }
         if (\is_string($body)) {
-            $this->outgoing .= $service->writer->complete($response, $body, $head, $keepAlive, $now);
+            $this->timed->outgoing .= $service->writer->complete($response, $body, $head, $keepAlive, $now);
         } else {
-            $this->answerByStream($response, $body, $exchange, $keepAlive, $now);
+            $keepAlive = $this->answerByStream($response, $body, $exchange, $keepAlive, $now);
         }
-        $this->closeAfterResponse = $this->closeAfterResponse || !$keepAlive;
+        $this->timed->closeAfterResponse = $this->timed->closeAfterResponse || !$keepAlive;
         $service->counters->countAnswer(
             $response->getStatusCode(),
             $now - $exchange->startedAt,
@@ -671,93 +580,60 @@ final class Connection
     }
 
     /** Returns whether the connection can be kept, because the unread rest of the body is short or has arrived. */
-    private function canDiscard(): bool
+    private function canDiscard(ServerExchange $exchange): bool
     {
         return $this->parser->holdsBody()
-            || !$this->continuePending && ($this->parser->remaining() ?? \PHP_INT_MAX) <= self::MAX_DISCARDED_BYTES;
+            || !$exchange->awaitsContinue()
+                && ($this->parser->remaining() ?? \PHP_INT_MAX) <= self::MAX_DISCARDED_BYTES;
     }
 
+    /** @return bool whether the connection can be kept */
     private function answerByStream(
         ResponseInterface $response,
         StreamInterface $stream,
         ServerExchange $exchange,
-        bool &$keepAlive,
+        bool $keepAlive,
         int $now,
-    ): void {
-        $head = $exchange->head;
+    ): bool {
+        $timed = $this->timed;
         $body = new OutgoingBody($stream);
-        $headStart = $headEnd = \strlen($this->outgoing);
+        $headStart = $headEnd = \strlen($timed->outgoing);
         try {
-            $length = ResponseWriter::length($response, $stream);
-            $chunked = $length === null && $head->version !== '1.0';
-            $hasBody = ResponseWriter::hasBody($response->getStatusCode(), $head);
-            $pieces = $body->pieces($length, $chunked);
-            if ($hasBody) {
-                $body->checkUnread();
+            $pieces = $body->prepare($response, $exchange->head);
+            if ($body->isSent) {
                 $this->responseBody = $body;
                 $this->service->stopping ? $body->stop() : null;
-                if ($this->continuePending) {
+                if ($exchange->awaitsContinue()) {
                     // the response may depend on a body that the client sends only after "100 Continue"
                     $pieces->current();
                     $this->isCurrent($exchange) || throw ClientLeftException::closed();
-                    $headStart = $headEnd = \strlen($this->outgoing);
+                    $headStart = $headEnd = \strlen($timed->outgoing);
                 }
             }
-            $keepAlive = $keepAlive && ($length !== null || $chunked || !$hasBody);
-            $this->outgoing .= $this->service->writer->head($response, $length, $head, $keepAlive, $now);
-            $headEnd = \strlen($this->outgoing);
-            $this->responseStarted = true;
-            if ($hasBody) {
-                $endsByClose = $length === null && !$chunked; // the end of the connection is the end of the body
-                $endsByClose ? $this->transport->markIncomplete(true) : null;
-                $this->sendBody($pieces);
-                $endsByClose && !$this->closed ? $this->transport->markIncomplete(false) : null;
-            }
+            $keepAlive = $keepAlive && !$body->endsByClose();
+            $timed->outgoing .= $this->service->writer->head(
+                $response,
+                $body->length,
+                $exchange->head,
+                $keepAlive,
+                $now,
+            );
+            $headEnd = \strlen($timed->outgoing);
+            $exchange->responseStarted = true;
+            $body->send($pieces, $timed);
+
+            return $keepAlive;
         } catch (\Throwable $failure) {
-            if (\strlen($this->outgoing) === $headEnd) { // no part of the response was sent
-                [$this->outgoing, $this->responseStarted] = [substr($this->outgoing, 0, $headStart), false];
-                $this->closed ? null : $this->transport->markIncomplete(false);
+            if (\strlen($timed->outgoing) === $headEnd) { // no part of the response was sent
+                [$timed->outgoing, $exchange->responseStarted] = [substr($timed->outgoing, 0, $headStart), false];
+                $timed->closed ? null : $this->transport->markIncomplete(false);
             } else {
-                $this->service->counters->countAnswer(
-                    $response->getStatusCode(),
-                    $now - $exchange->startedAt,
-                    $exchange->route?->getName(),
-                );
+                $this->countAnswer($response->getStatusCode(), $exchange, $now);
             }
             throw $failure;
         } finally {
             $this->responseBody = null;
-            $this->closed ? $this->closeBody($body) : $body->close();
-        }
-    }
-
-    /** @param \Generator<int, string> $pieces each is requested only after the previous one was sent */
-    private function sendBody(\Generator $pieces): void
-    {
-        $this->flushSoon();
-        $this->enterStream();
-        foreach ($pieces as $piece) {
-            if ($piece !== '' && !$this->closed) {
-                $this->outgoing .= $piece;
-                $this->flushAndWait();
-                $this->enterStream();
-            }
-            if ($this->closed) {
-                return;
-            }
-        }
-    }
-
-    /**
-     * Starts the wait for the response's next piece. While another fiber waits for the request's body, the phase is
-     * {@see Phase::Body}, so that its deadline applies.
-     */
-    private function enterStream(): void
-    {
-        if ($this->reader === null) {
-            $this->enterPhase(Phase::Stream, 0);
-        } elseif ($this->phase !== Phase::Body) {
-            $this->enterBody();
+            $timed->closed ? $this->closeBody($body) : $body->close();
         }
     }
 
@@ -771,11 +647,10 @@ final class Connection
         if (!$this->isCurrent($exchange)) {
             return;
         }
-        if ($this->responseStarted) {
+        if ($exchange->responseStarted) {
             $this->close();
         } elseif ($response === null) {
-            ++$this->service->counters->abandoned;
-            $this->closeAfterResponse = true;
+            $this->abandon();
         } else {
             $this->answer($response, $exchange);
         }
@@ -784,82 +659,12 @@ final class Connection
     /** Returns whether a response can still be sent. Has to be called again after each call that may suspend. */
     private function isCurrent(ServerExchange $exchange): bool
     {
-        return $exchange === $this->exchange && !$this->closed;
+        return !$exchange->ended && !$this->timed->closed;
     }
 
-    /** @throws ClientLeftException unless the body belongs to the current request of an open connection */
-    private function checkBody(ServerExchange $exchange): void
+    private function countAnswer(int $status, ServerExchange $exchange, int $now): void
     {
-        if ($this->closed || $exchange !== $this->exchange) {
-            throw $this->closed || $exchange->wasCancelled()
-                ? ClientLeftException::bodyIncomplete()
-                : new \LogicException('The body is not available any more, because the request was answered');
-        }
-    }
-
-    /** Waits for body bytes, then restores the interrupted phase with its remaining deadline. */
-    private function awaitBody(ServerExchange $exchange): void
-    {
-        if ($this->reader !== null) {
-            throw new \LogicException('Another fiber is reading the body');
-        }
-        [$phase, $remaining] = [$this->phase, $this->deadline - (int) hrtime(true)];
-        if ($this->continuePending && !$this->responseStarted && !$this->peerEnded) {
-            $this->continuePending = false;
-            $this->outgoing .= self::CONTINUE;
-            if ($this->flushAndWait() && $exchange === $this->exchange) {
-                $this->enterPhaseUntil($phase, (int) hrtime(true) + $remaining);
-            }
-            $this->checkBody($exchange);
-        }
-        if ($this->peerEnded) {
-            throw ClientLeftException::bodyIncomplete();
-        }
-        $this->transport->resume();
-        $this->enterBody();
-        $this->reader = new Condition();
-        try {
-            $this->reader->wait();
-        } finally {
-            $now = $this->uploadRate?->endWait() ?? (int) hrtime(true);
-            if ($this->phase === Phase::Body && $exchange === $this->exchange) {
-                $this->responseStarted
-                    ? $this->enterPhase(Phase::Stream, 0)
-                    : $this->enterPhaseUntil($phase, $now + $remaining);
-            }
-        }
-        $this->checkBody($exchange);
-    }
-
-    /** @return bool whether the fiber was suspended because the kernel did not accept all bytes at once */
-    private function flushAndWait(): bool
-    {
-        $out = $this->outgoing;
-        $this->outgoing = '';
-        if ($this->closed || $this->transport->send($out)) {
-            return false;
-        }
-        if ($this->transport->isBroken()) {
-            $this->close();
-
-            return false;
-        }
-        $this->enterWrite(Phase::Write);
-        ($this->writers ??= new FiberQueue())->wait();
-
-        return true;
-    }
-
-    /** Continues after the remaining bytes were sent, or when they can't be sent any more. */
-    private function written(): void
-    {
-        if ($this->transport->isBroken()) {
-            $this->close();
-        } elseif ($this->phase === Phase::Linger) {
-            $this->endOutput();
-        } else {
-            $this->wakeWriters();
-        }
+        $this->service->counters->countAnswer($status, $now - $exchange->startedAt, $exchange->route?->getName());
     }
 
     private function refuse(int $status, string $message): void
@@ -870,139 +675,25 @@ final class Connection
 
     private function respondAndLinger(int $status, string $message, string $method): void
     {
-        $this->outgoing .= $this->service->writer->refusal($status, $message, $method, hrtime(true));
-        $this->linger();
+        $this->timed->outgoing .= $this->service->writer->refusal($status, $message, $method, hrtime(true));
+        $this->timed->linger();
     }
 
     private function handlerTimeout(): void
     {
         $exchange = $this->exchange;
-        $this->exchange = null;
         if ($exchange === null) {
             return;
         }
+        $this->exchange = null;
+        $exchange->ended = true;
         $seconds = $this->service->options->handlerTimeout;
         $this->service->logger->warning(
             "The handler of {method} {target} did not answer within {$seconds} s",
             ['method' => $exchange->head->method, 'target' => $exchange->head->target],
         );
-        $this->service->counters->countAnswer(
-            503,
-            (int) hrtime(true) - $exchange->startedAt,
-            $exchange->route?->getName(),
-        );
+        $this->countAnswer(503, $exchange, (int) hrtime(true));
         $this->respondAndLinger(503, 'The request took too long', $exchange->head->method);
         $exchange->cancel(ClientLeftException::handlerTimeout($seconds));
-    }
-
-    /**
-     * Ends this side of the connection once all bytes are sent, and waits until the client ends its side. Closing with
-     * unread bytes would make the kernel discard the response: RFC 9112, 9.6.
-     */
-    private function linger(): void
-    {
-        $this->closeAfterResponse = true;
-        $this->phase = Phase::Linger;
-        $sent = $this->outgoing === '' ? !$this->transport->sending : $this->transport->send($this->outgoing);
-        $this->outgoing = '';
-        $this->receivedBeforeLinger = $this->transport->receivedBytes;
-        if ($this->transport->isBroken()) {
-            $this->close();
-        } elseif ($sent) {
-            $this->endOutput();
-        } else {
-            $this->enterWrite(Phase::Linger);
-        }
-    }
-
-    /** Ends this side of the connection, whose bytes are all sent. */
-    private function endOutput(): void
-    {
-        if ($this->peerEnded) {
-            $this->close();
-        } else {
-            $this->enterPhase(Phase::Linger, hrtime(true));
-            $this->transport->end();
-            $this->transport->resume();
-        }
-    }
-
-    private function enterPhase(Phase $phase, int $now): void
-    {
-        $this->enterPhaseUntil($phase, $now + $this->service->phaseTimeouts[$phase->value]);
-    }
-
-    private function enterPhaseUntil(Phase $phase, int $deadline): void
-    {
-        if ($this->closed) {
-            return;
-        }
-        $this->phase = $phase;
-        $this->deadline = $deadline;
-        if ($deadline < $this->service->nextDeadlineCheck) {
-            $this->service->scheduleDeadlineCheck($deadline);
-        }
-    }
-
-    /** Starts or continues the wait for more of the body. Its deadline is the end of the rate's time window. */
-    private function enterBody(): void
-    {
-        $this->uploadRate ??= new RateWindow(
-            $this->transport,
-            (int) ceil($this->service->options->minRate * $this->service->options->rateWindow),
-        );
-        $this->enterPhaseUntil(
-            Phase::Body,
-            $this->uploadRate->startWait($this->requestCount) + $this->service->phaseTimeouts[Phase::Body->value],
-        );
-    }
-
-    private function checkRate(): void
-    {
-        \assert($this->uploadRate !== null);
-        if ($this->uploadRate->isFastEnough()) {
-            $this->uploadRate->endWait();
-            $this->uploadRate->restart();
-            $this->enterBody();
-        } elseif ($this->reader !== null) {
-            $this->closeAfterResponse = true;
-            $reader = $this->reader;
-            $this->reader = null;
-            $reader->fail(new HttpException(408, 'The body arrived too slowly'));
-        } else {
-            $this->close(ClientLeftException::tooSlow());
-        }
-    }
-
-    /** Starts the wait until the client receives bytes that could not be sent at once. */
-    private function enterWrite(Phase $phase): void
-    {
-        $this->sentBefore = $this->transport->sentBytes;
-        $this->enterPhaseUntil($phase, (int) hrtime(true) + $this->service->phaseTimeouts[Phase::Write->value]);
-    }
-
-    private function checkProgress(): void
-    {
-        $phase = $this->phase;
-        // The event loop reports a full buffer as writable only when a third of it is free, which may be megabytes.
-        $this->transport->trySend();
-        if ($this->closed || !$this->transport->sending) {
-            return;
-        }
-        $this->transport->sentBytes > $this->sentBefore
-            ? $this->enterWrite($phase)
-            : $this->close(ClientLeftException::tooSlow());
-    }
-
-    private function wakeReader(): void
-    {
-        $reader = $this->reader;
-        $this->reader = null;
-        $reader?->notify();
-    }
-
-    private function wakeWriters(): void
-    {
-        $this->writers?->wakeAll();
     }
 }

@@ -4,8 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
+use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Answer\EventStream;
+use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Internal\Async\LoopTurn;
 
@@ -26,17 +28,66 @@ final class OutgoingBody
     /** Whether another response can use the same body. */
     private readonly bool $seekable;
 
+    /** Bytes, null when unknown; whether the pieces are framed (RFC 9112, 7.1); and whether the body is sent at all. */
+    public ?int $length = null;
+    private bool $chunked = false;
+    public bool $isSent = true;
+
     public function __construct(private readonly StreamInterface $stream)
     {
         $this->seekable = $stream->isSeekable();
     }
 
-    /** @throws \LogicException when a body that can be read only once was read before */
-    public function checkUnread(): void
+    /**
+     * Determines how the body is framed, and returns its {@see pieces()}.
+     *
+     * @return \Generator<int, string>
+     *
+     * @throws \LogicException when a body that can be read only once was read before
+     */
+    public function prepare(ResponseInterface $response, Head $head): \Generator
     {
-        if (!$this->seekable && $this->stream->eof() && $this->stream->getSize() !== 0) {
+        $this->length = ResponseWriter::length($response, $this->stream);
+        $this->chunked = $this->length === null && $head->version !== '1.0';
+        $this->isSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
+        if ($this->isSent && !$this->seekable && $this->stream->eof() && $this->stream->getSize() !== 0) {
             throw new \LogicException('The response body was read or closed before, and can be read only once');
         }
+
+        return $this->pieces($this->length, $this->chunked);
+    }
+
+    /** Returns whether the end of the connection is the end of the body. */
+    public function endsByClose(): bool
+    {
+        return $this->isSent && $this->length === null && !$this->chunked;
+    }
+
+    /**
+     * Sends the body unless it has to be omitted.
+     *
+     * @param \Generator<int, string> $pieces from {@see prepare()}; each is requested after the previous one was sent
+     */
+    public function send(\Generator $pieces, TimedTransport $timed): void
+    {
+        if (!$this->isSent) {
+            return;
+        }
+        $endsByClose = $this->endsByClose();
+        $endsByClose ? $timed->transport->markIncomplete(true) : null;
+        $timed->flushSoon();
+        $timed->enterStream();
+        foreach ($pieces as $piece) {
+            if ($piece !== '' && !$timed->closed) {
+                $timed->outgoing .= $piece;
+                $timed->flushAndWait();
+                $timed->enterStream();
+            }
+            if ($timed->closed) {
+                return;
+            }
+        }
+        $endsByClose && !$timed->closed ? $timed->transport->markIncomplete(false) : null;
     }
 
     /**

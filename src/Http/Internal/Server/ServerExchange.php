@@ -36,6 +36,15 @@ final class ServerExchange implements RequestExchange
 
     private bool $peerTrusted = false;
 
+    /** Whether "100 Continue" was sent. */
+    public bool $continueSent = false;
+
+    /** Whether bytes of the response may have been sent. */
+    public bool $responseStarted = false;
+
+    /** Whether the connection has no response to send for this request any more. */
+    public bool $ended = false;
+
     /**
      * The fiber that runs the handler and sends the response. Without this reference, PHP could destroy a suspended
      * handler before its deadline.
@@ -115,6 +124,12 @@ final class ServerExchange implements RequestExchange
     public function wasCancelled(): bool
     {
         return $this->cancelReason !== null;
+    }
+
+    /** Returns whether the client waits for "100 Continue" before it sends the body. */
+    public function awaitsContinue(): bool
+    {
+        return $this->head->expectsContinue && !$this->continueSent;
     }
 
     /** Removes references that lead back to this object, so that its memory is freed without garbage collection. */

@@ -291,10 +291,10 @@ final class Service
         $this->nextDeadlineCheck = \PHP_INT_MAX;
         $next = \PHP_INT_MAX;
         foreach ($this->connections as $connection) {
-            if ($connection->deadline <= $now) {
+            if ($connection->timed->deadline <= $now) {
                 $connection->expire();
             }
-            $next = min($next, $connection->deadline);
+            $next = min($next, $connection->timed->deadline);
         }
         $next = min($next, $this->nextDeadlineCheck); // an expired connection may have entered another phase
         if ($next !== \PHP_INT_MAX) {
