@@ -409,7 +409,8 @@ final class Connection
     {
         $timed = $this->timed;
         $this->serving = true;
-        [$turnStart, $idle] = [\PHP_INT_MAX, false];
+        $turnStart = \PHP_INT_MAX;
+        $idle = false;
         try {
             do {
                 $head = $this->parser->readHead();
@@ -551,11 +552,12 @@ final class Connection
         $this->answeredAt = $now = (int) hrtime(true);
         $head = $exchange->head;
         $service = $this->service;
+        $timed = $this->timed;
         if ($now - $exchange->startedAt > self::MIN_FORK_NANOSECONDS) {
             $service->killIfForked(); // a fork must not send a second response
         }
         $keepAlive = $head->persistent
-            && !$this->timed->closeAfterResponse
+            && !$timed->closeAfterResponse
             && (!$service->closesAfterResponse || $this->parser->holdsHead())
             && $this->requestCount < $service->options->maxRequests
             && ($head->length === 0 || $this->canDiscard($exchange));
@@ -567,11 +569,13 @@ final class Connection
             }
         }
         if (\is_string($body)) {
-            $this->timed->outgoing .= $service->writer->complete($response, $body, $head, $keepAlive, $now);
+            $timed->outgoing .= $service->writer->complete($response, $body, $head, $keepAlive, $now);
         } else {
             $keepAlive = $this->answerByStream($response, $body, $exchange, $keepAlive, $now);
         }
-        $this->timed->closeAfterResponse = $this->timed->closeAfterResponse || !$keepAlive;
+        if (!$keepAlive) {
+            $timed->closeAfterResponse = true;
+        }
         $service->counters->countAnswer(
             $response->getStatusCode(),
             $now - $exchange->startedAt,

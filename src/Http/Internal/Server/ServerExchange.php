@@ -42,8 +42,8 @@ final class ServerExchange implements RequestExchange
     /** Whether bytes of the response may have been sent. */
     public bool $responseStarted = false;
 
-    /** Whether the connection has no response to send for this request any more. */
-    public bool $ended = false;
+    /** @var bool whether the connection has no response to send for this request any more */
+    public $ended = false;
 
     /**
      * The fiber that runs the handler and sends the response. Without this reference, PHP could destroy a suspended

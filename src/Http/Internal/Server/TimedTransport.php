@@ -22,7 +22,8 @@ final class TimedTransport
 
     public readonly Transport $transport;
 
-    public Phase $phase = Phase::Head;
+    /** @var Phase without a native type, which would have to be checked twice for each request */
+    public $phase = Phase::Head;
 
     /** The time by hrtime() after which {@see Connection::expire()} is called. */
     public int $deadline = \PHP_INT_MAX;
