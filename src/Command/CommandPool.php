@@ -42,7 +42,7 @@ final class CommandPool implements Lifecycle, Statistics
         CommandPoolOptions $options = new CommandPoolOptions(),
     ) {
         $this->dispatcher = new CommandDispatcher(
-            self::atLeastOne(
+            self::checkedConcurrency(
                 $concurrency
                     ?? ($options->carrier === null ? (new CpuCount())->usable() : CommandCarrier::DEFAULT_CONCURRENCY),
             ),
@@ -64,8 +64,9 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * The pool reads the input when slots become free, and at most {@see CommandPoolOptions::$lookahead} commands in
      * advance. The input may be endless, block or suspend. When the caller leaves its loop, running commands of this
-     * run are ended, and no others are started. An exception of the input ends the input. An exception of a callback
-     * for output or of a command's input cancels the run. The caller gets the exception after the results.
+     * run are ended, and no others are started. If the iterable throws, no more commands are read from it. If a
+     * callback for output or the input of a command throws, the run is cancelled. The caller gets the exception after
+     * the results.
      *
      * All commands get the environment that this process has at the request for the first result. Each command gets the
      * working directory and the umask that this process has when the pool reads the command from the input.
@@ -155,11 +156,12 @@ final class CommandPool implements Lifecycle, Statistics
      */
     public function resize(int $concurrency): void
     {
-        $this->dispatcher->resize(self::atLeastOne($concurrency));
+        $this->dispatcher->resize(self::checkedConcurrency($concurrency));
     }
 
     /**
-     * Returns the largest concurrency that the file descriptor limit allows. Starts the launchers if necessary, and
+     * Returns the largest concurrency that the file descriptor limit allows for the present number of launchers. With a
+     * higher concurrency, {@see resize()} can start more launchers. This method starts launchers if necessary, and
      * suspends until one of them is ready. With a carrier, returns {@see CommandCarrier::MAX_CONCURRENCY}.
      *
      * @throws LauncherException when a launcher can't be started
@@ -267,7 +269,7 @@ final class CommandPool implements Lifecycle, Statistics
         return yield from (new Run($this->dispatcher, $commands, $inOrder))->results($cancellation);
     }
 
-    private static function atLeastOne(int $concurrency): int
+    private static function checkedConcurrency(int $concurrency): int
     {
         return NumberRange::count('The concurrency of a pool', $concurrency, 1);
     }

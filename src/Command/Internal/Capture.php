@@ -6,7 +6,10 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\SpoolException;
 
-/** A captured output of a command. A small output is in memory, a large one in an unlinked temporary file. */
+/**
+ * A captured output of a command, or tasks that {@see \Spindle\Command\TaskRunner} has queued. Few bytes are in memory,
+ * more in an unlinked temporary file.
+ */
 final class Capture
 {
     private const PIECE_BYTES = 1 << 18;
@@ -45,15 +48,15 @@ final class Capture
     public function __unserialize(array $data): void
     {
         $this->store = new CaptureStore(null);
-        $this->finish($data[0]);
+        $this->appendLast($data[0]);
     }
 
     /**
-     * Adds the last piece. If it is the only piece, it stays in memory, and the store does not count it.
+     * Adds the last piece. If it is the only one, it stays in memory, whatever its size, and the store ignores it.
      *
      * @throws SpoolException when the output can't be written to its file
      */
-    public function finish(string $bytes): void
+    public function appendLast(string $bytes): void
     {
         if ($this->length === 0) {
             $this->bytes = $bytes;

@@ -49,8 +49,8 @@ final class CarrierBackend implements CommandBackend
 
     public function cancel(PendingCommand $pending): void
     {
-        [, , $end] = $this->carried[$pending->id] ?? [null, null, null];
-        $end === null ? $this->cancelWaiting($pending) : $end->cancel();
+        [, , $cancellation] = $this->carried[$pending->id] ?? [null, null, null];
+        $cancellation === null ? $this->cancelWaiting($pending) : $cancellation->cancel();
     }
 
     public function withdraw(PendingCommand $pending): void
@@ -96,8 +96,8 @@ final class CarrierBackend implements CommandBackend
     {
         $carried = $this->carried;
         $this->carried = $this->waiting = [];
-        foreach ($carried as [, , $end]) {
-            $end->cancel();
+        foreach ($carried as [, , $cancellation]) {
+            $cancellation->cancel();
         }
     }
 
@@ -124,23 +124,28 @@ final class CarrierBackend implements CommandBackend
 
     private function carryOne(PendingCommand $pending, string $command): void
     {
-        [$recall, $end] = [new DeferredCancellation(), new DeferredCancellation()];
-        $this->carried[$pending->id] = [$pending, $recall, $end];
-        $this->calls[$pending->id] = \Amp\async(function () use ($pending, $command, $recall, $end): void {
+        [$recall, $cancellation] = [new DeferredCancellation(), new DeferredCancellation()];
+        $this->carried[$pending->id] = [$pending, $recall, $cancellation];
+        $this->calls[$pending->id] = \Amp\async(function () use ($pending, $command, $recall, $cancellation): void {
             try {
-                $outcome = $this->carrier->carry($command, $recall->getCancellation(), $end->getCancellation());
+                $outcome = $this->carrier->carry(
+                    $command,
+                    $recall->getCancellation(),
+                    $cancellation->getCancellation(),
+                );
                 $finish = fn() => $this->finish($pending, ResultFactory::ofOutcome($pending, $outcome));
-                $this->ended($pending, $finish);
+                $this->callReturned($pending, $finish);
             } catch (CancelledException) {
-                $this->ended($pending, fn() => $this->cancelledBeforeStart($pending));
+                $finish = fn() => $this->finish($pending, ResultFactory::cancelledBeforeStart($pending));
+                $this->callReturned($pending, $finish);
             } catch (\Throwable $failure) {
-                $this->ended($pending, fn() => $this->lose($pending, $failure));
+                $this->callReturned($pending, fn() => $this->lose($pending, $failure));
             }
         });
     }
 
     /** @param \Closure(): void $notify called after a call of the carrier has returned, unless the pool was closed */
-    private function ended(PendingCommand $pending, \Closure $notify): void
+    private function callReturned(PendingCommand $pending, \Closure $notify): void
     {
         unset($this->calls[$pending->id]);
         if (isset($this->carried[$pending->id])) {
@@ -150,21 +155,17 @@ final class CarrierBackend implements CommandBackend
 
     private function cancelWaiting(PendingCommand $pending): void
     {
-        if (isset($this->waiting[$pending->lane][$pending->id])) {
-            $rest = $this->waiting[$pending->lane];
-            unset($rest[$pending->id]);
-            $this->waiting = array_filter(
-                [$pending->lane => $rest] + $this->waiting,
-                static fn(array $lane): bool => $lane !== [],
-            );
-            $this->cancelledBeforeStart($pending);
+        $commands = $this->waiting[$pending->lane] ?? [];
+        if (!isset($commands[$pending->id])) {
+            return;
         }
-    }
-
-    private function cancelledBeforeStart(PendingCommand $pending): void
-    {
-        $pending->cancelled = true;
-        $this->finish($pending, ResultFactory::cancelled($pending, 'cancelled before it was started'));
+        unset($commands[$pending->id]);
+        if ($commands === []) {
+            unset($this->waiting[$pending->lane]);
+        } else {
+            $this->waiting[$pending->lane] = $commands;
+        }
+        $this->finish($pending, ResultFactory::cancelledBeforeStart($pending));
     }
 
     private function finish(PendingCommand $pending, CommandResult $result): void

@@ -365,9 +365,7 @@ final class CommandDispatcher implements AttemptEvents
         if (!$this->delayedRetries->remove($pending) && $this->delayedStarts?->remove($pending) !== true) {
             return false;
         }
-        $pending->cancelled = true;
-        $before = $pending->attempts === 0 ? 'it was started' : 'its next attempt';
-        $this->settle($pending, ResultFactory::cancelled($pending, "cancelled before {$before}"));
+        $this->settle($pending, ResultFactory::cancelledBeforeStart($pending));
 
         return true;
     }

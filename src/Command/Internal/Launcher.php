@@ -28,7 +28,7 @@ final class Launcher implements LauncherEvents
     public readonly LauncherProcess $process;
 
     /** Number of commands that this launcher was asked to return and has neither returned nor started. */
-    private int $movingCount = 0;
+    private int $askedBackCount = 0;
 
     /**
      * @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process
@@ -88,36 +88,36 @@ final class Launcher implements LauncherEvents
     {
         unset($this->commands[$pending->id]);
         $pending->launcher = null;
-        $this->cancelMove($pending);
+        $this->forgetRequest($pending);
         $pending->started = false;
         $this->releaseLoop();
     }
 
-    /** Records that a command has started. A command that was asked back stays here. */
+    /** Records that a command has started. If it was asked back, the launcher keeps it. */
     public function started(PendingCommand $pending): void
     {
         $pending->started = true;
-        $this->cancelMove($pending);
+        $this->forgetRequest($pending);
     }
 
     /** Returns the number of commands that wait for a slot and were not asked back; below 1 if there are none. */
     public function waitingCount(): int
     {
-        return $this->excess() - $this->movingCount;
+        return $this->excess() - $this->askedBackCount;
     }
 
-    public function movingCount(): int
+    public function askedBackCount(): int
     {
-        return $this->movingCount;
+        return $this->askedBackCount;
     }
 
     /** Queues a request to return the last command that may be waiting. Returns false if there is no such command. */
     public function askBack(): bool
     {
         for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {
-            if (!$pending->moving && !$pending->started) {
-                $pending->moving = true;
-                ++$this->movingCount;
+            if (!$pending->isAskedBack && !$pending->started) {
+                $pending->isAskedBack = true;
+                ++$this->askedBackCount;
                 $this->process->queue(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $pending->id));
 
                 return true;
@@ -127,11 +127,11 @@ final class Launcher implements LauncherEvents
         return false;
     }
 
-    private function cancelMove(PendingCommand $pending): void
+    private function forgetRequest(PendingCommand $pending): void
     {
-        if ($pending->moving) {
-            $pending->moving = false;
-            --$this->movingCount;
+        if ($pending->isAskedBack) {
+            $pending->isAskedBack = false;
+            --$this->askedBackCount;
         }
     }
 }

@@ -88,8 +88,8 @@ final class LauncherBackend implements CommandBackend
     }
 
     /**
-     * Returns the first commands of each launcher, up to its share. With several lanes this is an estimate, because a
-     * launcher serves the lanes in turn.
+     * Returns the commands that are probably running: the first ones of each launcher, up to its share. With several
+     * lanes this is an estimate, because a launcher serves the lanes in turn.
      */
     public function running(): array
     {
@@ -228,7 +228,7 @@ final class LauncherBackend implements CommandBackend
     /** Handles a command that its launcher returned or could not start. */
     private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
-        if ($pending->moving && !$pending->cancelled && !$pending->final && \ord($bytes[$at + 1]) === 0) {
+        if ($pending->isAskedBack && !$pending->cancelled && !$pending->final && \ord($bytes[$at + 1]) === 0) {
             try {
                 $this->move($pending);
                 $this->flush();
@@ -279,7 +279,7 @@ final class LauncherBackend implements CommandBackend
     private function redispatch(PendingCommand $pending, string $how): void
     {
         $pending->launcher = null;
-        $pending->moving = $pending->started = false;
+        $pending->isAskedBack = $pending->started = false;
         $pending->cancelled = $pending->cancelled || $pending->final;
         if ($pending->cancelled || $pending->error !== null || $pending->thrown !== null) {
             $this->finish($pending, ResultFactory::cancelled($pending, 'cancelled'));

@@ -22,11 +22,11 @@ final class Launchers
     private const COMMANDS_PER_LAUNCHER = 4;
     private const MAX_LAUNCHERS = 4;
 
-    /** Maximum deaths per launcher since the last end of a command. After more, commands of dead launchers fail. */
+    /** After more deaths without an ended command in between, commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** The same for failed starts within the window. A start has failed if the launcher died before it was ready. */
-    private const MAX_FAILED_STARTS = 5;
+    /** The same for failed starts within START_WINDOW_NANOSECONDS: deaths of launchers that were not ready. */
+    private const MAX_FAILED_STARTS_PER_LAUNCHER = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
     /** @var list<Launcher> */
@@ -48,7 +48,7 @@ final class Launchers
     private array $failedStarts = [];
 
     /** Number of commands that each launcher has descriptors for; null until the first launcher is ready. */
-    private ?int $capacity = null;
+    private ?int $capacityPerLauncher = null;
 
     /** How launchers start processes: posix_spawn or proc_open; '' until the first launcher is ready. */
     private string $startMethod = '';
@@ -157,7 +157,7 @@ final class Launchers
         $launcher->isReady = true;
         /** @var array{pid: int, capacity: int} $ready */
         $ready = unpack('Vpid/Vcapacity', $payload);
-        $this->capacity = $ready['capacity'];
+        $this->capacityPerLauncher = $ready['capacity'];
         $this->startMethod = substr($payload, 8);
         $this->wake();
         $this->log->write(
@@ -168,12 +168,12 @@ final class Launchers
 
     public function tooManyException(int $concurrency): LauncherException
     {
-        $capacity = (int) $this->capacity * $this->targetCount;
+        $capacity = (int) $this->capacityPerLauncher * $this->targetCount;
 
         return LauncherException::tooManyAtOnce($concurrency, $capacity, $this->startMethod);
     }
 
-    /** Records that a command has started. If it was asked back, another waiting command is asked back instead. */
+    /** Records that a command has started. Its launcher keeps it, so another waiting command may be asked back. */
     public function commandStarted(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
@@ -218,7 +218,7 @@ final class Launchers
         $this->wake($why);
     }
 
-    /** @return bool whether other launchers should get its commands; false after too many deaths */
+    /** @return bool whether another launcher may replace it; false after too many deaths or failed starts */
     public function died(Launcher $launcher, string $how): bool
     {
         $this->log->write('A launcher died: {how}', ['how' => $how]);
@@ -237,7 +237,7 @@ final class Launchers
     public function capacity(int $concurrency): int
     {
         $this->start($concurrency);
-        while ($this->capacity === null) {
+        while ($this->capacityPerLauncher === null) {
             $this->start($concurrency); // replaces a launcher that has died before it was ready
             $launcher = $this->launchers[0];
             $launcher->process->keepLoop();
@@ -248,7 +248,7 @@ final class Launchers
             }
         }
 
-        return (int) $this->capacity * $this->targetCount;
+        return (int) $this->capacityPerLauncher * $this->targetCount;
     }
 
     /** @throws LauncherException when the descriptor limit is too low, or for a reason of {@see capacity()} */
@@ -258,8 +258,9 @@ final class Launchers
             $this->capacity($previousConcurrency);
         }
         $targetCount = max($this->targetCount, self::countFor($concurrency));
-        if ($this->capacity !== null && $concurrency > $this->capacity * $targetCount) {
-            throw LauncherException::tooManyAtOnce($concurrency, $this->capacity * $targetCount, $this->startMethod);
+        $capacity = $this->capacityPerLauncher === null ? null : $this->capacityPerLauncher * $targetCount;
+        if ($capacity !== null && $concurrency > $capacity) {
+            throw LauncherException::tooManyAtOnce($concurrency, $capacity, $this->startMethod);
         }
         if ($this->launchers !== []) {
             $this->targetCount = $targetCount;
@@ -308,7 +309,7 @@ final class Launchers
             static fn(int|float $at): bool => $at > $now - self::START_WINDOW_NANOSECONDS,
         ));
 
-        return \count($this->failedStarts) <= self::MAX_FAILED_STARTS * $this->targetCount;
+        return \count($this->failedStarts) <= self::MAX_FAILED_STARTS_PER_LAUNCHER * $this->targetCount;
     }
 
     private static function countFor(int $concurrency): int
@@ -325,7 +326,7 @@ final class Launchers
         $largest = intdiv($concurrency + $count - 1, $count);
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
-            // Each launcher compares the largest share with its capacity, so that all of them accept or all refuse.
+            // Each launcher compares the largest share with its capacity, so that all accept the concurrency, or none.
             $launcher->process->send(LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,
                 0,
@@ -343,18 +344,18 @@ final class Launchers
     /** For each launcher with free slots, asks other launchers to return waiting commands. */
     private function balance(): void
     {
-        foreach ($this->launchers as $idle) {
-            if ($idle->excess() < 0 && \count($this->launchers) > 1) {
-                $this->askBackFor($idle);
+        foreach ($this->launchers as $launcher) {
+            if ($launcher->excess() < 0 && \count($this->launchers) > 1) {
+                $this->askBackFor($launcher);
             }
         }
     }
 
-    private function askBackFor(Launcher $idle): void
+    private function askBackFor(Launcher $underused): void
     {
-        $free = -$idle->excess();
+        $free = -$underused->excess();
         foreach ($this->launchers as $launcher) {
-            $free -= $launcher->movingCount(); // commands that will be returned
+            $free -= $launcher->askedBackCount(); // commands that will be returned
         }
         foreach ($this->launchers as $busy) {
             // Asks for half of the waiting commands, so that both launchers have about the same amount of work.

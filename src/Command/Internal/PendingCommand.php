@@ -42,7 +42,7 @@ final class PendingCommand
     public ?Launcher $launcher = null;
 
     /** Whether the launcher was asked to return the command, for another launcher. */
-    public bool $moving = false;
+    public bool $isAskedBack = false;
 
     /** Whether the launcher has reported the start. It reports starts only with `redispatch`, or to answer WITHDRAW. */
     public bool $started = false;

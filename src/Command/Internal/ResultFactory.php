@@ -27,8 +27,8 @@ final class ResultFactory
         $from = $at + self::EXITED_HEAD_BYTES;
         try {
             if ($pending->error === null) {
-                $pending->stdout->finish(substr($bytes, $from, $exit['out']));
-                $pending->stderr->finish(substr(
+                $pending->stdout->appendLast(substr($bytes, $from, $exit['out']));
+                $pending->stderr->appendLast(substr(
                     $bytes,
                     $from + $exit['out'],
                     $length - self::EXITED_HEAD_BYTES - $exit['out'],
@@ -62,9 +62,7 @@ final class ResultFactory
     {
         $code = \ord($bytes[$at + 1]);
         if ($code === 0) {
-            $pending->cancelled = true;
-
-            return self::cancelled($pending, 'cancelled before it was started');
+            return self::cancelledBeforeStart($pending);
         }
         ++$pending->attempts;
         $program = $pending->command->arguments[0] ?? '/bin/sh';
@@ -96,6 +94,15 @@ final class ResultFactory
         ++$pending->attempts;
 
         return self::result($pending, $code, $signal, $timedOut, $start, $duration, $error);
+    }
+
+    /** Cancels a command that waits for its first or next attempt, and creates its result. */
+    public static function cancelledBeforeStart(PendingCommand $pending): CommandResult
+    {
+        $pending->cancelled = true;
+        $attempt = $pending->attempts === 0 ? 'it was started' : 'its next attempt';
+
+        return self::cancelled($pending, "cancelled before {$attempt}");
     }
 
     /** Creates the result of a command that is not running and will not be started again. */

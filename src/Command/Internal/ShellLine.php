@@ -7,9 +7,9 @@ namespace Spindle\Command\Internal;
 /**
  * Splits simple shell lines into words, so that their programs can be started without a shell.
  *
- * GNU make does the same (src/job.c, construct_command_argv_internal). The rule here is stricter: all words are plain,
- * or quoted without special characters. The first word is no built-in, no reserved word (POSIX Shell Command Language,
- * 2.4 and 2.14) and no assignment.
+ * GNU make does the same (src/job.c, construct_command_argv_internal). The rule here is stricter: words consist of
+ * plain characters and of quoted text without expansions. The first word is no built-in, no reserved word (POSIX Shell
+ * Command Language, 2.4 and 2.14) and no assignment.
  */
 final class ShellLine
 {
@@ -18,10 +18,10 @@ final class ShellLine
 
     private const WORD_PATTERN = '~(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"]*+")++~';
 
-    /** A first word that names a program: without =, as in an assignment, and without % or a digit at its start. */
+    /** A first word that names a program: plain characters without =. Some of them may not be the first character. */
     private const PROGRAM_PATTERN = '~^[a-zA-Z_./@+][\w@%+:,./-]*$~D';
 
-    /** Reserved words and built-ins of dash or of bash in POSIX mode, and doubtful words. */
+    /** Reserved words and built-ins of dash or of bash in POSIX mode, and words that are built-ins in other shells. */
     private const SHELL_WORDS = [
         'alias' => 1, 'bg' => 1, 'bind' => 1, 'break' => 1, 'builtin' => 1, 'caller' => 1, 'case' => 1, 'cd' => 1,
         'chdir' => 1, 'command' => 1, 'compgen' => 1, 'complete' => 1, 'compopt' => 1, 'continue' => 1, 'coproc' => 1,

@@ -9,9 +9,13 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
 use Spindle\Command\Output;
 use Spindle\Command\PortableCommand;
+use Spindle\Command\RetryPolicy;
+use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
 
 /** A command as bytes, and a pool whose carrier runs commands in another pool. */
 final class PortableCommandTest extends TestCase
@@ -107,5 +111,22 @@ final class PortableCommandTest extends TestCase
         $outcome = PortableCommand::outcome($result, 9);
         self::assertStringNotContainsString('12345', $outcome);
         self::assertStringContainsString('its output has 10 bytes, more than the 9 of', $outcome);
+    }
+
+    public function testARetryThatWaitsForTheCarrierIsCancelledBeforeItsNextAttempt(): void
+    {
+        $options = new CommandPoolOptions(carrier: new AgentPool());
+        $pool = new CommandPool(1, new RetryPolicy(1, delay: 0.0), $options);
+        $failing = Async::run(static fn(): CommandResult => $pool->execute(Command::of('false')));
+        $blocking = Async::run(static fn(): CommandResult => $pool->execute(Command::of('sleep', '60')));
+        Eventually::holds(static function () use ($pool): bool {
+            $statistics = $pool->statistics();
+
+            return [$statistics['retried_total'], $statistics['waiting']] === [1, 1];
+        }, 'the retry waits');
+        $pool->cancelAll();
+
+        self::assertSame('cancelled before its next attempt', $failing->await()->error);
+        self::assertTrue($blocking->await()->cancelled);
     }
 }

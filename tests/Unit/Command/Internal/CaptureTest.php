@@ -109,10 +109,10 @@ final class CaptureTest extends TestCase
     public function testTheLastPieceIsKeptWhateverItsSizeIfItIsTheOnlyOne(): void
     {
         $capture = new Capture(new CaptureStore('/no/such/directory'));
-        $capture->finish('all of it');
+        $capture->appendLast('all of it');
         $other = new Capture(new CaptureStore('/no/such/directory'));
         $other->append('first ');
-        $other->finish('last');
+        $other->appendLast('last');
 
         self::assertSame(['all of it', 'first last'], [$capture->toString(), $other->toString()]);
     }
