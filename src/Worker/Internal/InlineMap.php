@@ -13,7 +13,7 @@ use Revolt\EventLoop;
 final class InlineMap
 {
     /** @var \Closure|null the decoded task */
-    private ?\Closure $call = null;
+    private ?\Closure $task = null;
 
     /** @var \Generator<mixed, mixed, mixed, void> */
     private readonly \Generator $values;
@@ -21,7 +21,7 @@ final class InlineMap
     /**
      * @param iterable<mixed, mixed>       $input
      * @param string                       $code      from {@see TaskCode::encode()}
-     * @param string                       $signatureKey key that signed the code
+     * @param string                       $signatureKey key that signs closures
      * @param (\Closure(mixed): void)|null $onReport
      */
     public function __construct(
@@ -41,15 +41,15 @@ final class InlineMap
             [$key, $value] = $pulled;
             $argument = ValueSerializer::serialize($value, 'The argument' . ValueSerializer::keySuffix($key));
             $pulled = $value = null;
-            $work = fn(): mixed => $this->call()(ValueSerializer::unserialize($argument, TaskCode::MISSING));
+            $work = fn(): mixed => $this->task()(ValueSerializer::unserialize($argument, TaskCode::MISSING));
             yield $key => InlineTask::start($work, $key, $this->onReport, $cancellation)->await();
             $cancellation?->throwIfRequested();
         }
     }
 
-    private function call(): \Closure
+    private function task(): \Closure
     {
-        return $this->call ??= TaskCode::decode($this->code, $this->signatureKey);
+        return $this->task ??= TaskCode::decode($this->code, $this->signatureKey);
     }
 
     /**

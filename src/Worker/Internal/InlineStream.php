@@ -15,12 +15,12 @@ final class InlineStream implements ItemSource
     /** Suspends the task's fiber while an item waits for its reader. */
     private readonly Condition $taken;
 
-    /** @var \WeakReference<ItemStream>|null stream of the reader; empty after the reader has released the generator */
+    /** @var \WeakReference<ItemStream>|null stream in the reader's generator, which ends when the reader releases it */
     private ?\WeakReference $stream = null;
 
     /**
      * @param \Generator<mixed, mixed, mixed, mixed> $items
-     * @param DeferredCancellation                   $taskCancellation  requested when the reader released the generator
+     * @param DeferredCancellation $taskCancellation requested by the caller, or when the reader releases the generator
      * @param \Closure(\Throwable): \Throwable $convertFailure converts an exception of the task
      * @param string $keySuffix names the input in messages, such as ' for "key"'
      */
@@ -34,7 +34,7 @@ final class InlineStream implements ItemSource
     }
 
     /** @return \Generator<mixed, mixed, mixed, mixed> */
-    public function reader(): \Generator
+    public function generator(): \Generator
     {
         $stream = new ItemStream($this);
         $this->stream = \WeakReference::create($stream);

@@ -120,7 +120,7 @@ final class InlineTask
             static fn(\Throwable $thrown): \Throwable => self::failure($thrown, $key),
             ValueSerializer::keySuffix($key),
         );
-        $this->completed($stream->reader());
+        $this->completed($stream->generator());
         $stream->run();
     }
 

@@ -17,8 +17,8 @@ use Spindle\Worker\ResultBudget;
 final class ItemStream
 {
     /**
-     * Items of at least this size, in bytes, count in the budget, if the pool has one. After such an item, the worker
-     * then sends no other item until the reader asks for the next one.
+     * If the pool has a budget, items of at least this size, in bytes, count in it. After such an item, the worker
+     * waits until the reader asks for the next one.
      */
     private const MIN_BUDGETED_BYTES = WorkerProtocol::MAX_UNREAD_BYTES;
 
@@ -114,7 +114,7 @@ final class ItemStream
             if ($this->ownerPid !== getmypid()) {
                 throw ExecutorClosedException::forked();
             }
-            $this->changed->wait($this); // nothing else may refer to this stream and to the reader's fiber
+            $this->changed->wait($this); // perhaps only the reader's fiber refers to this stream, and only this to it
         }
     }
 

@@ -57,13 +57,17 @@ final class Results
         $batch->longest = max($batch->longest, $head['longest']);
         if ($count > 0) {
             $batch->receivedCount = $from + $count;
-            $worker->taskCount += $count;
+            $worker->outcomeCount += $count;
             $this->attemptCount += $count;
             // Packed values are split directly out of the frame, because another copy of large ones would take time.
             $results = ($flags & WorkerProtocol::PACKED) !== 0
                 ? ValuePacking::split($bytes, $at + self::RESULTS_HEAD_BYTES)
                 : substr($bytes, $at + self::RESULTS_HEAD_BYTES, $length - self::RESULTS_HEAD_BYTES);
-            if (($flags & WorkerProtocol::FAILURES) === 0 && $worker->streamIndex < 0 && $worker->ending === null) {
+            if (
+                ($flags & WorkerProtocol::FAILURES) === 0
+                && $worker->streamIndex < 0
+                && $worker->createEndFailure === null
+            ) {
                 $batch->source->succeeded($batch, $from, $count, $results, $length);
             } else {
                 $this->receiveEach(
@@ -103,8 +107,8 @@ final class Results
     /** @param bool $wasRunning whether the task, whose result will never arrive, was running when the worker ended */
     public function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $wasRunning): void
     {
-        $failure = $wasRunning && $worker->ending !== null
-            ? ($worker->ending)($batch, $index)
+        $failure = $wasRunning && $worker->createEndFailure !== null
+            ? ($worker->createEndFailure)($batch, $index)
             : $this->crashFailure($worker, $batch, $index);
         ++$this->attemptCount;
         ++$this->failedCount;
@@ -133,8 +137,8 @@ final class Results
         foreach ($values as $i => $value) {
             $index = $from + $i;
             $kind = \ord($kinds[$i]);
-            $failure = $worker->ending !== null && $worker->endingTask === [$batch, $index]
-                ? ($worker->ending)($batch, $index) // the task has ended by itself, but too late
+            $failure = $worker->createEndFailure !== null && $worker->endingTask === [$batch, $index]
+                ? ($worker->createEndFailure)($batch, $index) // the task has ended by itself, but too late
                 : null;
             $isFailure = $failure !== null
                 || $kind === WorkerProtocol::THROWN || $kind === WorkerProtocol::UNSERIALIZABLE;

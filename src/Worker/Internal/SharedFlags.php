@@ -9,18 +9,18 @@ use Spindle\Internal\Warnings;
 /**
  * Shared memory of a pool and a worker, through which they exchange state without messages. 40 bytes are used:
  *
- *      0   u32  index of the running task, or of the last one that ran
- *      4   u32  its batch
+ *      0   u32  index of the task that the worker is running, has run, or was about to start
+ *      4   u32  batch of this task
  *      8   u64  start time in nanoseconds of the monotonic clock, 0 after the end; only with a time limit
  *      16  u64  batch << 32 | limit: tasks of this batch from this index on must not start; for even batch numbers
  *      24  u64  the same for odd batch numbers
  *      32  8 bytes that identify the owner
  *
- * Before each task, a worker writes the mark, reads the clock, and reads the limit if the last reading is older than
- * LIMIT_CHECK_NANOSECONDS. The pool writes the limit, waits longer than that, and reads the mark. If the pool does not
- * see the mark of a task, there are two cases. Either the worker has already read the new limit. Or its last reading is
- * older than LIMIT_CHECK_NANOSECONDS, and it reads the limit before the task. So a task that was taken back never
- * starts. The wait is also longer than a processor needs to make its writes visible to others.
+ * Before each task, a worker writes the mark (offsets 0 to 7) and reads the clock. If it last read the limit (offset 16
+ * or 24) more than LIMIT_CHECK_NANOSECONDS ago, it reads the limit again. The pool writes the limit, waits longer than
+ * that, and reads the mark. A task whose mark the pool does not see then never starts. Either the worker has already
+ * read the new limit. Or its last reading is so old that it reads the limit before the task. The wait is also longer
+ * than a processor needs to make its writes visible to others.
  *
  * Without ext-shmop there is no mark. A worker then sends each result before it starts the next task, which shows the
  * pool which task ran when the worker died. Tasks are never taken back from such a worker.
@@ -32,7 +32,7 @@ final class SharedFlags
 
     /**
      * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes, so that memory
-     * of another program with the same name has another size. The size is visible as soon as the name is.
+     * of another program with the same name has another size. Memory has its size from the start, unlike its owner.
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;
@@ -81,12 +81,12 @@ final class SharedFlags
             ? Warnings::suppressed(static fn(): array|false => @file('/proc/sysvipc/shm'))
             : false;
         foreach (\array_slice($segments === false ? [] : $segments, 1) as $segment) {
-            // key, id, mode, size, pid of the creator, pid of the last user, attached
+            // name, id, mode, size, pid of the creator, pid of the last user, attached
             $fields = array_map(\intval(...), (array) sscanf($segment, '%d %d %d %d %d %d %d'));
-            [$key, $size, $creator, $attached] = [$fields[0] ?? 0, $fields[3] ?? 0, $fields[4] ?? 0, $fields[6] ?? 1];
+            [$name, $size, $creator, $attached] = [$fields[0] ?? 0, $fields[3] ?? 0, $fields[4] ?? 0, $fields[6] ?? 1];
             if (
                 $attached !== 0
-                || $key === 0
+                || $name === 0
                 || $creator < 1
                 || $size < self::size(1 << 31)
                 || $size > self::size(self::MAX_EXTRA_BYTES << 31)
@@ -94,7 +94,7 @@ final class SharedFlags
             ) {
                 continue;
             }
-            $memory = self::attach($key, 'w');
+            $memory = self::attach($name, 'w');
             if (
                 $memory !== false
                 && shmop_read($memory, self::OWNER_OFFSET, \strlen(self::OWNER)) === self::OWNER
@@ -127,7 +127,7 @@ final class SharedFlags
         return new self($memory);
     }
 
-    /** @return array{int, int} batch and index of the last task that started; 0 and 0 before the first */
+    /** @return array{int, int} batch and index of the marked task; 0 and 0 before the first */
     public function readMark(): array
     {
         /** @var array{index: int, batch: int} $fields */
@@ -148,7 +148,7 @@ final class SharedFlags
     /**
      * @param int $limit number of tasks in the batch, without those that were taken back before
      *
-     * @return int number of tasks that started; the others never will
+     * @return int number of tasks that started, or one more; the others never will
      */
     public function takeBack(int $batch, int $limit): int
     {
@@ -159,11 +159,12 @@ final class SharedFlags
         shmop_write($this->memory, pack('P', ($batch << 32) | $started), 16 + 8 * ($batch & 1));
         usleep(self::TAKE_BACK_WAIT_MICROSECONDS);
 
-        // A worker resets the mark of a task while it sends earlier results. The limit still allows that task.
+        // While a worker sends earlier results, it sets the mark back to the previous task. Then the second count is
+        // lower than the first. But the limit is the first count, so the task may still start.
         return max($started, min($limit, $this->startedCount($batch, $limit)));
     }
 
-    /** @return int number of started tasks of the batch, including the running one */
+    /** @return int number of tasks of the batch up to the marked one */
     public function startedCount(int $batch, int $count): int
     {
         [$current, $index] = $this->readMark();

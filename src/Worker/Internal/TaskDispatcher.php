@@ -240,8 +240,8 @@ final class TaskDispatcher implements PoolEvents
         }
         $this->sources->remove($run);
         foreach ($this->workers->all() as $worker) {
-            if (isset($worker->codes[$run->id()])) {
-                unset($worker->codes[$run->id()]);
+            if (isset($worker->sentCodes[$run->id()])) {
+                unset($worker->sentCodes[$run->id()]);
                 $worker->link?->send(WorkerProtocol::frame(WorkerProtocol::FORGET, $run->id()));
             }
         }
@@ -425,8 +425,8 @@ final class TaskDispatcher implements PoolEvents
         $batch->id = ++$worker->lastBatchId;
         $id = $batch->source->id();
         $code = '';
-        if (!isset($worker->codes[$id]) && $batch->source->code() !== null) {
-            $worker->codes[$id] = true;
+        if (!isset($worker->sentCodes[$id]) && $batch->source->code() !== null) {
+            $worker->sentCodes[$id] = true;
             $code = WorkerProtocol::frame(WorkerProtocol::CODE, $id, (string) $batch->source->code());
         }
         $worker->batches[] = $batch;
@@ -580,7 +580,7 @@ final class TaskDispatcher implements PoolEvents
     private function endIfRunning(WorkerHandle $worker, MapRun $run): void
     {
         [$batch, $index] = $worker->lastStartedTask() ?? [null, 0];
-        if ($batch?->source === $run && $worker->ending === null && $index >= $batch->receivedCount) {
+        if ($batch?->source === $run && $worker->createEndFailure === null && $index >= $batch->receivedCount) {
             $this->workers->end($worker, static fn(): \Throwable => ExecutorClosedException::abandoned());
         }
     }
@@ -597,7 +597,8 @@ final class TaskDispatcher implements PoolEvents
             $this,
             static function (self $dispatcher) use ($worker, $batch, $index, $name): void {
                 unset($worker->timers[$name]);
-                if ($worker->streamIndex === $index && $worker->streamBatch === $batch && $worker->ending === null) {
+                $isRunning = $worker->streamIndex === $index && $worker->streamBatch === $batch;
+                if ($isRunning && $worker->createEndFailure === null) {
                     $dispatcher->endTask($worker, $batch, $index, ExecutorClosedException::abandoned());
                 }
             },

@@ -137,7 +137,7 @@ final class TaskTimeouts
             if (
                 $first === null
                 || $worker->sharedFlags === null
-                || $worker->ending !== null
+                || $worker->createEndFailure !== null
                 || $worker->startedCount($first) > 0
             ) {
                 continue;
@@ -189,7 +189,7 @@ final class TaskTimeouts
     private function checkTime(WorkerHandle $worker, float $timeout): void
     {
         $batch = $worker->lastStartedTask()[0] ?? $worker->firstBatch();
-        if ($batch === null || $worker->ending !== null) {
+        if ($batch === null || $worker->createEndFailure !== null) {
             return;
         }
         $since = max($batch->firstSince, $worker->batches[0]->firstSince);

@@ -24,8 +24,8 @@ final class WorkerHandle
     public bool $retiring = false;
     public bool $stopping = false;
 
-    /** @var (\Closure(Batch, int): \Throwable)|null creates the running task's failure, if the worker is ended */
-    public ?\Closure $ending = null;
+    /** @var (\Closure(Batch, int): \Throwable)|null set when the pool ends the worker: creates the failure of a task */
+    public ?\Closure $createEndFailure = null;
 
     /** @var array{Batch, int}|null the task because of which the worker is being ended: its batch and index */
     public ?array $endingTask = null;
@@ -34,11 +34,11 @@ final class WorkerHandle
     public array $batches = [];
     public int $lastBatchId = 0;
 
-    /** @var array<int, true> sources whose code the worker has */
-    public array $codes = [];
+    /** @var array<int, true> ids of the sources whose code was sent to the worker; a call of map() is a source */
+    public array $sentCodes = [];
 
     /** Number of tasks whose outcome has arrived. */
-    public int $taskCount = 0;
+    public int $outcomeCount = 0;
 
     /** Time at which the worker became ready, in nanoseconds of {@see hrtime()}. */
     public int $readyAt = 0;
@@ -58,8 +58,10 @@ final class WorkerHandle
     /** @var array{?int, ?int, int}|null exit code, signal and memory peak, once the worker has ended */
     public ?array $exit = null;
 
-    /** @var \WeakReference<ItemStream>|null items of the running generator task; its index, or -1, and batch follow */
+    /** @var \WeakReference<ItemStream>|null items of the running generator task */
     public ?\WeakReference $stream = null;
+
+    /** Index of that task in its batch, -1 without one; and its batch. */
     public int $streamIndex = -1;
     public ?Batch $streamBatch = null;
 
@@ -103,15 +105,14 @@ final class WorkerHandle
         return $this->batches[0] ?? null;
     }
 
-    /** Returns whether the worker gets no more tasks. */
-    public function isEnding(): bool
+    public function getsNoMoreTasks(): bool
     {
-        return $this->retiring || $this->ending !== null;
+        return $this->retiring || $this->createEndFailure !== null;
     }
 
     public function isIdle(): bool
     {
-        return $this->ready && $this->batches === [] && !$this->isEnding();
+        return $this->ready && $this->batches === [] && !$this->getsNoMoreTasks();
     }
 
     public function appendStderr(string $error): void
@@ -157,7 +158,7 @@ final class WorkerHandle
     /** Returns whether the worker has begun any task, or died while it read one, as far as known. */
     public function hasBegun(): bool
     {
-        return $this->taskCount > 0 || $this->lastStartedTask() !== null || $this->diedWhileReading();
+        return $this->outcomeCount > 0 || $this->lastStartedTask() !== null || $this->diedWhileReading();
     }
 
     /** Returns whether the worker ran out of memory before the first task of its batch: while it read the arguments. */
@@ -165,11 +166,11 @@ final class WorkerHandle
     {
         $first = $this->firstBatch();
 
-        return $first !== null && $this->ending === null && $this->startedCount($first) === 0
+        return $first !== null && $this->createEndFailure === null && $this->startedCount($first) === 0
             && preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->exitReport ?? '') === 1;
     }
 
-    /** Returns whether a signal ended the worker or its host, and no other reason is known. */
+    /** Returns whether a signal ended the worker or its host, and no failed start is known. */
     public function wasKilled(): bool
     {
         return $this->startFailure === null && isset($this->exit[1]);

@@ -33,7 +33,7 @@ final class WorkerLifetime
         if ($this->options->maxTasks === null) {
             return \PHP_INT_MAX;
         }
-        $tasks = $worker->taskCount;
+        $tasks = $worker->outcomeCount;
         foreach ($worker->batches as $batch) {
             $tasks += $batch->limit - $batch->receivedCount;
         }

@@ -26,7 +26,7 @@ final class WorkerShutdown
     /** Ends a worker after its current tasks. Must be called again when these are done. */
     public function stop(WorkerHandle $worker): void
     {
-        $this->endingCount += $worker->isEnding() ? 0 : 1;
+        $this->endingCount += $worker->getsNoMoreTasks() ? 0 : 1;
         $worker->retiring = true;
         if ($worker->batches === [] && $worker->link !== null && !$worker->stopping) {
             $worker->stopping = true;
@@ -38,9 +38,9 @@ final class WorkerShutdown
     /** @param \Closure(Batch, int): \Throwable $reason failure of the task that runs */
     public function end(WorkerHandle $worker, \Closure $reason): void
     {
-        if ($worker->ending === null) {
-            $this->endingCount += $worker->isEnding() ? 0 : 1;
-            $worker->ending = $reason;
+        if ($worker->createEndFailure === null) {
+            $this->endingCount += $worker->getsNoMoreTasks() ? 0 : 1;
+            $worker->createEndFailure = $reason;
             $worker->group->context->end($worker->id);
             // a thread that waits for a frame ends only when a frame arrives
             $worker->link?->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
@@ -61,7 +61,7 @@ final class WorkerShutdown
 
     public function forget(WorkerHandle $worker): void
     {
-        $this->endingCount -= $worker->isEnding() ? 1 : 0;
+        $this->endingCount -= $worker->getsNoMoreTasks() ? 1 : 0;
     }
 
     private function endIn(float $seconds, WorkerHandle $worker): void

@@ -136,7 +136,7 @@ final class Workers implements WorkerEvents
         }
         $room = $this->size;
         foreach ($this->workers as $worker) {
-            if (!$worker->isEnding()) {
+            if (!$worker->getsNoMoreTasks()) {
                 --$room;
                 $demand -= $worker->ready ? 0 : 1;
             }
@@ -176,7 +176,7 @@ final class Workers implements WorkerEvents
     public function becameIdle(WorkerHandle $worker): void
     {
         $worker->idleSince = hrtime(true);
-        if ($worker->taskCount > 0) {
+        if ($worker->outcomeCount > 0) {
             $this->backoff->resetFailures();
         }
         if ($worker->retiring || $this->lifetime->isOver($worker) || $this->surplus() > 0) {
@@ -193,7 +193,7 @@ final class Workers implements WorkerEvents
     /** Returns how many more tasks the worker can be given. Stops an idle worker whose lifetime is over. */
     public function maxTasksFor(WorkerHandle $worker): int
     {
-        if (!$worker->ready || $worker->isEnding()) {
+        if (!$worker->ready || $worker->getsNoMoreTasks()) {
             return 0;
         }
         $left = $this->lifetime->tasksLeft($worker);
@@ -335,7 +335,7 @@ final class Workers implements WorkerEvents
         $this->closeRetiredGroup($worker->group);
         if (!$beganNothing) {
             $this->backoff->resetFailures();
-        } elseif ($worker->ending === null || $worker->startFailure !== null) {
+        } elseif ($worker->createEndFailure === null || $worker->startFailure !== null) {
             $this->endedWithoutTask($worker);
         }
         if (!$this->closed) {
@@ -384,7 +384,7 @@ final class Workers implements WorkerEvents
     private function hasReady(): bool
     {
         foreach ($this->workers as $worker) {
-            if ($worker->ready && !$worker->isEnding()) {
+            if ($worker->ready && !$worker->getsNoMoreTasks()) {
                 return true;
             }
         }

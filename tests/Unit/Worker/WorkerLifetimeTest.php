@@ -27,17 +27,17 @@ final class WorkerLifetimeTest extends TestCase
         $nothing = static fn(WorkerHandle $worker): mixed => null;
         yield 'without a limit' => [
             new WorkerPoolOptions(),
-            static fn(WorkerHandle $worker) => $worker->taskCount = \PHP_INT_MAX,
+            static fn(WorkerHandle $worker) => $worker->outcomeCount = \PHP_INT_MAX,
             false,
         ];
         yield 'before its last task' => [
             new WorkerPoolOptions(maxTasks: 3),
-            static fn(WorkerHandle $worker) => $worker->taskCount = 2,
+            static fn(WorkerHandle $worker) => $worker->outcomeCount = 2,
             false,
         ];
         yield 'after its last task' => [
             new WorkerPoolOptions(maxTasks: 3),
-            static fn(WorkerHandle $worker) => $worker->taskCount = 3,
+            static fn(WorkerHandle $worker) => $worker->outcomeCount = 3,
             true,
         ];
         yield 'young' => [new WorkerPoolOptions(maxAge: 30.0), $nothing, false];
@@ -84,7 +84,7 @@ final class WorkerLifetimeTest extends TestCase
     public function testTasksThatItHasCountAmongThoseThatItMayBeGiven(): void
     {
         $worker = $this->worker();
-        $worker->taskCount = 10;
+        $worker->outcomeCount = 10;
         $worker->batches = [$this->batch(5), $this->batch(4)];
         $worker->batches[0]->receivedCount = 2; // already counted in the ten
         $worker->batches[1]->limit = 1; // the others were taken back
