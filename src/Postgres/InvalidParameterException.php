@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Parameters can't be sent, for example because a value does not fit the expected type. Messages contain no value. */
+/**
+ * Parameters of a statement, or values of a row for copyFrom(), can't be sent, for example because a value does not fit
+ * the expected type. Messages contain no value.
+ */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
     private function __construct(
@@ -34,6 +37,12 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     public static function count(int $given, int $wanted): self
     {
         return new self("The statement needs {$wanted} parameters, but {$given} were given");
+    }
+
+    /** @internal */
+    public static function tooMany(int $given, int $max): self
+    {
+        return new self("A statement can have at most {$max} parameters, but {$given} were given");
     }
 
     /** @internal */

@@ -9,8 +9,8 @@ use Spindle\Postgres\Internal\RowObjects;
 use Spindle\Postgres\Internal\Rows;
 
 /**
- * The rows of a statement, and the number of rows that the statement affected. Values are decoded when a row is read.
- * A value that can't be read causes a {@see ProtocolException} at that time.
+ * The rows of a statement, and the number of rows that the statement affected. Values are decoded in batches of rows.
+ * A value that can't be read causes a {@see ProtocolException} before the first row of its batch.
  *
  * | PostgreSQL | PHP |
  * |---|---|
@@ -19,7 +19,7 @@ use Spindle\Postgres\Internal\Rows;
  * | bytea | string of bytes |
  * | json, jsonb | value as from json_decode(), with objects as arrays; see {@see JsonMode} |
  * | date, timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF, -INF for infinity |
- * | interval | DateInterval |
+ * | interval | DateInterval; INF, -INF for infinity |
  * | arrays; ranges; multiranges | lists; {@see Range}; lists of {@see Range} |
  * | text, uuid, enums and all others | string |
  *
@@ -41,7 +41,7 @@ final class Result implements \IteratorAggregate, \Countable
     ) {}
 
     /** @return list<string> names of the columns */
-    public function columns(): array
+    public function columnNames(): array
     {
         return $this->columns->names ?? [];
     }
@@ -161,12 +161,12 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function pairs(): array
     {
-        if (\count($this->columns()) !== 2) {
-            throw UnexpectedResultException::pairs(\count($this->columns()));
+        if (\count($this->columnNames()) !== 2) {
+            throw UnexpectedResultException::pairs(\count($this->columnNames()));
         }
         $pairs = [];
         foreach ($this->lists() as [$key, $value]) {
-            $pairs[self::key($this->columns()[0], $key, $pairs)] = $value;
+            $pairs[self::key($this->columnNames()[0], $key, $pairs)] = $value;
         }
 
         return $pairs;
@@ -182,7 +182,7 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function keyed(string $column): array
     {
-        if (!\in_array($column, $this->columns(), true)) {
+        if (!\in_array($column, $this->columnNames(), true)) {
             throw UnexpectedResultException::noColumn($column);
         }
         $rows = [];
@@ -220,7 +220,7 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function as(string $class): array
     {
-        return RowObjects::for($class, $this->columns())->of($this->lists());
+        return RowObjects::for($class, $this->columnNames())->of($this->lists());
     }
 
     /** @return iterable<list<array<string, mixed>>> */

@@ -164,7 +164,12 @@ final class DriversAgreeTest extends PostgresContract
         try {
             $result = $work($connection);
 
-            return [$result->columns(), \count($result), $result->affected, TypeCases::comparable($result->lists())];
+            return [
+                $result->columnNames(),
+                \count($result),
+                $result->affected,
+                TypeCases::comparable($result->lists()),
+            ];
         } catch (QueryException $thrown) {
             return [
                 $thrown::class,

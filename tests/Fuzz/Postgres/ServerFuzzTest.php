@@ -350,7 +350,7 @@ final class ServerFuzzTest extends TestCase
     /** Reads a result in all possible ways. */
     private static function taken(Result $result): int
     {
-        $columns = $result->columns();
+        $columns = $result->columnNames();
         $rows = 0;
         foreach ($result as $row) {
             if (\count($row) !== \count($columns)) {

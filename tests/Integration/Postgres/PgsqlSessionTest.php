@@ -398,7 +398,7 @@ final class PgsqlSessionTest extends TestCase
             self::assertIsArray($session->query("SELECT * FROM {$table} LIMIT 1")->one());
             self::assertCount(
                 $change === 'DEALLOCATE ALL' ? 1 : 2,
-                $session->query("SELECT * FROM {$table}")->columns(),
+                $session->query("SELECT * FROM {$table}")->columnNames(),
             );
         }
         $session->query('BEGIN');

@@ -54,7 +54,7 @@ final class ResultTest extends TestCase
         self::assertSame($named, iterator_to_array($result));
         self::assertSame($lists, $result->lists());
         self::assertSame(range(1, 1_000), $result->column());
-        self::assertSame(['a', 'b', 'c'], $result->columns());
+        self::assertSame(['a', 'b', 'c'], $result->columnNames());
         self::assertCount(1_000, $result);
     }
 
@@ -123,7 +123,14 @@ final class ResultTest extends TestCase
 
         self::assertSame(
             [7, [], 0, [], [], null],
-            [$result->affected, $result->columns(), \count($result), $result->all(), $result->lists(), $result->one()],
+            [
+                $result->affected,
+                $result->columnNames(),
+                \count($result),
+                $result->all(),
+                $result->lists(),
+                $result->one(),
+            ],
         );
         self::assertThrows(UnexpectedResultException::class, $result->value(...));
         self::assertThrows(UnexpectedResultException::class, $result->column(...));

@@ -67,15 +67,16 @@ final class BenchCommand extends Command
         'first' => "all except contexts: Measure only Spindle's\nfirst contestant, without peers",
     ];
 
-    /** Options with a value: the script's option, a shortcut, the help text in lines of at most 47 columns. */
+    /** Options with a value: the script's option, shortcut, mode, and help text in lines of at most 47 columns. */
     private const OPTIONS = [
         'memory' => ['--memory', null, self::VALUE, <<<'TEXT'
             commands: Hold N megabytes in the measuring
             process; a list such as 0,100 [default: 0]
             TEXT],
         'count' => ['-n', 'n', self::VALUE, <<<'TEXT'
-            Run N commands, tasks or queries in each
-            measurement, N requests of soak, N rows of bulk
+            all except contexts: Run N commands, tasks or
+            queries in each measurement, N requests of
+            soak, N rows of bulk
             [default: 3000 commands, 1000000 requests and
             rows, 100000 remote tasks; the others differ]
             TEXT],
@@ -89,8 +90,8 @@ final class BenchCommand extends Command
             must always be the same [default: echo hi]
             TEXT],
         'tasks' => ['--tasks', null, self::VALUE, <<<'TEXT'
-            commands: Run the command, or TaskRunner.php's
-            tasks: echo or sleep [default: command]
+            commands: Run command, or echo or sleep of the
+            benchmark of TaskRunner.php [default: command]
             TEXT],
         'start' => ['--start', null, self::VALUE, <<<'TEXT'
             commands: Start commands by posix_spawn or
@@ -98,8 +99,9 @@ final class BenchCommand extends Command
             [default: auto]
             TEXT],
         'peers' => ['--peers', null, self::VALUE, <<<'TEXT'
-            Compare with these peers, separated by commas;
-            none, or all that are installed [default: all]
+            all except remote, contexts: Compare with these
+            peers, separated by commas; none, or all that
+            are installed [default: all]
             TEXT],
         'only' => ['--only', null, self::VALUE, <<<'TEXT'
             Run only these measurements, separated by
@@ -158,15 +160,21 @@ final class BenchCommand extends Command
             postgres: Measure the server of this DSN
             [default: a temporary server]
             TEXT],
-        'clients' => ['--clients', null, self::VALUE, 'aircraft: Use N clients at once [default: 50]'],
+        'clients' => ['--clients', null, self::VALUE, <<<'TEXT'
+            aircraft: Use N clients at once; twice as many
+            in sleep, eight times as many with 50 ms of
+            latency [default: 50]
+            TEXT],
         'cycles' => ['--cycles', null, self::VALUE, <<<'TEXT'
             aircraft: Run N cycles of create, read, update
             and delete for each client of crud [default:
             200]
             TEXT],
         'seconds' => ['--seconds', null, self::VALUE, <<<'TEXT'
-            http, aircraft: Load the server for N seconds
-            in each measurement [default: 3; aircraft: 5]
+            http: Load the server for N seconds in each
+            measurement [default: 3]
+            aircraft: The same in latency and certificates
+            [default: 5]
             TEXT],
         'swoole' => ['--swoole', null, self::VALUE, <<<'TEXT'
             aircraft: Compare crud with Swoole, whose

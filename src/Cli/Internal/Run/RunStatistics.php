@@ -7,8 +7,11 @@ namespace Spindle\Cli\Internal\Run;
 /** Numbers of jobs of a run, and its rate. */
 final class RunStatistics
 {
-    /** Numbers of jobs that were started, succeeded and failed. Skipped jobs of a resumed run are not counted. */
-    public int $started = 0;
+    /**
+     * Numbers of jobs that were given to the pool or were not valid, that succeeded, and that failed. A cancelled job
+     * is subtracted again. Skipped jobs of a resumed run are not counted.
+     */
+    public int $submitted = 0;
     public int $succeeded = 0;
     public int $failed = 0;
 
@@ -33,7 +36,7 @@ final class RunStatistics
 
     public function runningCount(): int
     {
-        return min($this->started - $this->doneCount(), $this->concurrency);
+        return min($this->submitted - $this->doneCount(), $this->concurrency);
     }
 
     /** Subtracts from the total a job that a resumed run skips. */
@@ -56,8 +59,8 @@ final class RunStatistics
         return $elapsed > 0 ? $this->doneCount() / $elapsed : 0.0;
     }
 
-    /** Returns the seconds until the end at the current rate; null while they can't be estimated. */
-    public function remaining(): ?float
+    /** Returns the seconds until the end at the average rate so far; null while they can't be estimated. */
+    public function remainingSeconds(): ?float
     {
         $rate = $this->rate();
 

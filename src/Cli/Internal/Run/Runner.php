@@ -208,7 +208,7 @@ final class Runner
             if ($this->wait->isStopped()) {
                 return;
             }
-            ++$this->statistics->started;
+            ++$this->statistics->submitted;
             $job = $this->job($number, $record);
             if ($job !== null) {
                 $this->order?->expect($job);
@@ -217,7 +217,7 @@ final class Runner
                 yield $job => $limit === null ? $job->command : $job->command->withTimeout($limit);
             }
         }
-        $this->statistics->total = $this->statistics->started;
+        $this->statistics->total = $this->statistics->submitted;
     }
 
     /** @return \Generator<int, string> */
@@ -253,7 +253,7 @@ final class Runner
         // A cancelled job counts as done only if it exited before the cancellation had an effect. Then it has no error.
         $isDone = !$result->cancelled || $result->error === null;
         if (!$isDone) {
-            --$this->statistics->started;
+            --$this->statistics->submitted;
         } elseif ($result->succeeded()) {
             ++$this->statistics->succeeded;
             $this->options->timeLimit->observe($result->duration);

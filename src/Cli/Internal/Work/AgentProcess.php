@@ -47,8 +47,8 @@ final class AgentProcess
 
     private readonly Terminal $terminal;
 
-    /** A server that never listens. The admin address reports the statistics and checks of its application. */
-    private readonly HttpServer $server;
+    /** A server that never listens. It only passes the statistics and checks of the agents to the admin address. */
+    private readonly HttpServer $monitored;
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
     {
@@ -69,7 +69,7 @@ final class AgentProcess
         }
         $this->immediateExit = new DeferredFuture();
         $this->terminal = new Terminal();
-        $this->server = new HttpServer(new Application(
+        $this->monitored = new HttpServer(new Application(
             static fn(): Response => Response::text("Not Found\n", 404),
             statistics: $this->agents,
             checks: ['broker' => static function () use ($options): void {
@@ -117,7 +117,7 @@ final class AgentProcess
     private function openAdmin(string $address): HttpServer
     {
         $name = (string) preg_replace('~^\w+://|:\d+$~D', '', $address);
-        $admin = Admin::of($this->server)
+        $admin = Admin::of($this->monitored)
             ->withLogger($this->log)
             ->withStatusPage()
             ->withHosts($name, ...$this->options->adminHosts);
@@ -174,7 +174,7 @@ final class AgentProcess
     private function stop(): void
     {
         $this->log->info('Stopping: running jobs finish, and jobs that have not started are given back');
-        $this->server->kill(); // makes the readiness check fail
+        $this->monitored->kill(); // makes the readiness check fail
         $this->closeAgents();
     }
 

@@ -222,10 +222,10 @@ final class Connector
         while (!$startup->isReady()) {
             if ($answer !== '') {
                 $socket->write($answer, $deadline, 'the login');
-            } elseif ($startup->isComputing()) {
+            } elseif ($startup->needsCompute()) {
                 $deadline->tick('the proof of the password');
             }
-            $answer = $startup->isComputing()
+            $answer = $startup->needsCompute()
                 ? $startup->compute()
                 : $startup->receive($socket->read($deadline, 'the login'));
         }

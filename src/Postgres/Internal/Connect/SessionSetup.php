@@ -8,8 +8,8 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
 
 /**
- * Statements that set up a session and query its state, and the check of their answers. The startup message does not
- * contain these settings, because poolers refuse unknown parameters in it.
+ * Statements that set up a session and query its state, and the check of their answers. Statements assign the settings,
+ * not the startup message, because poolers refuse unknown parameters in it.
  */
 final class SessionSetup
 {
@@ -28,21 +28,21 @@ final class SessionSetup
     /** Expression for the time at which the server was started: seconds since 1970, independent of TimeZone. */
     private const START_TIME_EXPRESSION = "pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())";
 
-    /** Settings that may make results unreadable or inexact: for each, a condition for bad values and a good value. */
+    /** Settings that may make results or parameters wrong: for each, a condition for bad values and a good value. */
     private const SETTING_CORRECTIONS = [
         'IntervalStyle' => ["in ('sql_standard', 'postgres_verbose')", 'postgres'],
         'extra_float_digits' => ["in ('0') or pg_catalog.current_setting('extra_float_digits') like '-%'", '1'],
         'array_nulls' => ["= 'off'", 'on'],
     ];
 
-    /** Index of the statement that queries the server's role; null if the role is known from reported parameters. */
+    /** Index of the statement that queries the server's role; null if any role suits, or the server has reported it. */
     private ?int $roleIndex = null;
 
     /** Index of the statement that assigns the options' settings; null if there are none. */
     private ?int $settingsIndex = null;
 
-    /** Index of the statement that queries the process and the start time; null for servers before version 14. */
-    private ?int $processIndex = null;
+    /** Index of the query for {@see isPooled()} and {@see serverStartTime()}; null for servers before version 14. */
+    private ?int $serverIndex = null;
 
     /** @var list<string> statements to execute */
     private array $statements = [];
@@ -71,7 +71,7 @@ final class SessionSetup
                 . "', true) = '0' then "
                 . self::assignment(self::CHECK_INTERVAL_SETTING, self::CHECK_INTERVAL_MILLISECONDS)
                 . ' end';
-            $this->processIndex = $this->add("select {$isOwn}, " . self::START_TIME_EXPRESSION . $check);
+            $this->serverIndex = $this->add("select {$isOwn}, " . self::START_TIME_EXPRESSION . $check);
         }
         if ($this->version() >= 12 && isset($parameters['IntervalStyle'])) {
             $this->add(
@@ -101,13 +101,13 @@ final class SessionSetup
     /** Whether the process that answers is not the one that was reported at the login, as behind a pooler. */
     public function isPooled(Answers $answers): bool
     {
-        return $this->processIndex !== null && ($answers->rows($this->processIndex)[0][0] ?? 't') === 'f';
+        return $this->serverIndex !== null && ($answers->rows($this->serverIndex)[0][0] ?? 't') === 'f';
     }
 
     /** Returns the time at which the server was started, which identifies the server; null when it is unknown. */
     public function serverStartTime(Answers $answers): ?string
     {
-        return $this->processIndex === null ? null : $answers->rows($this->processIndex)[0][1] ?? null;
+        return $this->serverIndex === null ? null : $answers->rows($this->serverIndex)[0][1] ?? null;
     }
 
     /** @throws AttemptFailedException when the session is not of the requested kind, or a setting is refused */

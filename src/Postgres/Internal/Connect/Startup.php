@@ -52,11 +52,10 @@ final class Startup
     /** Whether ReadyForQuery has arrived. */
     private bool $ready = false;
 
-    /** Bytes received in the current phase: until the authentication is complete, or after that. */
+    /** Bytes received in the current phase. The second one begins after the read that completes the authentication. */
     private int $receivedBytes = 0;
 
-    /** Whether a complete message has arrived. */
-    private bool $hasReceived = false;
+    private bool $hasReceivedMessage = false;
 
     private int $pid = 0;
 
@@ -113,7 +112,7 @@ final class Startup
     }
 
     /** Whether {@see compute()} must be called. Until compute() returns bytes, no messages are processed. */
-    public function isComputing(): bool
+    public function needsCompute(): bool
     {
         return $this->computing;
     }
@@ -164,9 +163,9 @@ final class Startup
         try {
             $message = $this->buffer->next();
         } catch (ProtocolException $malformed) {
-            throw $this->hasReceived ? $malformed : ProtocolException::notPostgres($this->buffer->rest());
+            throw $this->hasReceivedMessage ? $malformed : ProtocolException::notPostgres($this->buffer->rest());
         }
-        $this->hasReceived = $this->hasReceived || $message !== null;
+        $this->hasReceivedMessage = $this->hasReceivedMessage || $message !== null;
 
         return $message;
     }

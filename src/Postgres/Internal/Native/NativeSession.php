@@ -693,7 +693,7 @@ final class NativeSession implements Session
             throw new \LogicException('Parameters must be a list, in which $1 is the first value');
         }
         if (\count($parameters) > FrontendMessages::MAX_PARAMETERS) {
-            throw InvalidParameterException::count(\count($parameters), FrontendMessages::MAX_PARAMETERS);
+            throw InvalidParameterException::tooMany(\count($parameters), FrontendMessages::MAX_PARAMETERS);
         }
     }
 

@@ -96,7 +96,7 @@ final class PgsqlPreparation
             throw new \LogicException('Parameters must be a list, in which $1 is the first value');
         }
         if (\count($parameters) > self::MAX_PARAMETERS) {
-            throw InvalidParameterException::count(\count($parameters), self::MAX_PARAMETERS);
+            throw InvalidParameterException::tooMany(\count($parameters), self::MAX_PARAMETERS);
         }
         $statement = $this->statements->find($sql);
         if ($statement === null || $statement->name === '') {

@@ -185,7 +185,10 @@ trait CarriesTypes
                 $connection,
                 static fn() => $connection->query($sql(65_536, $type), array_fill(0, 65_536, $value)),
             );
-            self::assertMatchesRegularExpression('/65[ ,.]?536|65[ ,.]?535/', $thrown->getMessage());
+            self::assertSame(
+                'A statement can have at most 65535 parameters, but 65536 were given',
+                $thrown->getMessage(),
+            );
         }
     }
 

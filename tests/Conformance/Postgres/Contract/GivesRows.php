@@ -52,7 +52,7 @@ trait GivesRows
         $link = $this->link();
         foreach (['plain', 'Camel Case', 'with "quotes"', "semi; -- 'colon", 'ünïcode', str_repeat('x', 63)] as $name) {
             $quoted = Postgres::identifier($name);
-            self::assertSame([$name], $link->query("SELECT 1 AS {$quoted}")->columns());
+            self::assertSame([$name], $link->query("SELECT 1 AS {$quoted}")->columnNames());
         }
         self::assertSame('"pg_catalog"."pg_class"', Postgres::identifier('pg_catalog', 'pg_class'));
         foreach (['', "a\0b", str_repeat('x', 64)] as $name) {
@@ -68,7 +68,7 @@ trait GivesRows
         self::assertSame($rows, $result->all());
         self::assertSame($rows, iterator_to_array($result));
         self::assertSame($rows, iterator_to_array($result), 'a second time');
-        self::assertSame(['number', 'letter'], $result->columns());
+        self::assertSame(['number', 'letter'], $result->columnNames());
         self::assertCount(3, $result);
         self::assertSame(3, $result->affected);
     }
@@ -102,7 +102,7 @@ trait GivesRows
         self::assertSame([], $result->lists());
         self::assertSame([], $result->column());
         self::assertSame([], iterator_to_array($result));
-        self::assertSame(['number', 'letter'], $result->columns());
+        self::assertSame(['number', 'letter'], $result->columnNames());
         self::assertCount(0, $result);
         self::assertSame(0, $result->affected);
         self::assertUsable($link);
@@ -131,7 +131,7 @@ trait GivesRows
         $result = $link->query("INSERT INTO {$table} SELECT generate_series(1, 3)");
 
         self::assertSame(3, $result->affected);
-        self::assertSame([], $result->columns());
+        self::assertSame([], $result->columnNames());
         self::assertSame([], $result->all());
         self::assertSame([], $result->lists());
         self::assertNull($result->one());
@@ -148,7 +148,7 @@ trait GivesRows
 
         self::assertCount(3, $result);
         self::assertSame(3, $result->affected);
-        self::assertSame([], $result->columns());
+        self::assertSame([], $result->columnNames());
         self::assertSame([[], [], []], $result->all());
         self::assertSame([[], [], []], $result->lists());
         self::assertSame([], $link->query('SELECT')->one());
@@ -169,7 +169,7 @@ trait GivesRows
         self::assertSame([[1, 2, 3]], $result->lists());
         self::assertSame([1], $result->column());
         self::assertSame(1, $result->value());
-        self::assertSame(['a', 'b c', 'b c'], $result->columns());
+        self::assertSame(['a', 'b c', 'b c'], $result->columnNames());
         self::assertUsable($link);
     }
 

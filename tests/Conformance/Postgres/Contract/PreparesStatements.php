@@ -160,7 +160,7 @@ trait PreparesStatements
         $connection->query("SELECT * FROM {$table}");
         $this->connect()->execute("ALTER TABLE {$table} ADD b int");
         $look = static fn(): array => $connection->transaction(
-            static fn(Transaction $transaction): array => $transaction->query("SELECT * FROM {$table}")->columns(),
+            static fn(Transaction $transaction): array => $transaction->query("SELECT * FROM {$table}")->columnNames(),
         );
         try {
             $columns = $look();

@@ -23,7 +23,7 @@ final class RunStatisticsTest extends TestCase
                 $statistics->doneCount(),
                 $statistics->elapsed(),
                 $statistics->rate(),
-                $statistics->remaining(),
+                $statistics->remainingSeconds(),
                 $statistics->runningCount(),
             ],
         );
@@ -31,11 +31,11 @@ final class RunStatisticsTest extends TestCase
 
     public function testTheRemainingTimeIsUnknownBeforeTheFirstResultOrWithoutATotal(): void
     {
-        self::assertNull($this->statistics(0, 0, 2, 40)->remaining());
+        self::assertNull($this->statistics(0, 0, 2, 40)->remainingSeconds());
         $statistics = $this->statistics(1, 0, 2, null);
         $this->now += 1;
 
-        self::assertNull($statistics->remaining());
+        self::assertNull($statistics->remainingSeconds());
     }
 
     public function testAJobThatWaitsForASlotDoesNotCountAsRunning(): void
@@ -105,7 +105,7 @@ final class RunStatisticsTest extends TestCase
         [
             $statistics->succeeded,
             $statistics->failed,
-            $statistics->started,
+            $statistics->submitted,
             $statistics->total,
         ] = [$succeeded, $failed, $started, $total];
 

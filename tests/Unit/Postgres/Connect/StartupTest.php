@@ -410,7 +410,7 @@ final class StartupTest extends TestCase
         $answer = '';
         foreach (str_split($bytes, max(1, $size)) as $piece) {
             $answer .= $startup->receive($piece);
-            while ($startup->isComputing()) {
+            while ($startup->needsCompute()) {
                 $answer .= $startup->compute();
             }
         }

@@ -64,7 +64,7 @@ final class BarProgress implements Progress
             $this->bar->setMaxSteps($statistics->total);
             $this->bar->setFormat(self::KNOWN_TOTAL_FORMAT);
         }
-        $remaining = $statistics->remaining();
+        $remaining = $statistics->remainingSeconds();
         $this->bar->setMessage(\sprintf('%.1f', $statistics->rate()), 'rate');
         $this->bar->setMessage($remaining === null ? '-' : Duration::format($remaining), 'eta');
         $this->bar->setMessage(Duration::format($statistics->elapsed()), 'time');

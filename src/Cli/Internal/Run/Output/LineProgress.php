@@ -21,7 +21,7 @@ final class LineProgress implements Progress
 
     public function show(RunStatistics $statistics): void
     {
-        $state = "{$statistics->started} {$statistics->doneCount()} {$statistics->total}";
+        $state = "{$statistics->submitted} {$statistics->doneCount()} {$statistics->total}";
         if ($state !== $this->lastState) {
             $this->lastState = $state;
             ($this->write)($this->json ? self::json($statistics) : self::plain($statistics));
@@ -37,7 +37,7 @@ final class LineProgress implements Progress
     public static function plain(RunStatistics $statistics): string
     {
         $total = $statistics->total === null ? '' : "/{$statistics->total}";
-        $remaining = $statistics->remaining();
+        $remaining = $statistics->remainingSeconds();
         $eta = $remaining === null ? '' : ', ETA ' . Duration::format($remaining);
 
         return \sprintf(
@@ -52,7 +52,7 @@ final class LineProgress implements Progress
 
     public static function json(RunStatistics $statistics): string
     {
-        $remaining = $statistics->remaining();
+        $remaining = $statistics->remainingSeconds();
 
         return json_encode([
             'done' => $statistics->doneCount(),
