@@ -19,7 +19,10 @@ use Revolt\EventLoop\FiberLocal;
 use Revolt\EventLoop\Internal\DriverSuspension;
 use Revolt\EventLoop\Internal\StreamReadableCallback;
 use Revolt\EventLoop\Internal\StreamWritableCallback;
+use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Preload;
 use Spindle\Internal\Warnings;
@@ -72,6 +75,7 @@ final class SessionFactory
     {
         Preload::classes(
             AttemptFailedException::class,
+            Condition::class,
             ConnectionAttempts::class,
             ConnectionClosedException::class,
             ConnectionFailedException::class,
@@ -87,8 +91,10 @@ final class SessionFactory
             Backoff::class,
             Cancellable::class,
             CancelledException::class,
+            CannotWaitException::class,
             FiberLocal::class,
             Future::class,
+            FiberQueue::class,
             FutureIterator::class,
             FutureIteratorQueue::class,
             FutureState::class,
