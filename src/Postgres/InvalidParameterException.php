@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/**
- * Parameters of a statement, or values of a row for copyFrom(), can't be sent, for example because a value does not fit
- * the expected type. Messages contain no value.
- */
+/** Parameters, or values for copyFrom(), can't be sent, for example because of their type. Messages contain no value. */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
     private function __construct(

@@ -6,10 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\SpoolException;
 
-/**
- * A captured output of a command, or tasks that {@see \Spindle\Command\TaskRunner} has queued. Few bytes are in memory,
- * more in an unlinked temporary file.
- */
+/** Bytes of a captured output, or of queued tasks. Few bytes are in memory, more in an unlinked temporary file. */
 final class Capture
 {
     private const PIECE_BYTES = 1 << 18;

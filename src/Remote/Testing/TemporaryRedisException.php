@@ -7,10 +7,7 @@ namespace Spindle\Remote\Testing;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\SpindleException;
 
-/**
- * Thrown when a temporary Redis could not be started, its log could not be read, or it answered a command with an error
- * or not at all.
- */
+/** Thrown when a temporary Redis can't be started, its log can't be read, or a command gets an error or no answer. */
 final class TemporaryRedisException extends \RuntimeException implements SpindleException
 {
     /**

@@ -10,10 +10,7 @@ use Spindle\Http\HttpServerStatistics;
 
 use function Amp\async;
 
-/**
- * The servers of this process, which share its memory and event loop. Servers with statistics of the same name usually
- * share the object that returns them. So these are not summed: those of the last server are shown.
- */
+/** The servers of this process. They usually share the statistics of one name, so these are not summed. */
 final readonly class LocalServers implements ServerOverview
 {
     /** @param non-empty-list<HttpServer> $servers */
