@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Parameters, or values for copyFrom(), can't be sent, such as because of their type. Messages contain no value. */
+/** Parameters, or values for copyFrom(), can't be sent, for example due to their type. Messages contain no value. */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
     private function __construct(
