@@ -38,7 +38,7 @@ $ask = static function () use ($db, &$ids, &$found): void {
     }
 };
 await(array_map(static fn(int $fiber) => async($ask), range(1, 64)));
-printf("%d found over %d connections\n", $found, $db->stats()->opened);
+printf("%d found over %d connections\n", $found, $db->statistics()['opened_total']);
 
 // A transaction applies all changes or none: an exception rolls it back.
 try {

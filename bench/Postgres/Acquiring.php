@@ -49,7 +49,7 @@ final readonly class Acquiring
     /**
      * Lets all fibers get the connection.
      *
-     * @return array{list<int>, array<string, int>} fibers in the order of their turns; the pool's wait histogram
+     * @return array{list<int>, array<string, int>} fibers in the order of their turns; number of waits by upper bound
      */
     private function served(): array
     {
@@ -66,7 +66,12 @@ final readonly class Acquiring
         delay(self::HOLD_SECONDS);
         $held->release();
         await($fibers);
-        $waited = $pool->stats()->waitHistogram;
+        $waited = [];
+        foreach ($pool->statistics() as $name => $count) {
+            if (preg_match('/^waited_(.+)_total$/D', $name, $match) === 1) {
+                $waited[$match[1]] = $count;
+            }
+        }
         $pool->close();
 
         return [$order, $waited];

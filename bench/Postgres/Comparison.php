@@ -309,7 +309,7 @@ final readonly class Comparison
             $raw = $one->toArray()['raw'];
             $waited = end($raw)['waited'] ?? [];
             $histogram = self::histogram(\is_array($waited) ? $waited : []);
-            echo "{$one->label}, number of fibers by seconds of waiting in the last round: {$histogram}\n";
+            echo "{$one->label}, number of fibers by time of waiting in the last round: {$histogram}\n";
         }
     }
 

@@ -113,7 +113,7 @@ final readonly class Endings
             $borrowed->release();
         }
         // A released connection is reset before it becomes idle.
-        while ($pool->stats()->idle < self::CONNECTIONS) {
+        while ($pool->statistics()['idle'] < self::CONNECTIONS) {
             $this->activity->backends($this->application);
         }
         $right = $this->activity->backends($this->application) === self::CONNECTIONS;

@@ -38,7 +38,7 @@ final readonly class Far
         $begin = hrtime(true);
         $right = $this->all($pool);
         $milliseconds = (hrtime(true) - $begin) / 1e6;
-        $connections = $pool->stats()->opened;
+        $connections = $pool->statistics()['opened_total'];
         $pool->close();
 
         return [

@@ -57,7 +57,7 @@ final class PostgresPool implements PostgresLink, Statistics
     public function __construct(
         #[\SensitiveParameter]
         string|PostgresOptions $options = '',
-        private readonly int $maxConnections = 10,
+        int $maxConnections = 10,
         ?PostgresPoolOptions $poolOptions = null,
     ) {
         $this->options = \is_string($options) ? PostgresOptions::of($options) : $options;
@@ -186,38 +186,22 @@ final class PostgresPool implements PostgresLink, Statistics
         return Listening::to(new SessionFactory($this->options), (array) $channels, $cancellation);
     }
 
-    /** Returns the current state and the counters as an object, which also has the histogram of waits. */
-    public function stats(): PostgresPoolStatistics
-    {
-        $counts = $this->pool->counts;
-
-        return new PostgresPoolStatistics(
-            ...$this->pool->statistics(),
-            maxConnections: $this->maxConnections,
-            acquired: $counts->acquired,
-            timedOut: $counts->timedOut,
-            opened: $counts->opened,
-            lost: $counts->lost,
-            waitHistogram: $counts->waitHistogram,
-        );
-    }
-
-    /** Returns the values of {@see stats()} as an array, in the form of {@see Statistics}, without the histogram. */
+    /**
+     * Returns the current state, and counters since the pool was created.
+     *
+     * - `in_use`: connections that are used, exclusively or shared, pinged or reset; `max`: the maximum of connections
+     * - `idle`: connections that are open and not in use; `opening`: connections that are being opened
+     * - `waiting`: fibers that wait for a connection; `timed_out_total`: waits that failed due to the acquireTimeout
+     * - `acquired_total`: how many times a connection was lent, exclusively or shared
+     * - `opened_total`: connections opened; `lost_total`: connections that ended unexpectedly
+     * - `waited_1ms_total`, and 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s, longer: successful waits, each counted once, by
+     *   the shortest of these times that was enough
+     *
+     * @return array<string, int>
+     */
     public function statistics(): array
     {
-        $stats = $this->stats();
-
-        return [
-            'in_use' => $stats->inUse,
-            'max' => $stats->maxConnections,
-            'idle' => $stats->idle,
-            'opening' => $stats->opening,
-            'waiting' => $stats->waiting,
-            'acquired_total' => $stats->acquired,
-            'timed_out_total' => $stats->timedOut,
-            'opened_total' => $stats->opened,
-            'lost_total' => $stats->lost,
-        ];
+        return $this->pool->statistics();
     }
 
     public function isClosed(): bool

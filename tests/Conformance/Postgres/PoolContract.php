@@ -51,6 +51,12 @@ abstract class PoolContract extends LinkContract
         return $this->warnings;
     }
 
+    /** @param array<string, int> $expected some of the statistics */
+    protected static function assertStatistics(array $expected, PostgresPool $pool): void
+    {
+        self::assertSame($expected, array_intersect_key($pool->statistics(), $expected));
+    }
+
     /** @return list<\Closure(): mixed> one call of each method that a pool has */
     protected static function verbs(PostgresPool $pool): array
     {

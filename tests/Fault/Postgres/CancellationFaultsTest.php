@@ -303,8 +303,8 @@ final class CancellationFaultsTest extends TestCase
         self::assertSame(Scale::of(1000), $outcomes['cancelled'] + $outcomes['done']);
         self::assertGreaterThan(0, $outcomes['cancelled']);
         self::assertGreaterThan(0, $outcomes['done']);
-        Eventually::holds(static fn(): bool => $pool->stats()->inUse === 0, 'all have come back');
-        self::assertSame([0, 0], [$pool->stats()->waiting, $pool->stats()->timedOut]);
+        Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 0, 'all have come back');
+        self::assertSame([0, 0], [$pool->statistics()['waiting'], $pool->statistics()['timed_out_total']]);
         $both = [$pool->acquire(), $pool->acquire()];
         $pid = static fn(PooledConnection $one): mixed => $one->query('SELECT pg_backend_pid()')->value();
         self::assertNotSame(...array_map($pid, $both)); // both connections are open

@@ -249,7 +249,7 @@ final class ForkPrograms
                 Outcome::of(static fn(): mixed => $connection->query('SELECT 3')->value()),
             ),
             'pool' => Outcome::describe(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value())),
-            'lost' => $pool->stats()->lost,
+            'lost' => $pool->statistics()['lost_total'],
         ];
     }
 

@@ -113,8 +113,8 @@ final class PoolFaultsTest extends TestCase
             self::assertInstanceOf(ConnectionFailedException::class, $previous);
             self::assertSame($sqlState, $previous->sqlState);
         }
-        self::assertSame(5, $pool->stats()->timedOut);
-        self::assertSame(0, $pool->stats()->waiting);
+        self::assertSame(5, $pool->statistics()['timed_out_total']);
+        self::assertSame(0, $pool->statistics()['waiting']);
         $pool->close();
         unset($pool);
         $server->stop();
@@ -215,7 +215,7 @@ final class PoolFaultsTest extends TestCase
             self::assertStringContainsString($address, $outcome->getMessage());
             self::assertStringContainsStringIgnoringCase('refused', $outcome->getMessage());
         }
-        self::assertSame([0, 0], [$pool->stats()->timedOut, $pool->stats()->waiting]);
+        self::assertSame([0, 0], [$pool->statistics()['timed_out_total'], $pool->statistics()['waiting']]);
         $pool->close();
     }
 
@@ -224,7 +224,7 @@ final class PoolFaultsTest extends TestCase
         $pool = new PostgresPool($cluster->dsn(), 2, new PostgresPoolOptions(acquireTimeout: $acquireTimeout));
         $pool->query('SELECT 0');
         $cluster->kill();
-        Eventually::holds(static fn(): bool => $pool->stats()->lost === 1, 'the pool knows');
+        Eventually::holds(static fn(): bool => $pool->statistics()['lost_total'] === 1, 'the pool knows');
 
         return $pool;
     }
@@ -355,7 +355,7 @@ final class PoolFaultsTest extends TestCase
             }
         }
         self::assertSame([], $this->warnings);
-        self::assertSame(1, $pool->stats()->opened);
+        self::assertSame(1, $pool->statistics()['opened_total']);
         $pool->close();
     }
 
@@ -396,7 +396,7 @@ final class PoolFaultsTest extends TestCase
                     . "AND pid = pg_backend_pid()), to_regclass('pg_temp.hidden')::text",
             )->lists(),
         );
-        self::assertSame(1, $pool->stats()->opened);
+        self::assertSame(1, $pool->statistics()['opened_total']);
         $pool->close();
         unset($pool, $connection);
         Cluster::ask("DROP FUNCTION {$function}()");
@@ -473,7 +473,7 @@ final class PoolFaultsTest extends TestCase
         self::assertStringContainsString('was dropped without release()', $this->warnings[1]);
         self::assertStringContainsString(__FILE__ . ":{$line}", $this->warnings[1]);
         self::assertSame(2, $pool->query('SELECT 2')->value());
-        self::assertSame(1, $pool->stats()->opened);
+        self::assertSame(1, $pool->statistics()['opened_total']);
         $pool->close();
     }
 
@@ -578,10 +578,10 @@ final class PoolFaultsTest extends TestCase
                 [$pool->query('SELECT 1')->value(), $connection->query('SELECT 2')->value()],
                 $where,
             );
-            self::assertSame(0, $pool->stats()->waiting, $where);
+            self::assertSame(0, $pool->statistics()['waiting'], $where);
             unset($busy);
         }
-        Eventually::holds(static fn(): bool => $pool->stats()->inUse === 0, 'all have come back');
+        Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 0, 'all have come back');
         $pool->close();
         $connection->close();
     }

@@ -62,7 +62,7 @@ final class PoolSharingTest extends TestCase
         $pool = $this->pool(2);
         $borrowed = $pool->acquire();
         $slow = Async::run(static fn(): mixed => $pool->query(self::QUERY, [0.3]));
-        Eventually::holds(static fn(): bool => $pool->stats()->inUse === 2, 'it is under way');
+        Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 2, 'it is under way');
         $alone = Async::run(static fn(): mixed => $pool->acquire());
         self::awaitWaiting($pool, 1);
         $sharing = self::shared($pool, 3);
@@ -89,7 +89,7 @@ final class PoolSharingTest extends TestCase
                 $pool->query('SELECT');
             }
         }), range(1, 10));
-        Eventually::holds(static fn(): bool => $pool->stats()->opening === 1, 'another is being opened');
+        Eventually::holds(static fn(): bool => $pool->statistics()['opening'] === 1, 'another is being opened');
 
         $alone = Async::run(static fn(): mixed => $pool->acquire());
         $alone->await(new TimeoutCancellation(2))->release();
@@ -118,7 +118,7 @@ final class PoolSharingTest extends TestCase
             array_fill(0, 10, 'here'),
             Outcome::ofAll(array_fill(0, 10, static fn(): mixed => $pool->query('SELECT')->value())),
         );
-        self::assertSame([2, 0], [$pool->stats()->opened, $pool->stats()->waiting]);
+        self::assertSame([2, 0], [$pool->statistics()['opened_total'], $pool->statistics()['waiting']]);
         $deferred->complete();
         $pool->close();
         unset($pool);
@@ -165,7 +165,7 @@ final class PoolSharingTest extends TestCase
             delay(0.06); // idle
             $source = new DeferredCancellation();
             $asking = Async::run(static fn(): mixed => $ask($source));
-            Eventually::holds(static fn(): bool => $pool->stats()->inUse === 1, 'it is tried');
+            Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 1, 'it is tried');
             $source->cancel($reason = new \DomainException('enough'));
             $outcome = Outcome::of(static fn(): mixed => $asking->await(new TimeoutCancellation(0.5)));
             self::assertInstanceOf(CancelledException::class, $outcome);
@@ -174,7 +174,7 @@ final class PoolSharingTest extends TestCase
 
             self::assertSame('here', $pool->query('SELECT')->value());
         }
-        self::assertSame([1, 0], [$server->connections, $pool->stats()->lost]);
+        self::assertSame([1, 0], [$server->connections, $pool->statistics()['lost_total']]);
         $pool->close();
         unset($pool);
         $server->stop();
@@ -364,7 +364,7 @@ final class PoolSharingTest extends TestCase
                 range(1, 50),
             );
             delay(0);
-            $waiting = $pool->stats()->waiting;
+            $waiting = $pool->statistics()['waiting'];
             $values = await($futures, new TimeoutCancellation(10));
             sort($values);
             self::assertSame(range(1, 50), $values);
@@ -424,7 +424,7 @@ final class PoolSharingTest extends TestCase
 
     private static function awaitWaiting(PostgresPool $pool, int $count): void
     {
-        Eventually::holds(static fn(): bool => $pool->stats()->waiting === $count, "{$count} wait");
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === $count, "{$count} wait");
     }
 
     /** Returns a pool that knows that the query is short. */

@@ -99,7 +99,7 @@ final class RestartTest extends TestCase
             );
         }
         self::assertGreaterThan($restarts, $this->losses, 'connections were lost in the middle of work');
-        self::assertLessThanOrEqual(10, $this->pool()->stats()->inUse + $this->pool()->stats()->idle);
+        self::assertLessThanOrEqual(10, $this->pool()->statistics()['in_use'] + $this->pool()->statistics()['idle']);
         $this->pool()->close();
         $this->pool = null;
         touch($this->path('stop'));

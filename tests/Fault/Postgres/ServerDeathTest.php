@@ -170,7 +170,7 @@ final class ServerDeathTest extends TestCase
             self::assertContains($lost->sqlState, $sqlStates);
             self::restartWhereItIsDown();
             if ($link instanceof PostgresPool) {
-                self::assertSame(1, $link->stats()->lost);
+                self::assertSame(1, $link->statistics()['lost_total']);
                 self::assertAnswers($link);
                 $link->close();
             }

@@ -115,7 +115,7 @@ final class SharedLocksTest extends TestCase
         }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
 
         self::assertSame(1, $blocked?->await(new TimeoutCancellation(self::ENDS_WITHIN)));
-        self::assertSame(0, $pool->stats()->waiting);
+        self::assertSame(0, $pool->statistics()['waiting']);
         $pool->close();
     }
 
@@ -137,7 +137,10 @@ final class SharedLocksTest extends TestCase
             $send();
             $sending = EventLoop::repeat(0.001, $send);
             try {
-                Eventually::holds(static fn(): bool => $pool->stats()->waiting >= 20, 'no more statements are sent');
+                Eventually::holds(
+                    static fn(): bool => $pool->statistics()['waiting'] >= 20,
+                    'no more statements are sent',
+                );
                 self::assertLessThan(200, \count($sent), 'statements that may be behind the one that waits');
                 self::assertSame(7, $sent[0]->await(new TimeoutCancellation(self::ENDS_WITHIN)));
             } finally {
@@ -196,7 +199,7 @@ final class SharedLocksTest extends TestCase
                 $futures[] = Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value());
             }
             Eventually::holds(
-                static fn(): bool => $pool->stats()->inUse === 2 && $pool->stats()->waiting === 0,
+                static fn(): bool => $pool->statistics()['in_use'] === 2 && $pool->statistics()['waiting'] === 0,
                 'all are sent',
             );
             $proxy->refuse();
@@ -204,7 +207,7 @@ final class SharedLocksTest extends TestCase
         }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
 
         self::assertSame(range(1, 6), await($futures, new TimeoutCancellation(self::ENDS_WITHIN)));
-        self::assertSame(0, $pool->stats()->lost);
+        self::assertSame(0, $pool->statistics()['lost_total']);
         $pool->close();
         $proxy->stop();
     }

@@ -528,7 +528,7 @@ final class SilentPeerTest extends TestCase
                 static fn(): mixed => $pool->query('SELECT pg_sleep(0.06)'),
             ],
         );
-        self::assertSame(2, $pool->stats()->idle);
+        self::assertSame(2, $pool->statistics()['idle']);
         $this->proxy->swallow();
         $at = hrtime(true);
         $outcome = Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value());

@@ -206,7 +206,7 @@ final class UserCodeFaultsTest extends TestCase
             if ($link instanceof PostgresPool) {
                 self::assertSame(
                     [1, 0],
-                    [$link->stats()->opened, $link->stats()->lost],
+                    [$link->statistics()['opened_total'], $link->statistics()['lost_total']],
                     'no connection is worse for it',
                 );
             }
@@ -265,7 +265,7 @@ final class UserCodeFaultsTest extends TestCase
         };
         $transaction = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $pool->transaction($work)));
         Eventually::holds(static function () use ($pool, &$isIn): bool {
-            return $isIn || $pool->stats()->waiting === 1;
+            return $isIn || $pool->statistics()['waiting'] === 1;
         }, 'the transaction has the connection, or waits for it');
         $encoding->complete();
 
@@ -304,7 +304,7 @@ final class UserCodeFaultsTest extends TestCase
             ),
         );
         Eventually::holds(
-            static fn(): bool => $encoding->isComplete() || $pool->stats()->waiting === 1,
+            static fn(): bool => $encoding->isComplete() || $pool->statistics()['waiting'] === 1,
             'the next has the connection, or waits for it',
         );
         $encode();

@@ -7,9 +7,19 @@ namespace Spindle\Postgres\Internal\Pool;
 /** Counters of a pool since it was created. */
 final class PoolCounters
 {
-    /** Upper bounds of the histogram's buckets, in seconds, and the same bounds as array keys. */
+    /** Upper bounds of the histogram's buckets, in seconds, and the names of the buckets. */
     private const BOUNDS_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, \INF];
-    private const BOUND_KEYS = ['0.001', '0.005', '0.01', '0.05', '0.1', '0.5', '1.0', '5.0', '+Inf'];
+    private const BUCKETS = [
+        'waited_1ms_total',
+        'waited_5ms_total',
+        'waited_10ms_total',
+        'waited_50ms_total',
+        'waited_100ms_total',
+        'waited_500ms_total',
+        'waited_1s_total',
+        'waited_5s_total',
+        'waited_longer_total',
+    ];
 
     public int $acquired = 0;
 
@@ -19,12 +29,12 @@ final class PoolCounters
 
     public int $lost = 0;
 
-    /** @var array<string, int> number of successful waits, by the upper bound of the bucket */
+    /** @var array<string, int> number of successful waits, by bucket */
     public array $waitHistogram;
 
     public function __construct()
     {
-        $this->waitHistogram = array_fill_keys(self::BOUND_KEYS, 0);
+        $this->waitHistogram = array_fill_keys(self::BUCKETS, 0);
     }
 
     /** Counts a waiter that got its session after `$seconds`. */
@@ -34,6 +44,6 @@ final class PoolCounters
         while ($seconds > self::BOUNDS_SECONDS[$index]) {
             ++$index;
         }
-        $this->waitHistogram[self::BOUND_KEYS[$index]] = ($this->waitHistogram[self::BOUND_KEYS[$index]] ?? 0) + 1;
+        $this->waitHistogram[self::BUCKETS[$index]] = ($this->waitHistogram[self::BUCKETS[$index]] ?? 0) + 1;
     }
 }

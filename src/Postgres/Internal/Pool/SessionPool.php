@@ -14,6 +14,7 @@ use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\Internal\SessionLender;
 use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 
 use function Amp\async;
@@ -116,16 +117,22 @@ final class SessionPool implements SessionLender
         ($this->warn)($warning);
     }
 
-    /** @return array{inUse: int, idle: int, opening: int, waiting: int} */
+    /** @return array<string, int> by the names that {@see PostgresPool::statistics()} describes */
     public function statistics(): array
     {
         $idle = \count(array_filter($this->sessions->all, static fn(PooledSession $pooled): bool => $pooled->isFree()));
 
         return [
-            'inUse' => \count($this->sessions->all) - $idle,
+            'in_use' => \count($this->sessions->all) - $idle,
+            'max' => $this->maxConnections,
             'idle' => $idle,
             'opening' => $this->opener->openingCount,
             'waiting' => $this->queue->count(),
+            'acquired_total' => $this->counts->acquired,
+            'timed_out_total' => $this->counts->timedOut,
+            'opened_total' => $this->counts->opened,
+            'lost_total' => $this->counts->lost,
+            ...$this->counts->waitHistogram,
         ];
     }
 

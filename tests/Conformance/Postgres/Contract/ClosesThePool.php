@@ -135,10 +135,10 @@ trait ClosesThePool
             foreach ($futures as $future) {
                 self::thrown(ConnectionClosedException::class, $future->await(...));
             }
-            Eventually::holds(static fn(): bool => $pool->stats()->opening === 0, 'none is opened any more');
+            Eventually::holds(static fn(): bool => $pool->statistics()['opening'] === 0, 'none is opened any more');
             $proxy->resume();
             Eventually::holds(static fn(): bool => $proxy->open() === 0, 'all are closed');
-            self::assertSame(0, $pool->stats()->opened);
+            self::assertSame(0, $pool->statistics()['opened_total']);
             $proxy->stop();
         }
     }
@@ -147,7 +147,7 @@ trait ClosesThePool
     {
         $pool = $this->pool(3, minConnections: 2);
         self::assertUsable($pool);
-        Eventually::holds(static fn(): bool => $pool->stats()->idle === 2, 'its connections are there');
+        Eventually::holds(static fn(): bool => $pool->statistics()['idle'] === 2, 'its connections are there');
         unset($pool);
 
         Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'nobody turns the loop, and they are closed');
@@ -214,6 +214,6 @@ trait ClosesThePool
         self::assertUsable($borrowed);
         $borrowed->release();
         self::assertUsable($pool);
-        self::assertSame([2, 0], [$pool->stats()->opened, $pool->stats()->lost]);
+        self::assertSame([2, 0], [$pool->statistics()['opened_total'], $pool->statistics()['lost_total']]);
     }
 }

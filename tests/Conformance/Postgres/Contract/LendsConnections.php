@@ -30,7 +30,7 @@ trait LendsConnections
         $second = Async::run(static fn(): PooledConnection => $pool->acquire());
         self::meanwhile();
         self::assertFalse($second->isComplete());
-        self::assertSame([1, 0, 1], [$pool->stats()->inUse, $pool->stats()->idle, $pool->stats()->waiting]);
+        self::assertStatistics(['in_use' => 1, 'idle' => 0, 'waiting' => 1], $pool);
         $first->release();
 
         self::assertSame($pid, $second->await()->backendPid());
@@ -79,7 +79,7 @@ trait LendsConnections
             });
         }
         self::meanwhile();
-        self::assertSame([100, []], [$pool->stats()->waiting, $order]);
+        self::assertSame([100, []], [$pool->statistics()['waiting'], $order]);
         $connection->release();
         array_map(static fn(Future $future) => $future->await(), $futures);
 
@@ -130,7 +130,7 @@ trait LendsConnections
             $message = self::thrown(PoolTimeoutException::class, $future->await(...))->getMessage();
             self::assertStringContainsString('within 0.05 s: all 1 are in use', $message);
         }
-        self::assertSame([0, \count($futures)], [$pool->stats()->waiting, $pool->stats()->timedOut]);
+        self::assertStatistics(['waiting' => 0, 'timed_out_total' => \count($futures)], $pool);
         $connection->release();
         self::assertUsable($pool);
     }
@@ -184,7 +184,7 @@ trait LendsConnections
         foreach ($borrowed as $connection) {
             $connection->release();
         }
-        self::assertSame(6, $pool->stats()->acquired, 'who was refused does not count');
+        self::assertSame(6, $pool->statistics()['acquired_total'], 'who was refused does not count');
     }
 
     public function testACancelledWaiterLeavesTheOthersTheirPlaces(): void
@@ -211,7 +211,7 @@ trait LendsConnections
                 );
             }
         }
-        self::assertSame(10, $pool->stats()->waiting);
+        self::assertSame(10, $pool->statistics()['waiting']);
         $connection->release();
         foreach ($futures as $i => $future) {
             if ($i % 2 !== 0) {
@@ -234,7 +234,7 @@ trait LendsConnections
         ] as $verb) {
             self::thrown(CancelledException::class, $verb);
         }
-        self::assertSame([0, 0], [$pool->stats()->inUse, $pool->stats()->waiting]);
+        self::assertSame([0, 0], [$pool->statistics()['in_use'], $pool->statistics()['waiting']]);
         self::assertUsable($pool);
     }
 
@@ -278,10 +278,10 @@ trait LendsConnections
         }
         Eventually::holds(
             static fn(): bool => [0, 2, 0, 0] === [
-                $pool->stats()->inUse,
-                $pool->stats()->idle,
-                $pool->stats()->opening,
-                $pool->stats()->waiting,
+                $pool->statistics()['in_use'],
+                $pool->statistics()['idle'],
+                $pool->statistics()['opening'],
+                $pool->statistics()['waiting'],
             ],
             'both are idle',
         );
@@ -307,7 +307,7 @@ trait LendsConnections
                 $pool->acquire()->release();
             }
         }
-        self::assertSame(1, $pool->stats()->opened);
+        self::assertSame(1, $pool->statistics()['opened_total']);
     }
 
     public function testATransactionKeepsItsConnection(): void

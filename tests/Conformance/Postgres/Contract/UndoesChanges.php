@@ -235,7 +235,7 @@ trait UndoesChanges
             self::assertStringContainsString('transaction was left open', $this->warnings()[$number]);
         }
         self::assertSame('', self::committed($table));
-        self::assertSame(1, $pool->stats()->opened);
+        self::assertSame(1, $pool->statistics()['opened_total']);
     }
 
     public function testATransactionThatAStatementOfThePoolBeginsContainsNoOtherStatement(): void
@@ -254,7 +254,7 @@ trait UndoesChanges
             self::committed($table),
         );
         self::assertCount(16, $this->warnings());
-        self::assertSame(1, $pool->stats()->opened);
+        self::assertSame(1, $pool->statistics()['opened_total']);
     }
 
     public function testATransactionThatFailedAndWasLeftIsRolledBack(): void
@@ -267,7 +267,7 @@ trait UndoesChanges
 
         self::assertUsable($pool);
         self::assertCount(1, $this->warnings());
-        self::assertSame(1, $pool->stats()->opened);
+        self::assertSame(1, $pool->statistics()['opened_total']);
     }
 
     public function testNothingIsSentWhereNothingHasChanged(): void
@@ -316,7 +316,7 @@ trait UndoesChanges
         $gate->open();
 
         self::assertSame(['passed', 1], [$running->await(), $next->await()]);
-        self::assertSame(1, $pool->stats()->opened);
+        self::assertSame(1, $pool->statistics()['opened_total']);
     }
 
     public function testAStreamThatWasLeftAffectsNoOther(): void
@@ -330,6 +330,6 @@ trait UndoesChanges
             }
             self::assertUsable($pool);
         }
-        self::assertSame([1, []], [$pool->stats()->opened, $this->warnings()]);
+        self::assertSame([1, []], [$pool->statistics()['opened_total'], $this->warnings()]);
     }
 }
