@@ -143,6 +143,7 @@ final class PooledConnection implements PostgresLink
             EventLoop::cancel($this->leakTimer);
         }
         $this->session->noteChange();
+        $this->pool->detachFromFiber($this->session);
         [$pool, $session] = [$this->pool, $this->session];
         $this->lease->end(static fn() => $pool->release($session));
     }

@@ -6,6 +6,8 @@ namespace Spindle\Postgres;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Spindle\Lifecycle;
 use Spindle\Postgres\Internal\ConnectionSession;
 use Spindle\Postgres\Internal\Listening;
 use Spindle\Postgres\Internal\NotSerializable;
@@ -21,14 +23,19 @@ use Spindle\Postgres\Internal\TransactionRun;
  * The connection is closed when nothing references this object. A lost connection is not replaced; a
  * {@see PostgresPool} replaces its lost connections.
  */
-final class PostgresConnection implements PostgresLink
+final class PostgresConnection implements Lifecycle, PostgresLink
 {
     use NotSerializable;
+
+    /** Ends the generators of {@see listen()}. */
+    private readonly DeferredCancellation $listeningEnd;
 
     private function __construct(
         private readonly ConnectionSession $connectionSession,
         private readonly PostgresOptions $options,
-    ) {}
+    ) {
+        $this->listeningEnd = new DeferredCancellation();
+    }
 
     public function __destruct()
     {
@@ -128,14 +135,25 @@ final class PostgresConnection implements PostgresLink
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|NotificationGap> endless; ending the loop closes the connection
+     * @return \Generator<int, Notification|NotificationGap> endless until {@see close()} or {@see kill()}; ending the
+     *     loop closes the separate connection
      *
      * @throws ConnectionFailedException when no server accepts the first connection
      * @throws AuthenticationException when a server refuses the login of the first or a later connection
+     * @throws ConnectionClosedException when this connection was closed, or is killed during the loop
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
-        return Listening::to(new SessionFactory($this->options), (array) $channels, $cancellation);
+        if ($this->listeningEnd->isCancelled()) {
+            throw ConnectionClosedException::connection();
+        }
+
+        return Listening::to(
+            new SessionFactory($this->options),
+            (array) $channels,
+            $cancellation,
+            $this->listeningEnd,
+        );
     }
 
     /** Returns the id of the server's process, as shown in pg_stat_activity. */
@@ -144,15 +162,39 @@ final class PostgresConnection implements PostgresLink
         return $this->connectionSession->session->backendPid();
     }
 
+    /** Whether the connection accepts no calls, because it was closed, killed or lost. */
     public function isClosed(): bool
     {
-        return !$this->connectionSession->session->isOpen();
+        return $this->connectionSession->isClosed();
     }
 
-    /** Closes the connection immediately. Statements in progress fail. The server rolls back an open transaction. */
-    public function close(): void
+    /**
+     * Refuses new calls, waits until the accepted ones have ended, and closes the connection.
+     *
+     * Accepted calls are statements, transactions, streams and COPYs in progress or waiting. A transaction goes on with
+     * its statements, nested transactions and retries. A stream ends when its rows are read or its generator is
+     * destroyed. Generators of {@see listen()} yield the notifications that have arrived, and end.
+     *
+     * Cancellation: the remaining calls end as by {@see kill()}.
+     *
+     * @throws CancelledException
+     * @throws \LogicException when this fiber has a transaction, a stream or a COPY on the connection, which would wait
+     *     for itself. Then the connection is closed as soon as the accepted calls have ended
+     */
+    public function close(?Cancellation $cancellation = null): void
     {
-        $this->connectionSession->session->stop();
-        $this->connectionSession->session->close();
+        $this->listeningEnd->cancel();
+        $this->connectionSession->close($cancellation);
+    }
+
+    /**
+     * Closes the connection immediately. Accepted calls and generators of {@see listen()} fail with
+     * {@see ConnectionClosedException}, and the server rolls back an open transaction. Does not suspend. The event loop
+     * runs until the server has received the request to stop the statements.
+     */
+    public function kill(): void
+    {
+        $this->listeningEnd->cancel(ConnectionClosedException::connection());
+        $this->connectionSession->kill();
     }
 }

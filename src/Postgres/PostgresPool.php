@@ -5,6 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Spindle\Lifecycle;
 use Spindle\Postgres\Internal\Listening;
 use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\Pool\QueryRunner;
@@ -31,9 +34,9 @@ use Spindle\Statistics;
  *
  * The first connection is opened on first use. When a connection is lost, statements in progress on it fail. The pool
  * opens another connection when it needs one, so it recovers by itself after a restart of the server. When nothing
- * references the pool, it closes itself as {@see close()} does.
+ * references the pool, it closes each connection as soon as the connection is free.
  */
-final class PostgresPool implements PostgresLink, Statistics
+final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 {
     use NotSerializable;
 
@@ -44,6 +47,9 @@ final class PostgresPool implements PostgresLink, Statistics
     private readonly SessionPool $pool;
 
     private readonly QueryRunner $queryRunner;
+
+    /** Ends the generators of {@see listen()}. */
+    private readonly DeferredCancellation $listeningEnd;
 
     /** @var \Closure(string): void */
     private readonly \Closure $warn;
@@ -74,12 +80,13 @@ final class PostgresPool implements PostgresLink, Statistics
         $sessionFactory = new SessionFactory($this->options);
         $this->pool = new SessionPool($sessionFactory, $maxConnections, $this->poolOptions, $this->warn);
         $this->queryRunner = new QueryRunner($this->pool, $sessionFactory->supportsPipelining());
+        $this->listeningEnd = new DeferredCancellation();
     }
 
     public function __destruct()
     {
         if ($this->pool->belongsToThisProcess()) {
-            $this->pool->close();
+            $this->pool->refuseCalls();
         }
     }
 
@@ -169,7 +176,7 @@ final class PostgresPool implements PostgresLink, Statistics
      */
     public function acquire(?Cancellation $cancellation = null): PooledConnection
     {
-        $session = $this->pool->acquire($cancellation);
+        $session = $this->pool->borrow($cancellation);
 
         return new PooledConnection($this->pool, $session, $this->poolOptions->leakAfter, $this->warn);
     }
@@ -179,11 +186,21 @@ final class PostgresPool implements PostgresLink, Statistics
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|NotificationGap> endless; ending the loop closes the connection
+     * @return \Generator<int, Notification|NotificationGap> endless until {@see close()} or {@see kill()}; ending the
+     *     loop closes the connection
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
-        return Listening::to(new SessionFactory($this->options), (array) $channels, $cancellation);
+        if ($this->listeningEnd->isCancelled()) {
+            throw ConnectionClosedException::pool();
+        }
+
+        return Listening::to(
+            new SessionFactory($this->options),
+            (array) $channels,
+            $cancellation,
+            $this->listeningEnd,
+        );
     }
 
     /**
@@ -204,23 +221,41 @@ final class PostgresPool implements PostgresLink, Statistics
         return $this->pool->statistics();
     }
 
+    /** Whether the pool accepts no calls, because it was closed or killed. */
     public function isClosed(): bool
     {
-        return $this->pool->isClosed();
+        return $this->pool->isClosed;
     }
 
     /**
-     * Stops lending, and fails waiting fibers with a {@see ConnectionClosedException}. Closes idle connections now, and
-     * connections in use when they are released.
+     * Refuses new calls, waits until the accepted ones have ended, and closes all connections.
+     *
+     * Accepted calls are statements, transactions, streams and COPYs that run or wait for a connection. Also accepted
+     * is the use of connections that {@see acquire()} has lent or will lend to a waiting fiber. A transaction goes on
+     * with its statements, nested transactions and retries. The fibers of transactions, streams and COPYs may still use
+     * the pool. A stream ends when its rows are read or its generator is destroyed, and a borrowed connection when it
+     * is released. Generators of {@see listen()} yield the notifications that have arrived, and end.
+     *
+     * Cancellation: the remaining calls end as by {@see kill()}.
+     *
+     * @throws CancelledException
+     * @throws \LogicException when this fiber has a connection of the pool, so that it would wait for itself. Then the
+     *     pool closes its connections as soon as the accepted calls have ended
      */
-    public function close(): void
+    public function close(?Cancellation $cancellation = null): void
     {
-        $this->pool->close();
+        $this->listeningEnd->cancel();
+        $this->pool->close($cancellation);
     }
 
-    /** Closes the pool and all of its connections immediately. Statements in progress on them fail. */
+    /**
+     * Closes the pool and all of its connections immediately. Running and waiting calls, and generators of
+     * {@see listen()}, fail with {@see ConnectionClosedException}. Does not suspend. The event loop runs until the
+     * server has received the requests to stop the statements.
+     */
     public function kill(): void
     {
+        $this->listeningEnd->cancel(ConnectionClosedException::pool());
         $this->pool->kill();
     }
 }

@@ -19,15 +19,19 @@ final class FiberQueue
     /**
      * @param (\Closure(): mixed)|null $passWakeOn called when an exception from the event loop interrupts a fiber that
      *     was woken; wakes another fiber, if that is necessary
+     * @param object|null $owner kept in memory while the fiber waits, like that of {@see Condition::wait()}
      *
      * @throws CancelledException|CannotWaitException
      */
-    public function wait(?Cancellation $cancellation = null, ?\Closure $passWakeOn = null): void
-    {
+    public function wait(
+        ?Cancellation $cancellation = null,
+        ?\Closure $passWakeOn = null,
+        ?object $owner = null,
+    ): void {
         $id = ++$this->lastId;
         $condition = $this->waiting[$id] = new Condition();
         try {
-            $condition->wait(cancellation: $cancellation);
+            $condition->wait($owner, $cancellation);
         } catch (\Throwable $interruption) {
             $wasWoken = !$this->remove($id);
             if ($wasWoken && $passWakeOn !== null && !$interruption instanceof CancelledException) {

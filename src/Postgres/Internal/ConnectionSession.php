@@ -5,9 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Result;
+
+use function Amp\delay;
 
 /**
  * Coordinates the fibers that use the session of one connection, or of one transaction.
@@ -25,8 +29,16 @@ final class ConnectionSession implements SessionLender
 
     private readonly int $process;
 
+    /** Id of the process whose calls are accepted; null after {@see close()}. */
+    private ?int $acceptedProcess;
+
+    private bool $isKilled = false;
+
     /** Number of shared statements that are in progress. */
     private int $sharedStatements = 0;
+
+    /** Number of accepted calls that have released the session and will use it again, after a pause. */
+    private int $pausedCalls = 0;
 
     /** Whether the use of the session has ended, so that further calls fail. */
     private bool $isUseEnded = false;
@@ -37,8 +49,11 @@ final class ConnectionSession implements SessionLender
     /** Whether a statement has ended the transaction, or was refused because it would have ended it. */
     public bool $isTransactionEnded = false;
 
-    /** The borrower that holds the mutex and waits until no shared statement is in progress. */
-    private readonly FiberQueue $waitingBorrower;
+    /** The borrower that waits until no shared statement is in progress, and callers of {@see close()}. */
+    private readonly FiberQueue $waiting;
+
+    /** Whether {@see onIdle()} must be called when no shared statement is in progress any more. */
+    private bool $isIdleAwaited = false;
 
     /**
      * @param bool $isTransaction whether this object serves one transaction, which no statement may end
@@ -53,8 +68,8 @@ final class ConnectionSession implements SessionLender
             'The connection is busy with a transaction, a stream or a COPY',
             'Use that transaction, read the stream or the COPY to the end first, or use a pool',
         );
-        $this->waitingBorrower = new FiberQueue();
-        $this->process = (int) getmypid();
+        $this->waiting = new FiberQueue();
+        $this->process = $this->acceptedProcess = (int) getmypid();
     }
 
     public function belongsToThisProcess(): bool
@@ -139,9 +154,25 @@ final class ConnectionSession implements SessionLender
 
     public function acquire(?Cancellation $cancellation): Session
     {
+        $this->ensureAccepts();
         $this->lock($cancellation, $this->ensureUsable(...));
 
         return $this->session;
+    }
+
+    public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): Session
+    {
+        ++$this->pausedCalls;
+        try {
+            $this->release($session);
+            delay($pause, cancellation: $cancellation);
+            $this->lock($cancellation, $this->ensureUsable(...));
+
+            return $session;
+        } finally {
+            --$this->pausedCalls;
+            $this->onIdle();
+        }
     }
 
     public function detachFromFiber(Session $session): void
@@ -152,6 +183,46 @@ final class ConnectionSession implements SessionLender
     public function release(Session $session): void
     {
         $this->mutex->release();
+        $this->onIdle();
+    }
+
+    public function isClosed(): bool
+    {
+        return $this->acceptedProcess === null || !$this->session->isOpen();
+    }
+
+    /** Refuses new calls. The session is closed as soon as the accepted ones have ended, even if this method throws. */
+    public function close(?Cancellation $cancellation): void
+    {
+        if (!$this->belongsToThisProcess()) {
+            $this->kill();
+        }
+        $this->acceptedProcess = null;
+        if ($this->isInUse() && $this->mutex->isMine()) {
+            throw new \LogicException(
+                'This fiber has a transaction, a stream or a COPY on the connection, so close() would wait for itself. '
+                    . 'End it first, or call kill()',
+            );
+        }
+        try {
+            while ($this->isInUse()) {
+                $this->isIdleAwaited = true;
+                $this->waiting->wait($cancellation, owner: $this);
+            }
+        } catch (CancelledException $cancelled) {
+            $this->kill();
+            throw $cancelled;
+        }
+        $this->session->close();
+    }
+
+    public function kill(): void
+    {
+        $this->acceptedProcess = null;
+        $this->isKilled = true;
+        $this->session->stop();
+        $this->session->close();
+        $this->waiting->wakeAll();
     }
 
     public function warn(string $warning): void
@@ -214,11 +285,12 @@ final class ConnectionSession implements SessionLender
         $this->mutex->acquire($cancellation);
         try {
             while ($this->sharedStatements > 0) {
-                $this->waitingBorrower->wait($cancellation, static function (): void {});
+                $this->isIdleAwaited = true;
+                $this->waiting->wait($cancellation, static function (): void {});
             }
             $ensure();
         } catch (\Throwable $interruption) {
-            $this->mutex->release();
+            $this->release($this->session);
             throw $interruption;
         }
     }
@@ -226,7 +298,7 @@ final class ConnectionSession implements SessionLender
     /** Suspends until no borrower has the session, and counts one more shared statement. */
     private function beginShared(?Cancellation $cancellation): void
     {
-        $this->ensureSameProcess();
+        $this->ensureAccepts();
         if ($this->mutex->isLocked) {
             $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warnOfLongWait(...)));
             try {
@@ -254,9 +326,25 @@ final class ConnectionSession implements SessionLender
 
     private function endShared(): void
     {
-        if (--$this->sharedStatements === 0) {
-            $this->waitingBorrower->wakeAll();
+        if (--$this->sharedStatements === 0 && $this->isIdleAwaited) {
+            $this->onIdle();
         }
+    }
+
+    /** Resumes fibers that wait until the session is idle. After {@see close()}, closes the session if it is unused. */
+    private function onIdle(): void
+    {
+        $this->isIdleAwaited = $this->acceptedProcess === null;
+        $this->waiting->wakeAll();
+        if ($this->acceptedProcess === null && !$this->isInUse()) {
+            $this->session->close();
+        }
+    }
+
+    private function isInUse(): bool
+    {
+        return !$this->isKilled
+            && ($this->sharedStatements > 0 || $this->pausedCalls > 0 || $this->mutex->isLocked);
     }
 
     /** Refuses COMMIT AND CHAIN and ROLLBACK AND CHAIN: the transaction status does not show what they do. */
@@ -289,6 +377,14 @@ final class ConnectionSession implements SessionLender
                 'The transaction has ended. A Transaction and its streams can only be used within the function that '
                     . 'transaction() called',
             );
+        }
+    }
+
+    private function ensureAccepts(): void
+    {
+        if ($this->acceptedProcess !== getmypid()) {
+            $this->ensureSameProcess();
+            throw ConnectionClosedException::connection();
         }
     }
 

@@ -5,10 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\CompositeCancellation;
+use Amp\DeferredCancellation;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\AuthenticationException;
+use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\NotificationGap;
@@ -40,18 +44,24 @@ final class Listening
 
     private ?Session $session = null;
 
-    private function __construct(private readonly ?Cancellation $cancellation)
+    private function __construct(private readonly Cancellation $cancellation)
     {
         $this->changed = new Condition();
     }
 
     /**
      * @param list<string> $channels
+     * @param DeferredCancellation $ending ends the generator, which throws the reason of the cancellation if there is
+     *     one. Held here, because it cancels as soon as nothing references it
      *
-     * @return \Generator<int, Notification|NotificationGap> endless
+     * @return \Generator<int, Notification|NotificationGap>
      */
-    public static function to(SessionFactory $sessionFactory, array $channels, ?Cancellation $cancellation): \Generator
-    {
+    public static function to(
+        SessionFactory $sessionFactory,
+        array $channels,
+        ?Cancellation $cancellation,
+        DeferredCancellation $ending,
+    ): \Generator {
         if ($channels === []) {
             throw new \ValueError('listen() needs the name of a channel');
         }
@@ -66,7 +76,9 @@ final class Listening
                 ));
             }
         }
-        $self = new self($cancellation);
+        $end = $ending->getCancellation();
+        $self = new self($cancellation === null ? $end : new CompositeCancellation($end, $cancellation));
+        $subscription = $end->subscribe($self->close(...));
         try {
             $self->open($sessionFactory, $channels);
             for (;;) {
@@ -77,9 +89,34 @@ final class Listening
                     yield $self->openAgain($sessionFactory, $channels, $self->gap);
                 }
             }
+        } catch (CancelledException|ConnectionClosedException $failure) {
+            if (!$end->isRequested()) {
+                throw $failure;
+            }
+            self::throwReason($end);
         } finally {
-            $self->session?->close();
+            $end->unsubscribe($subscription);
+            $self->close();
         }
+    }
+
+    private static function throwReason(Cancellation $end): void
+    {
+        try {
+            $end->throwIfRequested();
+        } catch (CancelledException $cancelled) {
+            if ($cancelled->getPrevious() !== null) {
+                throw $cancelled->getPrevious();
+            }
+        }
+    }
+
+    /** Closes the connection, which is not a gap. */
+    private function close(): void
+    {
+        $session = $this->session;
+        $this->session = null;
+        $session?->close();
     }
 
     /** @param list<string> $channels */

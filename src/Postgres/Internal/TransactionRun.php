@@ -18,7 +18,6 @@ use Spindle\Postgres\Transaction;
 use Spindle\Postgres\TransactionAbortedException;
 
 use function Amp\async;
-use function Amp\delay;
 
 /** Runs a function in a transaction or in a savepoint, and streams rows in a transaction. */
 final class TransactionRun
@@ -50,19 +49,28 @@ final class TransactionRun
             throw new \ValueError("The number of retries must be 0 or more, not {$retries}");
         }
         $pause = null;
-        for ($attempt = 1;; ++$attempt) {
-            $session = self::acquire($lender, $cancellation);
-            try {
-                return self::attempt($lender, $session, $work, $isolation, $cancellation);
-            } catch (DeadlockException|SerializationFailureException $failure) {
-                if ($attempt > $retries) {
-                    throw $failure;
+        $session = self::withoutTransaction($lender->acquire($cancellation), $lender);
+        try {
+            for ($attempt = 1;; ++$attempt) {
+                try {
+                    return self::attempt($lender, $session, $work, $isolation, $cancellation);
+                } catch (DeadlockException|SerializationFailureException $failure) {
+                    if ($attempt > $retries) {
+                        throw $failure;
+                    }
                 }
-            } finally {
+                $pause ??= new Backoff(delay: 0.01, factor: 2.0, maxDelay: 1.0, jitter: 0.5);
+                $released = $session;
+                $session = null;
+                $session = self::withoutTransaction(
+                    $lender->acquireAgain($released, $pause->after($attempt), $cancellation),
+                    $lender,
+                );
+            }
+        } finally {
+            if ($session !== null) {
                 self::release($lender, $session, 'ROLLBACK');
             }
-            $pause ??= new Backoff(delay: 0.01, factor: 2.0, maxDelay: 1.0, jitter: 0.5);
-            delay($pause->after($attempt), cancellation: $cancellation);
         }
     }
 
@@ -81,7 +89,7 @@ final class TransactionRun
         array $parameters,
         ?Cancellation $cancellation,
     ): \Generator {
-        $session = self::acquire($lender, $cancellation);
+        $session = self::withoutTransaction($lender->acquire($cancellation), $lender);
         try {
             $session->begin('BEGIN', $cancellation);
             yield from $session->stream($sql, $parameters, $cancellation);
@@ -188,9 +196,9 @@ final class TransactionRun
         }
     }
 
-    private static function acquire(SessionLender $lender, ?Cancellation $cancellation): Session
+    /** Releases a session on which a statement has begun a transaction, and throws an exception. Else returns it. */
+    private static function withoutTransaction(Session $session, SessionLender $lender): Session
     {
-        $session = $lender->acquire($cancellation);
         if ($session->isOpen() && $session->inFlight() === 0 && $session->transactionStatus() !== 'I') {
             $lender->release($session);
             throw new \LogicException(

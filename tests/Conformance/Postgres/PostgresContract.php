@@ -179,6 +179,20 @@ abstract class PostgresContract extends TestCase
         delay(0);
     }
 
+    /** @param \Closure(): mixed $work called where PHP can not switch fibers */
+    protected function inASignalHandler(\Closure $work): void
+    {
+        $isCalled = false;
+        pcntl_signal(\SIGUSR2, static function () use ($work, &$isCalled): void {
+            $work();
+            $isCalled = true;
+        });
+        posix_kill((int) getmypid(), \SIGUSR2);
+        pcntl_signal_dispatch();
+        pcntl_signal(\SIGUSR2, \SIG_DFL);
+        self::assertTrue($isCalled);
+    }
+
     protected static function integer(mixed $value): int
     {
         self::assertIsInt($value);

@@ -250,7 +250,7 @@ final class FloodTest extends TestCase
         $query = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query('SELECT')));
         delay(0.05);
         $this->assertLittleMemory();
-        $connection->close();
+        $connection->kill();
         self::assertInstanceOf(\Throwable::class, $query->await());
         $server->stop();
     }

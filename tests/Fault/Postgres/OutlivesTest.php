@@ -226,7 +226,7 @@ final class OutlivesTest extends TestCase
                 ),
             );
             Eventually::holds(self::commits(...), 'it commits');
-            $link instanceof PostgresPool ? $link->kill() : $link->close();
+            $link->kill();
             $outcome = $committing->await();
 
             self::assertInstanceOf(CommitUnknownException::class, $outcome, Outcome::describe($outcome));

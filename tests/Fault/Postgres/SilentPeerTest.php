@@ -283,7 +283,7 @@ final class SilentPeerTest extends TestCase
         $outcome = Outcome::of(static fn(): mixed => $working->await(new TimeoutCancellation(self::BRIEFLY)));
         self::assertInstanceOf(CancelledException::class, $outcome, 'it waits, as it was told to');
 
-        $link->close();
+        $link->kill();
         self::assertInstanceOf(\Throwable::class, $working->await());
     }
 
@@ -488,7 +488,7 @@ final class SilentPeerTest extends TestCase
         $this->proxy->pause();
         delay(0.05);
         $at = hrtime(true);
-        $link->close();
+        $link->kill();
 
         self::assertStringContainsString('is closed', Outcome::describe($uploading->await()));
         self::assertLessThan(3.0, (hrtime(true) - $at) / 1e9);
@@ -554,7 +554,7 @@ final class SilentPeerTest extends TestCase
             $stream = $link->stream('SELECT i FROM generate_series(1, 100000) AS i');
             $stream->current();
             $this->proxy->swallow();
-            $link->close();
+            $link->kill();
             unset($stream);
             $this->proxy->resume();
         }

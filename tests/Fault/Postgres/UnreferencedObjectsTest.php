@@ -383,7 +383,7 @@ final class UnreferencedObjectsTest extends TestCase
             return $rows;
         });
         delay(0.05);
-        $connection->close();
+        $connection->kill();
 
         self::assertStringContainsString('is closed', Outcome::describe(Outcome::of($reading->await(...))));
         unset($connection, $stream);
@@ -424,7 +424,7 @@ final class UnreferencedObjectsTest extends TestCase
                 static fn(): mixed => Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value()),
             );
             delay($milliseconds / 1000);
-            $pool->close();
+            $pool->kill();
             unset($pool);
             $outcome = $query->await();
             self::assertContains(

@@ -208,7 +208,7 @@ final class ServerFuzzTest extends TestCase
             if (mt_rand(0, 1) === 0 || $connection === null) {
                 $this->fuzz->hangUp();
             } else {
-                $connection->close();
+                $connection->kill();
             }
             // A listener would reconnect again and again.
             EventLoop::defer(static fn() => $deferred->cancel());
@@ -216,7 +216,7 @@ final class ServerFuzzTest extends TestCase
         }
         $deferred->cancel();
         $outcome = $future->await();
-        $connection?->close();
+        $connection?->kill();
         $connection = null;
         for ($turn = 0; $this->server->running() > 0 && $turn < self::TURNS_TO_END; ++$turn) {
             delay(0);

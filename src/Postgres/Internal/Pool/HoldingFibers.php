@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
+use Spindle\Postgres\Internal\Session;
+
 /**
  * Fibers that hold a connection of the pool. A statement that such a fiber sends through the pool itself must not share
  * a session. An earlier statement of that session may wait for a lock that the fiber's own transaction holds. Then both
@@ -15,35 +17,39 @@ final class HoldingFibers
 
     private int $mainConnectionCount = 0;
 
-    /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, int> */
+    /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, int> number of connections */
     private \WeakMap $fibers;
+
+    /** @var array<int, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null> by object id; null for {main} */
+    private array $holders = [];
 
     public function __construct()
     {
         $this->fibers = new \WeakMap();
     }
 
-    /**
-     * @return \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the fiber, for {@see remove()}; null for {main}
-     */
-    public function add(): ?\WeakReference
+    public function add(Session $session): void
     {
         ++$this->connectionCount;
         /** @var \Fiber<mixed, mixed, mixed, mixed>|null $fiber */
         $fiber = \Fiber::getCurrent();
         if ($fiber === null) {
             ++$this->mainConnectionCount;
-
-            return null;
+        } else {
+            $this->fibers[$fiber] = ($this->fibers[$fiber] ?? 0) + 1;
         }
-        $this->fibers[$fiber] = ($this->fibers[$fiber] ?? 0) + 1;
-
-        return \WeakReference::create($fiber);
+        $this->holders[spl_object_id($session)] = $fiber === null ? null : \WeakReference::create($fiber);
     }
 
-    /** @param \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null $holder */
-    public function remove(?\WeakReference $holder): void
+    /** Records that no fiber holds the session. Does nothing if none does. */
+    public function remove(Session $session): void
     {
+        $id = spl_object_id($session);
+        if (!\array_key_exists($id, $this->holders)) {
+            return;
+        }
+        $holder = $this->holders[$id];
+        unset($this->holders[$id]);
         --$this->connectionCount;
         if ($holder === null) {
             --$this->mainConnectionCount;

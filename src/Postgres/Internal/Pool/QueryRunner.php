@@ -25,6 +25,9 @@ final readonly class QueryRunner
     /** @param list<mixed> $parameters */
     public function run(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
     {
+        if ($this->pool->isClosed) {
+            $this->pool->ensureAccepts();
+        }
         $statement = $this->statements->find($sql);
         if ($statement === null || !$statement->isPlain) {
             return $this->runExclusively($sql, $parameters, $cancellation);

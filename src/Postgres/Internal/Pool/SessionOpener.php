@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
+use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
@@ -28,35 +29,34 @@ final class SessionOpener
 
     private ?string $pauseTimer = null;
 
-    private readonly DeferredCancellation $closing;
-
-    private bool $closed = false;
+    private DeferredCancellation $cancellation;
 
     /**
      * @param \Closure(Session): void $onOpened
      * @param \Closure(\Throwable): void $onFailed
-     * @param \Closure(): void $onPauseOver called when sessions may be opened again after a failure
+     * @param \Closure(): void $onReady called after the pause that follows a failure, and when a cancelled attempt has
+     *     ended: sessions may be opened again
      */
     public function __construct(
         private readonly SessionFactory $sessionFactory,
         private readonly \Closure $onOpened,
         private readonly \Closure $onFailed,
-        private readonly \Closure $onPauseOver,
+        private readonly \Closure $onReady,
     ) {
-        $this->closing = new DeferredCancellation();
+        $this->cancellation = new DeferredCancellation();
     }
 
     /** Starts to open up to `$wanted` sessions within the limit of concurrent attempts. Does nothing during a pause. */
     public function start(int $wanted): void
     {
-        if ($this->closed || $this->pauseTimer !== null) {
+        if ($this->pauseTimer !== null) {
             return;
         }
         // After a failure, a single attempt shows whether the server accepts connections again.
         $limit = $this->failure === null ? self::MAX_CONCURRENT_OPENS : 1;
         for ($wanted = min($wanted, $limit - $this->openingCount); $wanted > 0; --$wanted) {
             ++$this->openingCount;
-            async($this->open(...))->ignore();
+            async($this->open(...), $this->cancellation->getCancellation())->ignore();
         }
     }
 
@@ -68,38 +68,50 @@ final class SessionOpener
         }
     }
 
-    public function close(): void
+    public function cancel(): void
     {
-        $this->closed = true;
-        $this->closing->cancel();
+        if ($this->openingCount > 0) {
+            $this->cancellation->cancel();
+            $this->cancellation = new DeferredCancellation();
+        }
         if ($this->pauseTimer !== null) {
             EventLoop::cancel($this->pauseTimer);
+            $this->pauseTimer = null;
         }
     }
 
-    private function open(): void
+    private function open(Cancellation $cancellation): void
+    {
+        $outcome = $this->attempt($cancellation);
+        --$this->openingCount;
+        if ($cancellation->isRequested()) {
+            if ($outcome instanceof Session) {
+                $outcome->close();
+            }
+            ($this->onReady)();
+        } elseif ($outcome instanceof Session) {
+            $this->failure = null;
+            ($this->onOpened)($outcome);
+        } else {
+            $this->failure = $outcome;
+            $this->pauseTimer ??= WeakTimer::after(
+                self::RETRY_PAUSE_SECONDS,
+                $this,
+                static function (self $self): void {
+                    $self->pauseTimer = null;
+                    ($self->onReady)();
+                },
+            );
+            ($this->onFailed)($outcome);
+        }
+    }
+
+    private function attempt(Cancellation $cancellation): Session|\Throwable
     {
         try {
-            $session = $this->sessionFactory->open($this->closing->getCancellation());
-            --$this->openingCount;
+            return $this->sessionFactory->open($cancellation);
         } catch (\Throwable $failure) {
-            --$this->openingCount;
-            if (!$this->closed) {
-                $this->failure = $failure;
-                $this->pauseTimer ??= WeakTimer::after(
-                    self::RETRY_PAUSE_SECONDS,
-                    $this,
-                    static function (self $self): void {
-                        $self->pauseTimer = null;
-                        ($self->onPauseOver)();
-                    },
-                );
-                ($this->onFailed)($failure);
-            }
-
-            return;
+            return $failure;
         }
-        $this->failure = null;
-        $this->closed ? $session->close() : ($this->onOpened)($session);
     }
 }

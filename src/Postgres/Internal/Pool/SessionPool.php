@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pool;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
@@ -18,6 +20,7 @@ use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 
 use function Amp\async;
+use function Amp\delay;
 
 /**
  * The sessions of a pool, and the fibers that wait for them.
@@ -38,13 +41,19 @@ final class SessionPool implements SessionLender
     /** Seconds within which the server must undo the changes of a session. Otherwise the pool closes the session. */
     private const RESET_TIMEOUT = 5.0;
 
-    /** @var array<int, array{PooledSession, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> by object id */
+    /** Whether new calls are refused. Only this class writes it. */
+    public bool $isClosed = false;
+
+    private bool $isKilled = false;
+
+    /** @var array<int, PooledSession> sessions that are lent for several statements, by object id of the session */
     private array $lent = [];
+
+    /** Number of accepted calls that wait for a ping, or for their next attempt. Such a call may have no session. */
+    private int $pausedCalls = 0;
 
     /** Number of sessions that are being pinged, and that queries will share after that. */
     private int $pingedForSharing = 0;
-
-    private bool $closed = false;
 
     private ?string $sweepTimer = null;
 
@@ -61,6 +70,11 @@ final class SessionPool implements SessionLender
     private readonly SessionOpener $opener;
 
     public readonly HoldingFibers $holders;
+
+    /** Fibers within a transaction, a stream or another call of the pool. They may use it after {@see close()}. */
+    private readonly HoldingFibers $callers;
+
+    private readonly FiberQueue $closing;
 
     /** @param \Closure(string): void $warn */
     public function __construct(
@@ -80,6 +94,8 @@ final class SessionPool implements SessionLender
         $this->counts = new PoolCounters();
         $this->sessions = new PooledSessions();
         $this->holders = new HoldingFibers();
+        $this->callers = new HoldingFibers();
+        $this->closing = new FiberQueue();
         $this->queue = new WaitQueue(
             $this->counts,
             $options->acquireTimeout,
@@ -90,22 +106,49 @@ final class SessionPool implements SessionLender
 
     public function acquire(?Cancellation $cancellation): Session
     {
-        $pooled = $this->acquirePooled(true, 0, $cancellation);
-        $this->lent[spl_object_id($pooled->session)] = [$pooled, $this->holders->add()];
-        if ($pooled->native !== null) {
-            $pooled->native->isTimed = false;
-        }
+        $session = $this->borrow($cancellation);
+        $this->callers->add($session);
 
-        return $pooled->session;
+        return $session;
     }
 
-    public function detachFromFiber(Session $session): void {}
+    /** Like {@see acquire()}, but for a borrower that has the session after its call of the pool has returned. */
+    public function borrow(?Cancellation $cancellation): Session
+    {
+        $this->ensureAccepts();
+
+        return $this->lend($cancellation);
+    }
+
+    public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): Session
+    {
+        ++$this->pausedCalls;
+        try {
+            $this->release($session);
+            delay($pause, cancellation: $cancellation);
+            $session = $this->lend($cancellation);
+            $this->callers->add($session);
+
+            return $session;
+        } finally {
+            --$this->pausedCalls;
+            if ($this->isClosed) {
+                $this->closeUnneeded();
+            }
+        }
+    }
+
+    public function detachFromFiber(Session $session): void
+    {
+        $this->holders->remove($session);
+        $this->callers->remove($session);
+    }
 
     public function release(Session $session): void
     {
-        [$pooled, $holder] = $this->lent[spl_object_id($session)];
+        $this->detachFromFiber($session);
+        $pooled = $this->lent[spl_object_id($session)];
         unset($this->lent[spl_object_id($session)]);
-        $this->holders->remove($holder);
         if ($pooled->native !== null) {
             $pooled->native->isTimed = true;
         }
@@ -136,35 +179,54 @@ final class SessionPool implements SessionLender
         ];
     }
 
-    public function isClosed(): bool
+    /** Refuses new calls, and waits until the accepted ones have ended and all sessions are closed. */
+    public function close(?Cancellation $cancellation): void
     {
-        return $this->closed;
+        $this->refuseCalls();
+        if (!$this->belongsToThisProcess()) {
+            $this->kill();
+        }
+        if (!$this->hasEnded() && $this->holders->includesCurrent()) {
+            throw new \LogicException(
+                'This fiber has a connection of the pool, so close() would wait for itself. '
+                    . 'Release the connection or leave the transaction first, or call kill()',
+            );
+        }
+        try {
+            while (!$this->hasEnded()) {
+                $this->closing->wait($cancellation, owner: $this);
+            }
+        } catch (CancelledException $cancelled) {
+            $this->kill();
+            throw $cancelled;
+        }
     }
 
-    /** Stops lending, fails waiters and closes free sessions. Sessions in use are closed when they are released. */
-    public function close(): void
+    /** Refuses new calls, and closes each session as soon as no accepted call needs it. */
+    public function refuseCalls(): void
     {
-        $this->closed = true;
-        $this->opener->close();
+        if ($this->isClosed) {
+            return;
+        }
+        $this->isClosed = true;
         if ($this->sweepTimer !== null) {
             EventLoop::cancel($this->sweepTimer);
+            $this->sweepTimer = null;
         }
-        $this->queue->failAll(ConnectionClosedException::pool());
-        foreach ($this->sessions->all as $pooled) {
-            if ($pooled->isFree()) {
-                $this->sessions->drop($pooled);
-            }
-        }
+        $this->closeFree();
+        $this->closeUnneeded();
     }
 
-    /** Closes the pool and all sessions, including sessions in use. */
     public function kill(): void
     {
-        $this->close();
+        $this->isKilled = true;
+        $this->refuseCalls();
+        $this->queue->failAll(ConnectionClosedException::pool());
         foreach ($this->sessions->all as $pooled) {
             $pooled->session->stop();
-            $pooled->session->close();
+            $this->sessions->drop($pooled);
         }
+        $this->closeUnneeded();
     }
 
     public function belongsToThisProcess(): bool
@@ -182,12 +244,18 @@ final class SessionPool implements SessionLender
         }
     }
 
+    /** Refuses a call in a fork and after close(). The current fiber may be within an accepted call, which goes on. */
+    public function ensureAccepts(): void
+    {
+        if ($this->isClosed && ($this->isKilled || !$this->callers->includesCurrent())) {
+            throw ConnectionClosedException::pool();
+        }
+        $this->ensureSameProcess();
+    }
+
     /** Chooses a session that can be lent now; null when there is none. May reserve sessions, and start to open one. */
     public function chooseSession(bool $exclusive, int $cost): ?PooledSession
     {
-        if ($this->closed) {
-            return null;
-        }
         if ($exclusive) {
             return $this->queue->exclusive->count > 0 ? null : $this->sessions->findFree();
         }
@@ -342,9 +410,58 @@ final class SessionPool implements SessionLender
         return $pooled->borrowers === 0 && $this->idleSeconds($pooled) >= $this->options->validateAfter;
     }
 
+    private function lend(?Cancellation $cancellation): Session
+    {
+        $pooled = $this->acquirePooled(true, 0, $cancellation);
+        $this->lent[spl_object_id($pooled->session)] = $pooled;
+        $this->holders->add($pooled->session);
+        if ($pooled->native !== null) {
+            $pooled->native->isTimed = false;
+        }
+
+        return $pooled->session;
+    }
+
+    /** After close(), closes free sessions that no accepted call needs. Resumes its callers when no session is left. */
+    private function closeUnneeded(): void
+    {
+        if (!$this->isKilled && $this->mayNeedSessions()) {
+            return;
+        }
+        $this->opener->cancel();
+        $this->closeFree();
+        if ($this->hasEnded()) {
+            $this->closing->wakeAll();
+        }
+    }
+
+    /** Whether an accepted call may need a further session. */
+    private function mayNeedSessions(): bool
+    {
+        return $this->callers->connectionCount > 0 || $this->pausedCalls > 0 || $this->queue->count() > 0;
+    }
+
+    private function hasEnded(): bool
+    {
+        return $this->isKilled
+            || !$this->mayNeedSessions()
+            && $this->lent === []
+            && $this->sessions->all === []
+            && $this->opener->openingCount === 0;
+    }
+
+    private function closeFree(): void
+    {
+        foreach ($this->sessions->all as $pooled) {
+            if ($pooled->isFree()) {
+                $this->sessions->drop($pooled);
+            }
+        }
+    }
+
     private function ensureUsable(): void
     {
-        if ($this->closed) {
+        if ($this->isKilled) {
             throw ConnectionClosedException::pool();
         }
         $this->ensureSameProcess();
@@ -379,6 +496,9 @@ final class SessionPool implements SessionLender
         }
         if (!$this->queue->keepsLoopRunning) {
             $this->opener->keepLoopRunning(false);
+        }
+        if ($this->isClosed) {
+            $this->closeUnneeded();
         }
     }
 
@@ -449,7 +569,7 @@ final class SessionPool implements SessionLender
         });
     }
 
-    /** Lends a session to waiters. Drops it instead if it has ended, is too old or not suitable, or after close(). */
+    /** Lends a session to waiters. Drops it instead if it has ended, is too old or not suitable. */
     private function makeAvailable(PooledSession $pooled): void
     {
         $isFree = !$pooled->isExclusive && $pooled->borrowers === 0;
@@ -457,13 +577,12 @@ final class SessionPool implements SessionLender
             !$pooled->session->isOpen()
             || $isFree
             && (
-                $this->closed
-                || $pooled->session->lastReceived() > $pooled->expiresAt
+                $pooled->session->lastReceived() > $pooled->expiresAt
                 || !$this->sessionFactory->suits($pooled->session)
             )
         ) {
             $this->sessions->drop($pooled);
-            $this->openIfNeeded();
+            $this->adjustSessions();
 
             return;
         }
@@ -471,7 +590,7 @@ final class SessionPool implements SessionLender
             $this->lendToWaiters($pooled);
         }
         if ($this->sweepTimer === null && $isFree && $pooled->isFree()) {
-            $this->scheduleSweep();
+            $this->isClosed ? $this->closeUnneeded() : $this->scheduleSweep();
         }
     }
 
@@ -554,6 +673,7 @@ final class SessionPool implements SessionLender
             $this->pingedForSharing -= $shared;
         });
         try {
+            ++$this->pausedCalls;
             $ping->await($cancellation);
         } catch (\Throwable $interruption) {
             $ping->finally(function () use ($pooled): void {
@@ -561,10 +681,12 @@ final class SessionPool implements SessionLender
                 $this->makeAvailable($pooled);
             })->ignore();
             throw $interruption;
+        } finally {
+            --$this->pausedCalls;
         }
         $pooled->isExclusive = false;
         if (!$pooled->session->isOpen()) {
-            $this->openIfNeeded();
+            $this->adjustSessions();
 
             return false;
         }
@@ -607,20 +729,28 @@ final class SessionPool implements SessionLender
     private function retryOpening(): void
     {
         if (
-            $this->queue->count() > 0
+            $this->isClosed
+            || $this->queue->count() > 0
             || $this->opener->failure === null
             || TransientFailures::includes($this->opener->failure)
         ) {
-            $this->openIfNeeded();
+            $this->adjustSessions();
         }
     }
 
-    /** Starts to open sessions if fibers wait, or fewer than minConnections are open. */
-    private function openIfNeeded(): void
+    /** Opens sessions if fibers wait, or fewer than minConnections are open. After close(), closes unneeded ones. */
+    private function adjustSessions(): void
     {
-        if ($this->queue->count() > 0 || \count($this->sessions->all) < $this->options->minConnections) {
+        if ($this->queue->count() > 0 || \count($this->sessions->all) < $this->minConnections()) {
             $this->openMore();
+        } elseif ($this->isClosed) {
+            $this->closeUnneeded();
         }
+    }
+
+    private function minConnections(): int
+    {
+        return $this->isClosed ? 0 : $this->options->minConnections;
     }
 
     private function openMore(): void
@@ -634,7 +764,7 @@ final class SessionPool implements SessionLender
         $waiting = $this->pingedForSharing > 0 ? $this->queue->exclusive->count : $this->queue->count();
         $wanted = max(
             $waiting - $opening,
-            $this->options->minConnections - $open,
+            $this->minConnections() - $open,
             $this->queue->count() === 0 ? 1 - $opening : 0,
         );
         $this->opener->start(min($wanted, $this->maxConnections - $open));
@@ -657,7 +787,7 @@ final class SessionPool implements SessionLender
             $pooled->native->onAnswered(static fn(array $exchanges) => $weak->get()?->onAnswered($pooled, $exchanges));
         }
         $this->makeAvailable($pooled);
-        $this->openIfNeeded();
+        $this->adjustSessions();
     }
 
     /** Fails all waiters if no session or attempt is left, and the failure is permanent or no server was reached. */
@@ -679,7 +809,7 @@ final class SessionPool implements SessionLender
     {
         ++$this->counts->lost;
         $this->sessions->drop($pooled);
-        $this->openIfNeeded();
+        $this->adjustSessions();
     }
 
     /** Schedules the next check, which closes free sessions that have been idle or open for too long. */
@@ -687,7 +817,6 @@ final class SessionPool implements SessionLender
     {
         if (
             $this->sweepTimer !== null
-            || $this->closed
             || min($this->options->idleTimeout, $this->options->maxLifetime) >= 1e9
         ) {
             return;
@@ -709,7 +838,7 @@ final class SessionPool implements SessionLender
                         $self->sessions->drop($pooled);
                     }
                 }
-                $self->openIfNeeded();
+                $self->adjustSessions();
                 if ($self->sessions->all !== []) {
                     $self->scheduleSweep();
                 }

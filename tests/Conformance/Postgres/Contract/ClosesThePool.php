@@ -4,9 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
+use Amp\CancelledException;
 use Amp\Future;
+use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
@@ -66,32 +71,188 @@ trait ClosesThePool
         self::thrown(ConnectionClosedException::class, static fn() => $pool->query('SELECT 1'));
     }
 
-    public function testClosingLeavesRunningCalls(): void
+    public function testClosingFinishesRunningAndWaitingCalls(): void
+    {
+        $pool = $this->pool(3);
+        $gate = new Gate();
+        $connection = $pool->acquire();
+        $transaction = Async::run(
+            static fn(): mixed => $pool->transaction(static fn(Transaction $transaction): array => [
+                $transaction->query($gate->statement())->value(),
+                $transaction->transaction(static fn(Transaction $nested): mixed => $nested->query('SELECT 1')->value()),
+                $pool->query('SELECT 2')->value(),
+            ]),
+        );
+        $statement = Async::run(static fn(): mixed => $pool->query($gate->statement())->value());
+        $waiting = [
+            Async::run(static fn(): mixed => $pool->query('SELECT 3')->value()),
+            Async::run(static fn(): PooledConnection => $pool->acquire()),
+        ];
+        $gate->awaitStatements(2);
+        $closing = Async::run(static fn() => $pool->close());
+        self::meanwhile();
+        foreach (self::verbs($pool) as $verb) {
+            self::thrown(ConnectionClosedException::class, $verb);
+        }
+        self::assertUsable($connection);
+        $connection->transaction(self::assertUsable(...));
+        self::assertFalse($closing->isComplete());
+        $gate->open();
+
+        self::assertSame('passed', $statement->await());
+        self::assertSame(3, $waiting[0]->await());
+        $borrowed = $waiting[1]->await();
+        self::assertUsable($borrowed);
+        $connection->release();
+        self::assertSame(['passed', 1, 2], $transaction->await());
+        self::assertFalse($closing->isComplete());
+        $borrowed->release();
+        $closing->await();
+        self::assertStatistics(['in_use' => 0, 'idle' => 0, 'opening' => 0, 'waiting' => 0], $pool);
+        Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'all connections are closed');
+    }
+
+    public function testClosingWaitsForTheNextAttemptOfATransaction(): void
+    {
+        $pool = $this->pool(1);
+        $closing = null;
+        $work = static function (Transaction $transaction) use ($pool, &$closing): mixed {
+            if ($closing === null) {
+                $closing = Async::run(static fn() => $pool->close());
+                $transaction->executeScript("DO $$ BEGIN RAISE 'once' USING ERRCODE = 'deadlock_detected'; END $$");
+            }
+            self::assertFalse($closing->isComplete());
+
+            return $transaction->query('SELECT 7')->value();
+        };
+
+        self::assertSame(7, $pool->transaction($work, retries: 1));
+        $closing?->await();
+        Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'all connections are closed');
+    }
+
+    public function testClosingWaitsForStreamsAndCopies(): void
+    {
+        $pool = $this->pool(3);
+        $table = self::table('i int');
+        $rows = $pool->stream('SELECT generate_series(1, 1000) AS i');
+        self::assertSame(['i' => 1], $rows->current());
+        $read = $pool->stream('SELECT generate_series(1, 1000) AS i');
+        $read->rewind();
+        $closing = null;
+        $data = static function () use ($pool, &$closing): \Generator {
+            yield [1];
+            $closing = Async::run(static fn() => $pool->close());
+            self::meanwhile();
+            yield [$pool->query('SELECT 2')->value()];
+        };
+        unset($read);
+        self::assertSame(2, $pool->copyFrom("COPY {$table} FROM STDIN", $data()));
+        self::assertSame('(1) (2)', self::committed($table));
+        self::meanwhile();
+        self::assertFalse($closing?->isComplete());
+        foreach ($rows as $row) {
+            if ($row === ['i' => 2]) {
+                self::assertUsable($pool);
+            }
+        }
+        $closing->await();
+        self::thrown(ConnectionClosedException::class, static fn() => $pool->query('SELECT 1'));
+        Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'all connections are closed');
+    }
+
+    public function testClosingWaitsForTheReleaseOfALostConnection(): void
+    {
+        $pool = $this->pool(1);
+        $connection = $pool->acquire();
+        self::terminate($connection->backendPid());
+        self::thrown(ConnectionLostException::class, static fn() => $connection->query('SELECT 1'));
+        $closing = Async::run(static fn() => $pool->close());
+        self::meanwhile();
+        self::assertFalse($closing->isComplete());
+        $connection->release();
+        $closing->await();
+    }
+
+    public function testAFiberCanCloseThePoolAfterItHasReturnedAllConnections(): void
     {
         $pool = $this->pool(2);
         $gate = new Gate();
         $connection = $pool->acquire();
-        $running = Async::run(
-            static fn(): mixed => $pool->transaction(
-                static fn(Transaction $transaction): array
-                    => [$transaction->query($gate->statement())->value(), $transaction->query('SELECT 1')->value()],
-            ),
-        );
-        $waiting = [
-            Async::run(static fn(): mixed => $pool->query('SELECT 1')),
-            Async::run(static fn(): mixed => $pool->acquire()),
-        ];
+        $statement = Async::run(static fn(): mixed => $connection->query($gate->statement())->value());
         $gate->awaitStatements(1);
-        $pool->close();
-        foreach ($waiting as $future) {
-            self::thrown(ConnectionClosedException::class, $future->await(...));
+        $connection->release();
+        foreach ($pool->stream('SELECT generate_series(1, 1000)') as $_) {
+            break; // the connection is returned by another fiber
         }
-        self::assertUsable($connection);
+        EventLoop::delay(0.01, $gate->open(...));
+        $pool->close();
+
+        self::assertTrue($statement->isComplete());
+        self::assertSame('passed', $statement->await());
+        Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'all connections are closed');
+    }
+
+    public function testAFiberThatHasAConnectionCanNotWaitForTheEndOfThePool(): void
+    {
+        foreach ([
+            static fn(PostgresPool $pool, \Closure $close): mixed => $pool->transaction($close),
+            static function (PostgresPool $pool, \Closure $close): void {
+                foreach ($pool->stream('SELECT 1') as $_) {
+                    $close();
+                }
+            },
+            static function (PostgresPool $pool, \Closure $close): void {
+                $connection = $pool->acquire();
+                $close();
+                self::assertUsable($connection);
+                $connection->release();
+            },
+        ] as $use) {
+            $pool = $this->pool(1);
+            $refused = 0;
+            $use($pool, static function () use ($pool, &$refused): void {
+                $thrown = self::thrown(\LogicException::class, static fn() => $pool->close());
+                self::assertStringContainsString('wait for itself', $thrown->getMessage());
+                ++$refused;
+            });
+            self::assertSame([true, 1], [$pool->isClosed(), $refused]);
+            Eventually::holds(fn(): bool => $this->backends() === [], 'the pool has closed its connection');
+        }
+    }
+
+    public function testAPoolThatIsClosedWherePhpCanNotWaitEndsByItself(): void
+    {
+        if (!\function_exists('pcntl_signal')) {
+            self::markTestSkipped('Needs ext-pcntl');
+        }
+        $pool = $this->pool(1);
+        $gate = new Gate();
+        $statement = Async::run(static fn(): mixed => $pool->query($gate->statement())->value());
+        $gate->awaitStatements(1);
+        $this->inASignalHandler(static fn() => self::thrown(CannotWaitException::class, static fn() => $pool->close()));
+        self::thrown(ConnectionClosedException::class, static fn() => $pool->query('SELECT 1'));
         $gate->open();
 
-        self::assertSame(['passed', 1], $running->await());
-        $connection->release();
-        Eventually::holds(fn(): bool => $this->backends() === [], 'each is closed when it is given back');
+        self::assertSame('passed', $statement->await());
+        Eventually::holds(fn(): bool => $this->backends() === [], 'its connection is closed');
+        $this->inASignalHandler(static fn() => $pool->close());
+    }
+
+    public function testAFiberThatClosesAPoolIsNotGarbage(): void
+    {
+        self::assertSame('closed', Async::alone(function (): string {
+            $pool = $this->pool(1);
+            $borrower = new \stdClass();
+            $borrower->itself = $borrower;
+            Async::run(static fn() => $borrower->connection = $pool->acquire())->await();
+            unset($borrower);
+            EventLoop::delay(0.1, static fn() => null); // until PHP has collected the borrower as garbage
+            $pool->close();
+
+            return 'closed';
+        }));
+        self::assertCount(1, $this->warnings());
     }
 
     public function testKillingEndsRunningCalls(): void
@@ -120,9 +281,13 @@ trait ClosesThePool
         Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'all connections are closed');
     }
 
-    public function testClosingWhileConnectionsAreOpenedLeavesNone(): void
+    public function testEndingWhileConnectionsAreOpenedLeavesNone(): void
     {
-        foreach (['close', 'kill'] as $end) {
+        foreach ([
+            static fn(PostgresPool $pool) => $pool->kill(),
+            static fn(PostgresPool $pool)
+                => self::thrown(CancelledException::class, static fn() => $pool->close(new TimeoutCancellation(0.01))),
+        ] as $end) {
             $proxy = FaultyProxy::before(Cluster::shared());
             $proxy->pause();
             $pool = new PostgresPool($this->throughProxy($proxy), 5);
@@ -131,16 +296,34 @@ trait ClosesThePool
                 range(1, 5),
             );
             Eventually::holds(static fn(): bool => $proxy->connections === 5, 'five are begun');
-            $end === 'kill' ? $pool->kill() : $pool->close();
+            $end($pool);
             foreach ($futures as $future) {
                 self::thrown(ConnectionClosedException::class, $future->await(...));
             }
-            Eventually::holds(static fn(): bool => $pool->statistics()['opening'] === 0, 'none is opened any more');
+            Eventually::holds(static fn(): bool => $pool->statistics()['opening'] === 0, 'all attempts have ended');
             $proxy->resume();
             Eventually::holds(static fn(): bool => $proxy->open() === 0, 'all are closed');
             self::assertSame(0, $pool->statistics()['opened_total']);
             $proxy->stop();
         }
+    }
+
+    public function testClosingFinishesCallsThatWaitForTheFirstConnection(): void
+    {
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $proxy->pause();
+        $pool = new PostgresPool($this->throughProxy($proxy), 2, new PostgresPoolOptions(minConnections: 2));
+        $futures = array_map(
+            static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query("SELECT {$i}")->value()),
+            range(1, 5),
+        );
+        Eventually::holds(static fn(): bool => $proxy->connections === 2, 'two are begun');
+        EventLoop::delay(0.01, $proxy->resume(...));
+        $pool->close();
+
+        self::assertSame(range(1, 5), array_map(static fn(Future $future): mixed => $future->await(), $futures));
+        Eventually::holds(static fn(): bool => $proxy->open() === 0, 'all are closed');
+        $proxy->stop();
     }
 
     public function testAPoolThatIsLetGoIsClosed(): void
@@ -199,9 +382,9 @@ trait ClosesThePool
                 }
             }
             fwrite($there, "{$refused}\n");
-            // Releasing or closing in the fork must not close the parent's connection.
-            $borrowed->release();
+            // Releasing or closing in the fork must not close the parent's connection, nor wait for its release.
             $pool->close();
+            $borrowed->release();
             $pool->kill();
             $verb = $borrowed = $pool = null;
             gc_collect_cycles();

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
+use Amp\Future;
 use Revolt\EventLoop;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PostgresConnection;
@@ -137,7 +139,126 @@ trait EndsConnections
         Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'the server knows');
     }
 
-    public function testClosingFailsRunningCalls(): void
+    public function testClosingFinishesCallsThatWereMadeBefore(): void
+    {
+        $connection = $this->connect();
+        $gate = new Gate();
+        $futures = [
+            Async::run(static fn(): mixed => $connection->query($gate->statement())->value()),
+            Async::run(static fn(): mixed => $connection->query('SELECT 1')->value()),
+            Async::run(
+                static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed
+                    => $transaction->transaction(static fn(Transaction $nested): mixed
+                        => $nested->query('SELECT 2')->value())),
+            ),
+            Async::run(static fn(): mixed => iterator_to_array($connection->stream('SELECT 3 AS i'))),
+            Async::run(static fn(): mixed => $connection->query('SELECT 4')->value()),
+        ];
+        $gate->awaitStatements(1);
+        $closing = Async::run(static fn() => $connection->close());
+        self::meanwhile();
+        self::assertTrue($connection->isClosed());
+        foreach ($this->verbs($connection) as $verb) {
+            self::thrown(ConnectionClosedException::class, $verb);
+        }
+        self::assertFalse($closing->isComplete());
+        $gate->open();
+
+        self::assertSame(
+            ['passed', 1, 2, [['i' => 3]], 4],
+            array_map(static fn(Future $future): mixed => $future->await(), $futures),
+        );
+        $closing->await();
+        Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'the server knows');
+    }
+
+    public function testClosingWaitsForTheNextAttemptOfATransaction(): void
+    {
+        $connection = $this->connect();
+        $closing = null;
+        $work = static function (Transaction $transaction) use ($connection, &$closing): mixed {
+            if ($closing === null) {
+                $closing = Async::run(static fn() => $connection->close());
+                $transaction->executeScript("DO $$ BEGIN RAISE 'once' USING ERRCODE = 'deadlock_detected'; END $$");
+            }
+            self::assertFalse($closing->isComplete());
+
+            return $transaction->query('SELECT 7')->value();
+        };
+
+        self::assertSame(7, $connection->transaction($work, retries: 1));
+        $closing?->await();
+        Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'the server knows');
+    }
+
+    public function testClosingWaitsForTheEndOfAStream(): void
+    {
+        foreach ([false, true] as $isRead) {
+            $connection = $this->connect();
+            $rows = $connection->stream('SELECT generate_series(1, 1000) AS i');
+            self::assertSame(['i' => 1], $rows->current());
+            $closing = Async::run(static fn() => $connection->close());
+            self::meanwhile();
+            self::assertFalse($closing->isComplete());
+            if ($isRead) {
+                self::assertCount(1000, iterator_to_array($rows));
+            }
+            unset($rows);
+            $closing->await();
+            Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'the server knows');
+        }
+    }
+
+    public function testAFiberThatUsesTheConnectionCanNotWaitForItsEnd(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('i int');
+        $connection->transaction(static function (Transaction $transaction) use ($connection, $table): void {
+            $thrown = self::thrown(\LogicException::class, static fn() => $connection->close());
+            self::assertStringContainsString('wait for itself', $thrown->getMessage());
+            $transaction->execute("INSERT INTO {$table} VALUES (1)");
+        });
+        self::assertSame('(1)', self::committed($table));
+        Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'it is closed after the transaction');
+    }
+
+    public function testAConnectionThatIsClosedWherePhpCanNotWaitEndsByItself(): void
+    {
+        if (!\function_exists('pcntl_signal')) {
+            self::markTestSkipped('Needs ext-pcntl');
+        }
+        $connection = $this->connect();
+        $gate = new Gate();
+        $statement = Async::run(static fn(): mixed => $connection->query($gate->statement())->value());
+        $gate->awaitStatements(1);
+        $this->inASignalHandler(
+            static fn() => self::thrown(CannotWaitException::class, static fn() => $connection->close()),
+        );
+        self::thrown(ConnectionClosedException::class, static fn() => $connection->query('SELECT 1'));
+        $gate->open();
+
+        self::assertSame('passed', $statement->await());
+        Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'it is closed after the statement');
+        $this->inASignalHandler(static fn() => $connection->close());
+    }
+
+    public function testAFiberThatClosesAConnectionIsNotGarbage(): void
+    {
+        self::assertSame('closed', Async::alone(function (): string {
+            $connection = $this->connect();
+            $reader = new \stdClass();
+            $reader->itself = $reader;
+            $reader->rows = $connection->stream('SELECT generate_series(1, 1000)');
+            Async::run(static fn() => $reader->rows->current())->await();
+            unset($reader);
+            EventLoop::delay(0.1, static fn() => null); // until PHP has collected the reader as garbage
+            $connection->close();
+
+            return 'closed';
+        }));
+    }
+
+    public function testKillingFailsRunningCalls(): void
     {
         $connection = $this->connect();
         $gate = new Gate();
@@ -153,7 +274,7 @@ trait EndsConnections
             ),
         ];
         $gate->awaitStatements(1);
-        $connection->close();
+        $connection->kill();
         foreach ($futures as $future) {
             self::thrown(ConnectionClosedException::class, $future->await(...));
         }
@@ -161,7 +282,7 @@ trait EndsConnections
         $gate->open();
     }
 
-    public function testClosingEndsATransaction(): void
+    public function testKillingEndsATransaction(): void
     {
         $connection = $this->connect();
         $table = self::table('i int');
@@ -170,7 +291,7 @@ trait EndsConnections
             static fn()
                 => $connection->transaction(static function (Transaction $transaction) use ($connection, $table): void {
                     $transaction->execute("INSERT INTO {$table} VALUES (1)");
-                    $connection->close();
+                    $connection->kill();
                 }),
         );
         self::assertSame('', self::committed($table));

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
+use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PostgresConnection;
@@ -51,6 +52,49 @@ trait ReceivesNotifications
 
         Eventually::holds(fn(): bool => \count($this->backends()) === \count($before), 'its connection is closed');
         self::assertUsable($link);
+    }
+
+    public function testClosingEndsALoopOverNotificationsAfterThoseThatHaveArrived(): void
+    {
+        $link = $this->listener();
+        $notifications = $link->listen('news');
+        $reading = Async::run(static fn(): mixed => $notifications->current());
+        $this->awaitListener('news');
+        $link->query("SELECT pg_notify('news', i::text) FROM generate_series(1, 3) AS i");
+        self::assertInstanceOf(Notification::class, $reading->await());
+        self::meanwhile();
+        $link->close();
+        self::meanwhile();
+        self::assertSame([], $this->backends(), 'also the connection of a generator that is not being read');
+        $payloads = [];
+        foreach ($notifications as $notification) {
+            $payloads[] = $notification instanceof Notification ? $notification->payload : 'gap';
+        }
+
+        self::assertSame(['1', '2', '3'], $payloads);
+        self::thrown(ConnectionClosedException::class, static fn() => $link->listen('news'));
+    }
+
+    public function testClosingEndsALoopThatWaitsForNotifications(): void
+    {
+        $link = $this->listener();
+        $late = $link->listen('news');
+        $all = Async::run(static fn(): array => iterator_to_array($link->listen('news')));
+        $this->awaitListener('news');
+        $link->close();
+
+        self::assertSame([], $all->await());
+        self::assertSame([], iterator_to_array($late), 'the loop begins after close()');
+    }
+
+    public function testKillingFailsALoopOverNotifications(): void
+    {
+        $link = $this->listener();
+        $all = Async::run(static fn(): array => iterator_to_array($link->listen('news')));
+        $this->awaitListener('news');
+        $link->kill();
+
+        self::thrown(ConnectionClosedException::class, $all->await(...));
     }
 
     /** Runs the event loop until a connection listens whose last channel is this one, and returns its process id. */

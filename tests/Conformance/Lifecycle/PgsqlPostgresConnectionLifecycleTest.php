@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Lifecycle;
+
+use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresDriver;
+
+final class PgsqlPostgresConnectionLifecycleTest extends PostgresLifecycleContract
+{
+    protected function driver(): PostgresDriver
+    {
+        return PostgresDriver::ExtPgsql;
+    }
+
+    protected function create(): PostgresConnection
+    {
+        return PostgresConnection::connect($this->options());
+    }
+}
