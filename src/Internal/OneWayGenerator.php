@@ -23,6 +23,23 @@ final class OneWayGenerator
     }
 
     /**
+     * Yields a task's generator without keeping a reference to it. PHP keeps a yielded value until the code that has
+     * yielded it continues. So this method ends after its only value, and its caller then delegates to
+     * {@see release()}. When the reader drops the task's generator, PHP can destroy it, which ends the task.
+     *
+     * @param \Generator<mixed, mixed, mixed, mixed> $items
+     *
+     * @param-out null $items
+     *
+     * @return \Generator<mixed, mixed>
+     */
+    public static function yieldOnce(mixed $key, ?\Generator &$items): \Generator
+    {
+        [$only, $items] = [$items, null];
+        yield $key => $only;
+    }
+
+    /**
      * Releases the value that a generator yielded last: `yield from OneWayGenerator::release()`.
      * PHP keeps that value until the generator yields again, ends or delegates to another generator. `yield from []` is
      * not enough.

@@ -7,9 +7,11 @@ namespace Spindle\Remote;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\Command\CommandCarrier;
+use Spindle\Lifecycle;
 use Spindle\Remote\Internal\PendingRemoteCommand;
 use Spindle\Remote\Internal\QueueClient;
 use Spindle\Remote\Internal\QueueName;
+use Spindle\Worker\ExecutorClosedException;
 
 /**
  * Runs the commands of a {@see \Spindle\Command\CommandPool} on the machines where `spindle work` serves the queue.
@@ -22,7 +24,7 @@ use Spindle\Remote\Internal\QueueName;
  * The whole command, with its environment and input, is stored in the engine: the Redis or Valkey server of a
  * {@see RedisBroker}. It is signed, but not encrypted.
  */
-final class RemoteCommands implements CommandCarrier
+final class RemoteCommands implements CommandCarrier, Lifecycle
 {
     private readonly QueueClient $client;
 
@@ -60,6 +62,9 @@ final class RemoteCommands implements CommandCarrier
         );
     }
 
+    /** Forbids copies, which would share the original's resources. */
+    private function __clone() {}
+
     /**
      * Runs a command on an agent, and returns when the agent has reported its outcome.
      *
@@ -73,6 +78,7 @@ final class RemoteCommands implements CommandCarrier
      * @throws BrokerException
      * @throws JobLostException
      * @throws TamperedFrameException
+     * @throws ExecutorClosedException
      */
     public function carry(string $command, Cancellation $recall, Cancellation $cancellation): string
     {
@@ -80,5 +86,29 @@ final class RemoteCommands implements CommandCarrier
             $recall,
             $cancellation,
         );
+    }
+
+    /**
+     * Refuses new commands, and waits until all commands have outcomes, and the engine has confirmed all cancellations.
+     * A pool does not close its carrier, which other pools can use too.
+     *
+     * Releases the broker, as {@see RemoteExecutor::close()} does.
+     *
+     * Cancellation: ends the remaining commands as {@see kill()} does.
+     *
+     * @throws CancelledException
+     */
+    public function close(?Cancellation $cancellation = null): void
+    {
+        $this->client->close($cancellation);
+    }
+
+    /**
+     * Ends all commands on their agents. Their pools get an ExecutorClosedException for each. Suspends for at most a
+     * second, until the engine has confirmed that.
+     */
+    public function kill(): void
+    {
+        $this->client->kill();
     }
 }

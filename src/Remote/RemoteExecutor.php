@@ -8,10 +8,14 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Lifecycle;
 use Spindle\Remote\Internal\QueueClient;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Remote\Internal\RemoteMap;
+use Spindle\Remote\Internal\RemoteSubmission;
+use Spindle\Remote\Internal\TaskBody;
 use Spindle\Worker\Executor;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\PortableTask;
 use Spindle\Worker\UnserializableException;
 
@@ -24,7 +28,7 @@ use Spindle\Worker\UnserializableException;
  * has claimed it last can report one. A task whose effects must not happen twice uses
  * {@see \Spindle\Worker\TaskContext::$idempotencyKey} and {@see \Spindle\Worker\TaskContext::$attempt}.
  */
-final class RemoteExecutor implements Executor
+final class RemoteExecutor implements Executor, Lifecycle
 {
     private readonly QueueClient $client;
 
@@ -69,7 +73,26 @@ final class RemoteExecutor implements Executor
      */
     public function submit(callable $task, ?Cancellation $cancellation = null): Future
     {
-        return $this->client->submit(PortableTask::encode($task), $cancellation);
+        $job = $this->client->job($this->client->head(PortableTask::encode($task)), null);
+        if ($cancellation?->isRequested() === true) {
+            return \Amp\async($cancellation->throwIfRequested(...));
+        }
+        $submission = new RemoteSubmission($this->client, $job->id);
+        $this->client->begin($submission);
+        try {
+            $accepted = $cancellation === null
+                ? $this->client->send([$job], $submission)
+                : $this->client->sendUntilCancelled($job, $submission, $cancellation, $submission->fail(...));
+            if ($accepted === 0) {
+                throw QueueFullException::of($this->client->queue, $this->client->options->maxJobs);
+            }
+        } catch (\Throwable $failure) {
+            $submission->finish();
+
+            throw $failure;
+        }
+
+        return $this->future($submission, $cancellation);
     }
 
     /**
@@ -92,6 +115,7 @@ final class RemoteExecutor implements Executor
      * @throws PayloadTooLargeException
      * @throws JobConflictException     when the id belongs to a task with other code, values, retry policy or timeout
      * @throws BrokerException          when the engine does not answer; with an $id, a second call is safe
+     * @throws ExecutorClosedException
      * @throws CancelledException
      * @throws \ValueError             when the id, the key or the delay is not valid
      */
@@ -102,13 +126,14 @@ final class RemoteExecutor implements Executor
         float $delay = 0.0,
         ?Cancellation $cancellation = null,
     ): string {
-        return $this->client->dispatch(
-            PortableTask::encode($task),
-            $id ?? bin2hex(random_bytes(12)) . '-',
-            $exclusiveKey,
-            $delay,
-            $cancellation,
-        );
+        $id ??= bin2hex(random_bytes(12)) . '-';
+        $body = TaskBody::ofTask($this->client->head(PortableTask::encode($task)), null);
+        $job = $this->client->codec->job(Job::storedId($id), $body, $exclusiveKey, $delay);
+        if ($this->client->dispatch($job, $cancellation) === 0) {
+            throw QueueFullException::of($this->client->queue, $this->client->options->maxJobs);
+        }
+
+        return $id;
     }
 
     /**
@@ -119,11 +144,17 @@ final class RemoteExecutor implements Executor
      *
      * @return Future<mixed>
      *
+     * @throws ExecutorClosedException
      * @throws \ValueError when the id is not valid
      */
     public function attach(string $id, ?Cancellation $cancellation = null): Future
     {
-        return $this->client->attach($id, $cancellation);
+        $this->client->mustBeOpen();
+        $submission = new RemoteSubmission($this->client, Job::storedId($id));
+        $this->client->begin($submission);
+        $this->client->attach($submission);
+
+        return $this->future($submission, $cancellation);
     }
 
     /**
@@ -133,12 +164,15 @@ final class RemoteExecutor implements Executor
      * Cancellation: ends the wait for the engine at once.
      *
      * @throws BrokerException
+     * @throws ExecutorClosedException
      * @throws CancelledException
      * @throws \ValueError        when the id is not valid
      */
     public function status(string $id, ?Cancellation $cancellation = null): ?JobStatus
     {
-        return $this->client->status($id, $cancellation);
+        $this->client->mustBeOpen();
+
+        return $this->client->status(Job::storedId($id), $cancellation);
     }
 
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
@@ -149,5 +183,49 @@ final class RemoteExecutor implements Executor
     public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
         return (new RemoteMap($this->client, $input, PortableTask::encode($task), false))->results($cancellation);
+    }
+
+    /**
+     * Refuses new tasks, and waits until all outcomes that this executor awaits have arrived: those of {@see submit()}
+     * and {@see attach()}, and those of the values that a running {@see map()} has read. Also waits until the engine
+     * has confirmed what this executor dispatches or withdraws. Dispatched tasks stay in the queue.
+     *
+     * A running map() yields the results of what it has read. It then throws ExecutorClosedException, unless it has
+     * read a whole array. For a generator task, close() waits until the generator has ended on its agent. Its items can
+     * still be read.
+     *
+     * Releases the broker. The last executor of a broker closes the connection on which outcomes arrive. The connection
+     * for requests is closed with the broker object, when nothing else refers to that.
+     *
+     * Cancellation: ends the rest as {@see kill()} does. So it also ends tasks to which this executor is attached.
+     *
+     * @throws CancelledException
+     */
+    public function close(?Cancellation $cancellation = null): void
+    {
+        $this->client->close($cancellation);
+    }
+
+    /**
+     * Withdraws all tasks whose outcomes this executor awaits. Those that are running are ended. Their futures, loops
+     * over results and generators fail with ExecutorClosedException. Dispatched tasks that this executor does not await
+     * stay in the queue.
+     *
+     * Suspends for at most a second, until the engine has confirmed the withdrawals. Tasks whose withdrawal does not
+     * reach the engine continue, and their outcomes are dropped when their retention is over.
+     */
+    public function kill(): void
+    {
+        $this->client->kill();
+    }
+
+    /** @return Future<mixed> */
+    private function future(RemoteSubmission $submission, ?Cancellation $cancellation): Future
+    {
+        if ($cancellation !== null) {
+            $submission->cancelOn($cancellation);
+        }
+
+        return $submission->future();
     }
 }

@@ -16,7 +16,7 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
 
     public static function closed(): self
     {
-        return new self('This executor was closed and accepts no tasks. Create another one');
+        return new self('This executor was closed and accepts no more work. Create another one');
     }
 
     public static function killed(): self
@@ -28,6 +28,24 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
     {
         return new self(
             'The loop over the results was left or cancelled before the task had ended. The task was ended',
+        );
+    }
+
+    /** The executor runs its work in a queue, and was killed. */
+    public static function withdrawn(): self
+    {
+        return new self(
+            'The executor was killed before the job had an outcome. The job was withdrawn from its queue, and is ended'
+                . ' if it is running',
+        );
+    }
+
+    /** The executor runs its work in a queue, and was killed while it submitted or dispatched a job. */
+    public static function unconfirmed(): self
+    {
+        return new self(
+            'The executor was killed before the engine had confirmed the job. A submitted job is withdrawn. A'
+                . ' dispatched job is possibly in the queue',
         );
     }
 

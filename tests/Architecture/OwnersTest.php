@@ -10,6 +10,7 @@ use Spindle\Http\HttpServer;
 use Spindle\Http\Supervisor;
 use Spindle\Remote\Agent;
 use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteExecutor;
 
 /** Public classes that own resources cannot be cloned: the destructor of a copy would release them. */
@@ -21,6 +22,7 @@ final class OwnersTest extends TestCase
         Supervisor::class,
         Agent::class,
         RedisBroker::class,
+        RemoteCommands::class,
         RemoteExecutor::class,
     ];
 

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Amp\Cancellation;
+use Amp\CancelledException;
 use Revolt\EventLoop;
+use Spindle\Internal\Clock;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
@@ -56,11 +59,7 @@ final class BrokerClient
     /** @var list<array{string, string}> queue and id of each job whose outcome is too large for a message */
     private array $largeOutcomes = [];
 
-    /** @var array<string, array<string, bool>> unsent withdrawals by queue and id; true to end a claimed job as well */
-    private array $pendingWithdrawals = [];
-
-    /** @var array<string, array<array-key, mixed>> keys: withdrawals that are sent and not answered, by queue and id */
-    private array $sentWithdrawals = [];
+    private readonly Withdrawals $withdrawals;
 
     private int $readBytes = 0;
 
@@ -79,10 +78,11 @@ final class BrokerClient
     private ?string $lookupTimer = null;
     private ?string $retryTimer = null;
 
-    private function __construct(private readonly Broker $broker)
+    private function __construct(public readonly Broker $broker)
     {
         $this->mailbox = bin2hex(random_bytes(9));
         $this->pid = (int) getmypid();
+        $this->withdrawals = new Withdrawals($broker);
     }
 
     public function __destruct()
@@ -129,13 +129,19 @@ final class BrokerClient
      * Sends jobs. Returns how many of them the engine has accepted, from the start of the list, before the queue was
      * full. Outcomes can arrive before this method returns.
      *
+     * @param object    $sender identifies the caller in {@see abandon()}
      * @param list<Job> $jobs
      *
      * @throws QueueFullException when the engine is out of memory
      * @throws BrokerException    when the engine does not answer; perhaps it has accepted some of the jobs
      */
-    public function submit(string $queue, RemoteOptions $options, array $jobs, OutcomeReceiver $waiter): int
-    {
+    public function submit(
+        object $sender,
+        string $queue,
+        RemoteOptions $options,
+        array $jobs,
+        OutcomeReceiver $waiter,
+    ): int {
         $this->openMailbox();
         foreach ($jobs as $job) {
             $this->waiters[$queue][$job->id] = $waiter;
@@ -143,7 +149,7 @@ final class BrokerClient
         $this->changeWaiterCount(\count($jobs));
         $accepted = 0;
         try {
-            $accepted = $this->outbox($queue, $options->patience)->send($options->maxJobs, $jobs, false);
+            $accepted = $this->outbox($queue, $options->patience)->send($sender, $options->maxJobs, $jobs, false);
         } finally {
             for ($i = $accepted; $i < \count($jobs); ++$i) {
                 $this->removeWaiter($queue, $jobs[$i]->id);
@@ -159,10 +165,19 @@ final class BrokerClient
      * @throws JobConflictException
      * @throws BrokerException
      */
-    public function dispatch(string $queue, RemoteOptions $options, Job $job): int
+    public function dispatch(object $sender, string $queue, RemoteOptions $options, Job $job): int
     {
-        unset($this->pendingWithdrawals[$queue][$job->id]); // an unsent withdrawal would remove the new job
-        return $this->outbox($queue, $options->patience)->send($options->maxJobs, [$job], true);
+        $this->withdrawals->drop($queue, $job->id);
+
+        return $this->outbox($queue, $options->patience)->send($sender, $options->maxJobs, [$job], true);
+    }
+
+    /** Makes the pending submissions of a sender fail. Perhaps the engine accepts some of these jobs later. */
+    public function abandon(object $sender, string $queue, \Throwable $reason): void
+    {
+        foreach ($this->outboxes[$queue] ?? [] as $outbox) {
+            $outbox->abandon($sender, $reason);
+        }
     }
 
     /** Adds a waiter for a job that this or another process has submitted. */
@@ -170,9 +185,9 @@ final class BrokerClient
     {
         $this->openMailbox();
         $this->queues[$queue] = true;
-        unset($this->pendingWithdrawals[$queue][$id]);
+        $this->withdrawals->drop($queue, $id);
         $earlier = $this->waiters[$queue][$id] ?? null;
-        $this->waiters[$queue][$id] = $earlier === null ? $waiter : new SharedReceiver($earlier, $waiter);
+        $this->waiters[$queue][$id] = $earlier === null ? $waiter : SharedReceiver::of($earlier, $waiter);
         $this->changeWaiterCount($earlier === null ? 1 : 0);
         $this->lookUpSoon($queue, $id);
     }
@@ -194,65 +209,67 @@ final class BrokerClient
      */
     public function withdraw(string $queue, array $ids, bool $claimed): void
     {
-        foreach ($ids as $id) {
-            $this->pendingWithdrawals[$queue][$id] = $claimed || ($this->pendingWithdrawals[$queue][$id] ?? false);
-        }
+        $this->withdrawals->add($queue, $ids, $claimed);
         if ($this->retryTimer === null) {
             $this->sendWithdrawals();
         }
     }
 
+    /**
+     * Withdraws jobs of pending submissions too, and waits until the engine has confirmed all withdrawals of the queue.
+     * While the engine is not available, sends them again for $patience seconds.
+     *
+     * Cancellation: ends the pauses between two attempts, and the wait for a request of another fiber.
+     *
+     * @param list<string> $ids
+     *
+     * @throws CancelledException
+     */
+    public function flush(string $queue, array $ids, float $patience, ?Cancellation $cancellation = null): void
+    {
+        foreach ($ids === [] ? [] : $this->outboxes[$queue] ?? [] as $outbox) {
+            $outbox->flush(); // the engine can't withdraw a job that it does not have yet
+        }
+        $this->withdrawals->add($queue, $ids, true);
+        $deadline = Clock::now() + $patience;
+        while ($this->hasWithdrawals($queue)) {
+            if (!$this->withdrawals->hasUnsent($queue)) {
+                $this->withdrawals->awaitAnswer($cancellation);
+            } elseif (!$this->sendWithdrawals()) {
+                if (Clock::now() > $deadline) {
+                    return;
+                }
+                \Amp\delay(self::RETRY_SECONDS, true, $cancellation);
+            }
+        }
+    }
+
+    /** Returns whether the engine has not yet confirmed the withdrawal of some job. */
+    public function hasWithdrawals(string $queue): bool
+    {
+        return $this->withdrawals->hasPending($queue);
+    }
+
     /** Returns whether the engine has not yet confirmed the withdrawal of the job. */
     public function isWithdrawalPending(string $queue, string $id): bool
     {
-        return isset($this->pendingWithdrawals[$queue][$id]) || isset($this->sentWithdrawals[$queue][$id]);
+        return $this->withdrawals->isPending($queue, $id);
     }
 
     /** @return bool false when the engine is not available */
     private function sendWithdrawals(): bool
     {
-        foreach ($this->pendingWithdrawals as $queue => $ids) {
-            foreach ([true, false] as $claimed) {
-                foreach (array_chunk(array_keys($ids, $claimed, true), self::MAX_JOBS_PER_REQUEST) as $chunk) {
-                    $batch = array_flip($chunk);
-                    $this->pendingWithdrawals[$queue] = array_diff_key($this->pendingWithdrawals[$queue], $batch);
-                    $this->sentWithdrawals[$queue] = ($this->sentWithdrawals[$queue] ?? []) + $batch;
-                    $isSent = $this->sendWithdrawalBatch($queue, $chunk, $claimed);
-                    $this->sentWithdrawals[$queue] = array_diff_key($this->sentWithdrawals[$queue], $batch);
-                    if (!$isSent) {
-                        $this->pendingWithdrawals[$queue] += array_fill_keys($chunk, $claimed);
-                        $this->scheduleLookup();
-
-                        return false;
-                    }
-                }
-            }
-        }
-
-        return true;
-    }
-
-    /**
-     * @param list<string> $ids
-     *
-     * @return bool false when the engine is not available
-     */
-    private function sendWithdrawalBatch(string $queue, array $ids, bool $claimed): bool
-    {
-        try {
-            $removed = $claimed
-                ? $this->broker->withdraw($queue, $ids)
-                : $this->broker->withdrawUnclaimed($queue, $ids);
+        $sending = $this->withdrawals->send();
+        foreach ($sending as $queue => $removed) {
             foreach ($removed as $id) {
                 $this->reportUnknown($queue, $id);
             }
-        } catch (BrokerUnavailableException) {
-            return false;
-        } catch (BrokerException) {
-            // The jobs continue, and their waiters receive the outcomes.
+        }
+        if (!$sending->getReturn()) {
+            $this->scheduleLookup();
         }
 
-        return true;
+        return $sending->getReturn();
     }
 
     public function replaceWaiter(string $queue, string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
@@ -263,37 +280,35 @@ final class BrokerClient
         }
     }
 
-    /** Notifies the engine that no further items of a job will be read. Ignores failures. */
-    public function stopTakingItems(string $queue, string $id): void
-    {
-        try {
-            $this->broker->stopTakingItems($queue, $id);
-        } catch (BrokerException) {
-            // The items stay in the engine until they expire.
-        }
-    }
-
     /**
-     * Fetches the next items of a job. Retries for the patience while the engine is not available.
+     * Removes all waiters of one owner. Other waiters of the same jobs stay.
      *
-     * @return list<string> frames, at most $limit
-     *
-     * @throws BrokerException
+     * @return list<string> ids of these jobs
      */
-    public function takeItems(string $queue, RemoteOptions $options, string $id, int $offset, int $limit): array
+    public function removeWaitersOf(object $owner, string $queue): array
     {
-        return ReconnectBackoff::retry(
-            $options->patience,
-            fn(): array => $this->broker->takeItems($queue, $id, $offset, $limit),
-        );
+        $ids = [];
+        foreach ($this->waiters[$queue] ?? [] as $id => $waiter) {
+            $others = $waiter->without($owner);
+            if ($others === $waiter) {
+                continue;
+            }
+            $ids[] = $id;
+            $others === null ? $this->removeWaiter($queue, $id) : $this->waiters[$queue][$id] = $others;
+        }
+
+        return $ids;
     }
 
-    public function removeWaiter(string $queue, string $id): void
+    public function removeWaiter(string $queue, string $id): ?OutcomeReceiver
     {
-        if (isset($this->waiters[$queue][$id])) {
+        $waiter = $this->waiters[$queue][$id] ?? null;
+        if ($waiter !== null) {
             unset($this->waiters[$queue][$id]);
             $this->changeWaiterCount(-1);
         }
+
+        return $waiter;
     }
 
     private function outbox(string $queue, float $patience): JobOutbox
@@ -401,9 +416,7 @@ final class BrokerClient
 
     private function deliver(string $queue, string $id, string $frame): void
     {
-        $waiter = $this->waiters[$queue][$id];
-        unset($this->waiters[$queue][$id]);
-        $this->changeWaiterCount(-1);
+        $waiter = $this->removeWaiter($queue, $id);
         if ($this->isOwn($id)) {
             $this->readOutcomes[$queue][] = $id;
             $this->readBytes += \strlen($frame);
@@ -413,7 +426,7 @@ final class BrokerClient
                 array_map($this->dropReadOutcomes(...), array_keys($this->readOutcomes));
             }
         }
-        $waiter->onOutcome($id, $frame);
+        $waiter?->onOutcome($id, $frame);
     }
 
     private function dropReadOutcomes(string $queue): void
@@ -431,9 +444,7 @@ final class BrokerClient
 
     private function reportUnknown(string $queue, string $id): void
     {
-        $waiter = $this->waiters[$queue][$id] ?? null;
-        $this->removeWaiter($queue, $id);
-        $waiter?->onUnknown($id);
+        $this->removeWaiter($queue, $id)?->onUnknown($id);
     }
 
     /** Sends the unsent withdrawals. Then looks up all jobs with waiters. */
@@ -479,10 +490,8 @@ final class BrokerClient
             return false;
         } catch (BrokerRefusedException $refused) {
             foreach ($ids as $id) {
-                $waiter = $this->waiters[$queue][$id] ?? null;
-                if ($waiter !== null && !$this->isBeingSubmitted($queue, $id)) {
-                    $this->removeWaiter($queue, $id);
-                    $waiter->onRefused($id, $refused);
+                if (!$this->isBeingSubmitted($queue, $id)) {
+                    $this->removeWaiter($queue, $id)?->onRefused($id, $refused);
                 }
             }
 

@@ -6,12 +6,23 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
+use Spindle\Worker\ExecutorClosedException;
 
 /** Passes messages to a {@see StoredItems} object as long as something else references that object. */
-final class ItemReceiver implements OutcomeReceiver
+final class ItemReceiver implements OutcomeReceiver, PendingWork
 {
     /** @param \WeakReference<StoredItems> $stream */
-    public function __construct(private readonly QueueClient $client, private readonly \WeakReference $stream) {}
+    public function __construct(
+        private readonly QueueClient $client,
+        private readonly \WeakReference $stream,
+    ) {
+        $this->client->begin($this);
+    }
+
+    public function without(object $owner): ?self
+    {
+        return $owner === $this->client ? null : $this;
+    }
 
     public function wantsOutcome(): bool
     {
@@ -21,16 +32,17 @@ final class ItemReceiver implements OutcomeReceiver
     public function onOutcome(string $id, string $frame): void
     {
         $this->stream->get()?->onOutcome($frame);
+        $this->client->end($this);
     }
 
     public function onUnknown(string $id): void
     {
-        $this->stream->get()?->fail(JobLostException::unknown($id, $this->client->queue));
+        $this->fail(JobLostException::unknown($id, $this->client->queue));
     }
 
     public function onRefused(string $id, BrokerRefusedException $refused): void
     {
-        $this->stream->get()?->fail($refused);
+        $this->fail($refused);
     }
 
     public function onItems(string $id): void
@@ -40,6 +52,19 @@ final class ItemReceiver implements OutcomeReceiver
 
     public function onReport(string $id, string $frame): void
     {
-        $this->client->report($id, $frame);
+        $this->client->codec->report($id, $frame);
+    }
+
+    public function close(): void {}
+
+    public function kill(ExecutorClosedException $reason): void
+    {
+        $this->fail($reason);
+    }
+
+    private function fail(\Throwable $failure): void
+    {
+        $this->stream->get()?->fail($failure);
+        $this->client->end($this);
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\OneShot;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\Broker;
@@ -19,13 +20,19 @@ final class JobOutbox
     private const MAX_BATCH_JOBS = 1000;
     private const MAX_BATCH_BYTES = 4 << 20;
 
-    /** @var list<array{int, list<Job>, bool, OneShot<int>}> arguments of {@see send()}, and its result */
+    /** @var list<array{object, int, list<Job>, bool, OneShot<int>}> arguments of {@see send()}, and its result */
     private array $submissions = [];
+
+    /** @var list<array{object, int, list<Job>, bool, OneShot<int>}> the same of the request that is pending */
+    private array $sent = [];
 
     /** @var array<string, true> ids of jobs whose submission is pending, as keys */
     private array $pendingIds = [];
 
     private bool $isSending = false;
+
+    /** Fibers that wait until no request is pending. */
+    private readonly FiberQueue $flushing;
 
     /** @param float $patience seconds for which a submission is retried while the engine is not available */
     public function __construct(
@@ -33,7 +40,9 @@ final class JobOutbox
         private readonly string $queue,
         private readonly string $mailbox,
         private readonly float $patience,
-    ) {}
+    ) {
+        $this->flushing = new FiberQueue();
+    }
 
     public function isPending(string $id): bool
     {
@@ -43,6 +52,7 @@ final class JobOutbox
     /**
      * Sends jobs. Returns how many of them the engine has accepted, from the start of the list.
      *
+     * @param object    $sender   identifies the caller in {@see abandon()}
      * @param list<Job> $jobs     at most as many as {@see Broker::submit()} accepts
      * @param bool      $mayExist as in {@see Broker::submit()}
      *
@@ -50,11 +60,11 @@ final class JobOutbox
      * @throws JobConflictException
      * @throws \Spindle\Remote\BrokerException
      */
-    public function send(int $maxJobs, array $jobs, bool $mayExist): int
+    public function send(object $sender, int $maxJobs, array $jobs, bool $mayExist): int
     {
         /** @var OneShot<int> $accepted */
         $accepted = new OneShot();
-        $this->submissions[] = [$maxJobs, $jobs, $mayExist, $accepted];
+        $this->submissions[] = [$sender, $maxJobs, $jobs, $mayExist, $accepted];
         foreach ($jobs as $job) {
             $this->pendingIds[$job->id] = true;
         }
@@ -75,13 +85,39 @@ final class JobOutbox
         }
     }
 
+    /**
+     * Makes the pending {@see send()} calls of a sender fail. If a request is pending, the engine perhaps accepts jobs
+     * of that request. The other jobs are not sent.
+     */
+    public function abandon(object $sender, \Throwable $reason): void
+    {
+        $unsent = [];
+        foreach ($this->submissions as $submission) {
+            $submission[0] === $sender ? $submission[4]->fail($reason) : $unsent[] = $submission;
+        }
+        $this->submissions = $unsent;
+        foreach ($this->sent as [$owner, , , , $accepted]) {
+            if ($owner === $sender) {
+                $accepted->fail($reason);
+            }
+        }
+    }
+
+    /** Waits until all jobs have been sent, and the engine has answered. */
+    public function flush(): void
+    {
+        if ($this->isSending) {
+            $this->flushing->wait();
+        }
+    }
+
     private function sendAll(): void
     {
         while ($this->submissions !== []) {
-            [$maxJobs, , $mayExist] = $this->submissions[0];
+            [, $maxJobs, , $mayExist] = $this->submissions[0];
             $jobs = $batch = [];
             $size = 0;
-            foreach ($this->submissions as $i => [$otherMaxJobs, $more, $otherMayExist]) {
+            foreach ($this->submissions as $i => [, $otherMaxJobs, $more, $otherMayExist]) {
                 $isFull = \count($jobs) >= self::MAX_BATCH_JOBS || $size >= self::MAX_BATCH_BYTES;
                 if ($i > 0 && ($isFull || $otherMaxJobs !== $maxJobs)) {
                     break;
@@ -94,35 +130,54 @@ final class JobOutbox
                 }
             }
             $this->submissions = \array_slice($this->submissions, \count($batch));
+            $this->sent = $batch;
             try {
-                $result = $this->submit($jobs, $maxJobs, $mayExist);
+                $this->answer($this->submit($jobs, $maxJobs, $mayExist));
             } catch (\Throwable $failure) {
-                foreach ($batch as [, , , $accepted]) {
+                foreach ($this->awaited() as [, , , , $accepted]) {
                     $accepted->fail($failure);
                 }
-
-                continue;
-            }
-            $conflicts = array_flip($result->conflicts);
-            $offset = 0;
-            foreach ($batch as [, $ownJobs, , $accepted]) {
-                // Only a dispatched job can be in conflict, and its submission consists of that job.
-                isset($conflicts[$offset])
-                    ? $accepted->fail(JobConflictException::of($this->queue, Job::givenId($ownJobs[0]->id)))
-                    : $accepted->complete(max(0, min(\count($ownJobs), $result->accepted - $offset)));
-                $offset += \count($ownJobs);
             }
         }
+        $this->sent = [];
         $this->isSending = false;
+        $this->flushing->wakeAll();
     }
 
-    /** @param list<Job> $jobs */
+    /** Completes the {@see send()} calls of the request that was pending. */
+    private function answer(SubmitResult $result): void
+    {
+        $conflicts = array_flip($result->conflicts);
+        $offset = 0;
+        foreach ($this->sent as [, , $jobs, , $accepted]) {
+            if (!$accepted->isCompleted()) { // otherwise it was abandoned
+                // Only a dispatched job can be in conflict, and its submission consists of that job.
+                isset($conflicts[$offset])
+                    ? $accepted->fail(JobConflictException::of($this->queue, Job::givenId($jobs[0]->id)))
+                    : $accepted->complete(max(0, min(\count($jobs), $result->accepted - $offset)));
+            }
+            $offset += \count($jobs);
+        }
+    }
+
+    /** @return list<array{object, int, list<Job>, bool, OneShot<int>}> sent submissions that were not abandoned */
+    private function awaited(): array
+    {
+        return array_values(array_filter($this->sent, static fn(array $sent): bool => !$sent[4]->isCompleted()));
+    }
+
+    /**
+     * Sends a request, and repeats it while the engine is not available and a sender waits for the answer.
+     *
+     * @param list<Job> $jobs
+     */
     private function submit(array $jobs, int $maxJobs, bool $mayExist): SubmitResult
     {
         return ReconnectBackoff::retry(
             $this->patience,
-            fn(bool $isRepeated): SubmitResult
-                => $this->broker->submit($this->queue, $jobs, $maxJobs, $this->mailbox, $mayExist || $isRepeated),
+            fn(bool $isRepeated): SubmitResult => $isRepeated && $this->awaited() === []
+                ? new SubmitResult(0)
+                : $this->broker->submit($this->queue, $jobs, $maxJobs, $this->mailbox, $mayExist || $isRepeated),
         );
     }
 }

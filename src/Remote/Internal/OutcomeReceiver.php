@@ -9,6 +9,9 @@ use Spindle\Remote\BrokerRefusedException;
 /** A waiter of one or more jobs: an object that receives their outcomes and the messages about them. */
 interface OutcomeReceiver
 {
+    /** Returns this receiver without the part of one {@see QueueClient}; null if nothing is left. */
+    public function without(object $owner): ?self;
+
     /** Returns whether the outcome is needed. If not, {@see onOutcome()} can receive an empty string. */
     public function wantsOutcome(): bool;
 

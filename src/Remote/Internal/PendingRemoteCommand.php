@@ -16,9 +16,10 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\QueueFullException;
+use Spindle\Worker\ExecutorClosedException;
 
 /** A command that is sent to a queue, until its outcome arrives. */
-final class PendingRemoteCommand implements OutcomeReceiver
+final class PendingRemoteCommand implements OutcomeReceiver, PendingWork
 {
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
@@ -45,16 +46,28 @@ final class PendingRemoteCommand implements OutcomeReceiver
      * @param Cancellation $recall       withdraws the command unless an agent has claimed it
      * @param Cancellation $cancellation ends the command
      *
-     * @throws CancelledException when the command did not start
+     * @throws CancelledException      when the command did not start
+     * @throws ExecutorClosedException
      */
     public function run(Cancellation $recall, Cancellation $cancellation): string
     {
         $recall->throwIfRequested();
         $cancellation->throwIfRequested();
-        $either = new CompositeCancellation($recall, $cancellation);
-        while (!$this->trySend($cancellation)) {
-            \Amp\delay(self::FULL_QUEUE_PAUSE_SECONDS, true, $either);
+        $this->client->begin($this);
+        try {
+            $either = new CompositeCancellation($recall, $cancellation);
+            while (!$this->isOver() && !$this->trySend($cancellation)) {
+                \Amp\delay(self::FULL_QUEUE_PAUSE_SECONDS, true, $either);
+            }
+
+            return $this->awaitOutcome($recall, $cancellation);
+        } finally {
+            $this->client->end($this);
         }
+    }
+
+    private function awaitOutcome(Cancellation $recall, Cancellation $cancellation): string
+    {
         $recallSubscription = $recall->subscribe($this->withdrawUnclaimed(...));
         $cancelSubscription = $cancellation->subscribe($this->cancel(...));
         try {
@@ -75,6 +88,11 @@ final class PendingRemoteCommand implements OutcomeReceiver
         }
     }
 
+    public function without(object $owner): ?self
+    {
+        return $owner === $this->client ? null : $this;
+    }
+
     public function wantsOutcome(): bool
     {
         return !$this->isOver();
@@ -86,7 +104,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
             return;
         }
         try {
-            $outcome = $this->client->result($id, $frame, null);
+            $outcome = $this->client->result($id, $frame, null, $this->client->broker());
             $this->deferred->complete(\is_string($outcome) ? $outcome : '');
         } catch (\Throwable $failure) {
             $this->deferred->error($failure);
@@ -107,6 +125,14 @@ final class PendingRemoteCommand implements OutcomeReceiver
     public function onItems(string $id): void {}
 
     public function onReport(string $id, string $frame): void {}
+
+    public function close(): void {}
+
+    public function kill(ExecutorClosedException $reason): void
+    {
+        $this->fail($reason);
+        $this->deferred->getFuture()->ignore(); // run() possibly does not await it
+    }
 
     private function withdrawUnclaimed(): void
     {

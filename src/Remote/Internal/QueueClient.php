@@ -6,15 +6,15 @@ namespace Spindle\Remote\Internal;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\CannotWaitException;
-use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerException;
 use Spindle\Remote\Job;
-use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\PayloadTooLargeException;
@@ -22,34 +22,45 @@ use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
-use Spindle\Worker\PortableOutcome;
+use Spindle\Worker\ExecutorClosedException;
 
 use function Amp\async;
 
-/** Turns tasks and commands into jobs of one queue, and outcomes into results. */
+/** Submits tasks and commands to one queue as jobs, and waits for their outcomes. */
 final class QueueClient
 {
     /** Seconds that the engine has to confirm a job or its withdrawal after a cancellation. */
     public const CONFIRMATION_TIMEOUT = 1.0;
 
-    private BrokerClient $brokerClient;
+    /** Null after the end of {@see close()} or {@see kill()}, which closes the mailbox unless others use it. */
+    private ?BrokerClient $brokerClient;
+
+    private RemoteActivity $activity;
+
+    public readonly JobCodec $codec;
 
     public function __construct(
-        private readonly Broker $broker,
+        Broker $broker,
         public readonly string $queue,
-        private readonly SigningKeys $keys,
-        private readonly JobRetryPolicy $retryPolicy,
+        SigningKeys $keys,
+        JobRetryPolicy $retryPolicy,
         public readonly RemoteOptions $options,
     ) {
+        $this->codec = new JobCodec($queue, $keys, $retryPolicy, $options);
         $this->brokerClient = BrokerClient::of($broker);
+        $this->activity = new RemoteActivity();
     }
 
-    /** Returns the start of the job's body, which is the same for all tasks with this code. */
+    /**
+     * Returns the start of the job's body, which is the same for all tasks with this code.
+     *
+     * @throws ExecutorClosedException
+     */
     public function head(string $code): string
     {
-        $this->brokerClient = $this->brokerClient(); // here once for all tasks of a map, because getmypid() is slow
+        $this->mustBeOpen(); // also chooses the client, once for all tasks of a map, because getmypid() is slow
 
-        return TaskBody::head($this->retryPolicy, $this->options->timeout, $code);
+        return $this->codec->head($code);
     }
 
     /**
@@ -60,33 +71,9 @@ final class QueueClient
      */
     public function job(string $head, ?string $argument): Job
     {
-        return $this->sealedJob($this->brokerClient->newId(), TaskBody::ofTask($head, $argument), '', 0.0);
-    }
+        $id = ($this->brokerClient ?? throw ExecutorClosedException::closed())->newId();
 
-    /**
-     * Sends a job whose outcome is not awaited here, and returns its id.
-     *
-     * @throws QueueFullException
-     * @throws PayloadTooLargeException
-     * @throws \Spindle\Remote\JobConflictException
-     * @throws \Spindle\Remote\BrokerException
-     * @throws CancelledException
-     */
-    public function dispatch(
-        string $code,
-        string $id,
-        string $exclusiveKey,
-        float $delay,
-        ?Cancellation $cancellation,
-    ): string {
-        $body = TaskBody::ofTask($this->head($code), null);
-        $job = $this->sealedJob(Job::storedId($id), $body, $exclusiveKey, $delay);
-        $dispatch = fn(): int => $this->brokerClient()->dispatch($this->queue, $this->options, $job);
-        if (self::untilCancelled($dispatch, $cancellation) === 0) {
-            throw QueueFullException::of($this->queue, $this->options->maxJobs);
-        }
-
-        return $id;
+        return $this->codec->job($id, TaskBody::ofTask($head, $argument));
     }
 
     /**
@@ -96,18 +83,9 @@ final class QueueClient
      */
     public function commandJob(#[\SensitiveParameter] string $code): Job
     {
-        return $this->sealedJob($this->brokerClient()->newId(), TaskBody::ofCommand($this->head($code)), '', 0.0);
-    }
+        $body = TaskBody::ofCommand($this->head($code));
 
-    /**
-     * Sends a job. Returns 1 when the engine has accepted it, and 0 when the queue is full.
-     *
-     * @throws QueueFullException when the engine is out of memory
-     * @throws \Spindle\Remote\BrokerException
-     */
-    public function send(Job $job, OutcomeReceiver $waiter): int
-    {
-        return $this->sendAll([$job], $waiter);
+        return $this->codec->job($this->usableClient()->newId(), $body);
     }
 
     /**
@@ -116,28 +94,51 @@ final class QueueClient
      * @param list<Job> $jobs
      *
      * @throws QueueFullException when the engine is out of memory
-     * @throws \Spindle\Remote\BrokerException
+     * @throws BrokerException
      */
-    public function sendAll(array $jobs, OutcomeReceiver $waiter): int
+    public function send(array $jobs, OutcomeReceiver $waiter): int
     {
-        return $this->brokerClient()->submit($this->queue, $this->options, $jobs, $waiter);
+        return $this->activity->request(
+            fn(): int => $this->usableClient()->submit($this, $this->queue, $this->options, $jobs, $waiter),
+        );
     }
 
     /**
-     * @throws \Spindle\Remote\BrokerException
+     * Sends a job without a waiter. Returns 1 when the engine has accepted it, and 0 when the queue is full.
+     *
+     * Cancellation: as for {@see request()}.
+     *
+     * @throws \Spindle\Remote\JobConflictException
+     * @throws BrokerException
      * @throws CancelledException
-     * @throws \ValueError
+     */
+    public function dispatch(Job $job, ?Cancellation $cancellation): int
+    {
+        return $this->request(
+            fn(): int => $this->usableClient()->dispatch($this, $this->queue, $this->options, $job),
+            $cancellation,
+        );
+    }
+
+    /** Adds a waiter for a job that this or another process has submitted. */
+    public function attach(RemoteSubmission $submission): void
+    {
+        $this->usableClient()->attach($this->queue, $submission->id, $submission);
+    }
+
+    /**
+     * @throws BrokerException
+     * @throws CancelledException
      */
     public function status(string $id, ?Cancellation $cancellation): ?JobStatus
     {
-        $id = Job::storedId($id);
-
-        return self::untilCancelled(fn(): ?JobStatus => $this->broker->status($this->queue, $id), $cancellation);
+        return $this->request(fn(): ?JobStatus => $this->broker()->status($this->queue, $id), $cancellation);
     }
 
     /**
-     * Waits until the request is answered or $cancellation is requested. A cancelled request continues in the
-     * background, and its answer is dropped.
+     * Sends a request, and returns its answer.
+     *
+     * Cancellation: ends only the wait. The request continues in the background, and its answer is dropped.
      *
      * @template T
      *
@@ -145,63 +146,20 @@ final class QueueClient
      *
      * @return T
      */
-    private static function untilCancelled(\Closure $request, ?Cancellation $cancellation): mixed
+    private function request(\Closure $request, ?Cancellation $cancellation): mixed
     {
         if ($cancellation === null) {
-            return $request();
+            return $this->activity->request($request);
         }
         $cancellation->throwIfRequested();
         /** @var Future<T> $answer */
-        $answer = async($request);
+        $answer = async($this->activity->request(...), $request)->ignore();
         try {
-            return $answer->ignore()->await($cancellation);
+            // A request in a request: the inner one begins later and, after a cancellation, ends later.
+            return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
         }
-    }
-
-    /**
-     * @return Future<mixed>
-     *
-     * @throws \ValueError
-     */
-    public function attach(string $id, ?Cancellation $cancellation): Future
-    {
-        $id = Job::storedId($id);
-        $submission = new RemoteSubmission($this, $id);
-        $this->brokerClient()->attach($this->queue, $id, $submission);
-        if ($cancellation !== null) {
-            $submission->cancelOn($cancellation);
-        }
-
-        return $submission->future();
-    }
-
-    /**
-     * @return Future<mixed>
-     *
-     * @throws QueueFullException
-     * @throws PayloadTooLargeException
-     * @throws \Spindle\Remote\BrokerException
-     */
-    public function submit(string $code, ?Cancellation $cancellation): Future
-    {
-        $job = $this->job($this->head($code), null);
-        if ($cancellation?->isRequested() === true) {
-            return \Amp\async($cancellation->throwIfRequested(...));
-        }
-        $submission = new RemoteSubmission($this, $job->id);
-        $accepted = $cancellation === null
-            ? $this->send($job, $submission)
-            : $this->sendUntilCancelled($job, $submission, $cancellation, $submission->fail(...));
-        if ($accepted === 0) {
-            throw QueueFullException::of($this->queue, $this->options->maxJobs);
-        }
-        if ($cancellation !== null) {
-            $submission->cancelOn($cancellation);
-        }
-
-        return $submission->future();
     }
 
     /**
@@ -212,7 +170,7 @@ final class QueueClient
      *
      * @throws QueueFullException when the engine is out of memory
      * @throws PayloadTooLargeException
-     * @throws \Spindle\Remote\BrokerException
+     * @throws BrokerException
      */
     public function sendUntilCancelled(
         Job $job,
@@ -221,7 +179,7 @@ final class QueueClient
         \Closure $abandon,
     ): ?int {
         /** @var Future<int> $sending */
-        $sending = async($this->send(...), $job, $receiver);
+        $sending = async($this->send(...), [$job], $receiver);
         try {
             return $sending->await($cancellation);
         } catch (CancelledException $cancelled) {
@@ -229,21 +187,46 @@ final class QueueClient
                 return $sending->await(new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
             } catch (CancelledException) {
                 $abandon($cancelled);
-                $sending->map(fn() => $this->withdraw([$job->id]))->ignore();
+                $this->withdrawWhenSent($job, $sending);
 
                 return null;
             }
         } catch (\FiberError $blocked) { // thrown by the future, which does not wait with Fibers::suspend()
-            $sending->map(fn() => $this->withdraw([$job->id]))->ignore();
+            $this->withdrawWhenSent($job, $sending);
 
             throw CannotWaitException::because($blocked);
         }
     }
 
+    /** @param Future<int> $sending */
+    private function withdrawWhenSent(Job $job, Future $sending): void
+    {
+        $this->activity->requestLater(function () use ($job, $sending): void {
+            try {
+                $sending->await();
+            } catch (\Throwable) {
+                return; // the engine has refused the job, or is not available
+            }
+            $this->withdraw([$job->id]);
+        });
+    }
+
     /** @param list<string> $ids the waiter of a job is notified when the job is removed, or has ended on its agent */
     public function withdraw(array $ids): void
     {
-        $this->brokerClient()->withdraw($this->queue, $ids, true);
+        $this->activity->request(fn() => $this->brokerClient()?->withdraw($this->queue, $ids, true));
+    }
+
+    /**
+     * Withdraws jobs in a later callback of the loop.
+     *
+     * @param list<string> $ids
+     */
+    public function withdrawLater(array $ids): void
+    {
+        $this->activity->requestLater(function () use ($ids): void {
+            $this->brokerClient()?->withdraw($this->queue, $ids, true);
+        });
     }
 
     /**
@@ -257,156 +240,180 @@ final class QueueClient
      */
     public function afterPatience(object $owner, \Closure $callback): string
     {
-        return EventLoop::reference(WeakTimer::after(
-            max(self::CONFIRMATION_TIMEOUT, $this->options->patience),
-            $owner,
-            $callback,
-        ));
+        return EventLoop::reference(WeakTimer::after($this->patience(), $owner, $callback));
     }
 
     public function isWithdrawalPending(string $id): bool
     {
-        return $this->brokerClient()->isWithdrawalPending($this->queue, $id);
+        return $this->brokerClient()?->isWithdrawalPending($this->queue, $id) ?? false;
     }
 
     public function withdrawUnclaimed(string $id): void
     {
-        $this->brokerClient()->withdraw($this->queue, [$id], false);
+        $this->activity->request(fn() => $this->brokerClient()?->withdraw($this->queue, [$id], false));
     }
 
     public function removeWaiter(string $id): void
     {
-        $this->brokerClient()->removeWaiter($this->queue, $id);
+        $this->brokerClient()?->removeWaiter($this->queue, $id);
     }
 
     public function replaceWaiter(string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
     {
-        $this->brokerClient()->replaceWaiter($this->queue, $id, $old, $new);
+        $this->brokerClient()?->replaceWaiter($this->queue, $id, $old, $new);
     }
 
     /** Returns whether this process created the id, so that no other process knows it. */
     public function isOwn(string $id): bool
     {
-        return $this->brokerClient->isOwn($id);
+        return $this->brokerClient?->isOwn($id) ?? false;
     }
 
+    /** Notifies the engine that no further items of a job will be read, in a later callback. Ignores failures. */
     public function stopTakingItems(string $id): void
     {
-        $this->brokerClient()->stopTakingItems($this->queue, $id);
-    }
-
-    /**
-     * @param int $offset number of items that were taken before
-     *
-     * @return list<string> frames, at most $limit
-     *
-     * @throws \Spindle\Remote\BrokerException
-     */
-    public function takeItems(string $id, int $offset, int $limit): array
-    {
-        return $this->brokerClient()->takeItems($this->queue, $this->options, $id, $offset, $limit);
-    }
-
-    /**
-     * @param int   $index number of the expected item, from 0
-     * @param mixed $key   key of the task's input in a map
-     *
-     * @return array{mixed, mixed} key and item
-     *
-     * @throws TamperedFrameException
-     * @throws JobLostException         when the frame is that of a later item
-     * @throws \Spindle\Worker\TaskFailedException
-     */
-    public function item(string $id, string $frame, int $index, mixed $key): array
-    {
-        $body = Frame::open($this->keys, Frame::ITEM, $this->queue, $id, $frame);
-        /** @var array{1: int} $at */
-        $at = unpack('V', $body);
-        if ($at[1] > $index) {
-            throw JobLostException::items($id, $this->queue, $index, $at[1]);
-        }
-        if ($at[1] < $index) {
-            throw TamperedFrameException::of($id, "it belongs to an item before item {$index}");
-        }
-
-        return PortableOutcome::item(substr($body, 4), 1, $key);
-    }
-
-    /** Passes a task's report to the caller's closure. Drops a frame with a wrong signature or from another queue. */
-    public function report(string $id, string $frame): void
-    {
-        $onReport = $this->options->onReport;
-        if ($onReport === null) {
-            return;
-        }
-        try {
-            $report = Frame::open($this->keys, Frame::REPORT, $this->queue, $id, $frame);
-        } catch (TamperedFrameException) {
-            return;
-        }
-        IsolatedCall::call(static fn() => $onReport(PortableOutcome::report($report)));
+        $this->activity->requestLater(function () use ($id): void {
+            try {
+                $this->brokerClient()?->broker->stopTakingItems($this->queue, $id);
+            } catch (BrokerException) {
+                // The items stay in the engine until they expire.
+            }
+        });
     }
 
     /**
      * Verifies and decodes an outcome. The result of a generator task is a generator that reads the stored items.
      *
-     * @param mixed $key key of the task's input in a map
+     * @param mixed  $key    key of the task's input in a map
+     * @param Broker $broker fetches the items, perhaps after the end of this client
      *
      * @throws TamperedFrameException
      * @throws \Spindle\Worker\TaskException
      * @throws \Spindle\Worker\UnserializableException
      */
-    public function result(string $id, string $frame, mixed $key): mixed
+    public function result(string $id, string $frame, mixed $key, Broker $broker): mixed
     {
-        $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
+        $outcome = $this->codec->outcome($id, $frame);
         if (OutcomeBody::itemCount($outcome) === null) {
             return OutcomeBody::read($outcome, $key);
         }
-        $stream = new StoredItems($this, $id, $key);
+        $stream = new StoredItems($this, $broker, $id, $key);
         $stream->onOutcome($frame);
 
         return $stream->items();
     }
 
-    /**
-     * Verifies and decodes the outcome of a generator task, and returns the generator's return value.
-     *
-     * @throws TamperedFrameException
-     * @throws JobLostException
-     * @throws \Spindle\Worker\TaskException
-     * @throws \Spindle\Worker\UnserializableException
-     */
-    public function generatorReturn(string $id, string $frame, mixed $key, int $taken): mixed
+    /** @throws ExecutorClosedException after the end of {@see close()} or {@see kill()} */
+    public function broker(): Broker
     {
-        $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
-        $items = OutcomeBody::itemCount($outcome) ?? 0;
-
-        return $taken < $items
-            ? throw JobLostException::items($id, $this->queue, $taken, $items)
-            : OutcomeBody::read($outcome, $key);
+        return $this->usableClient()->broker;
     }
 
-    /** Returns the client of this process, also in a fork. */
-    private function brokerClient(): BrokerClient
+    /** Must be called when work begins that awaits outcomes. {@see close()} waits for it, and {@see kill()} ends it. */
+    public function begin(PendingWork $work): void
     {
-        if (!$this->brokerClient->isOfThisProcess()) {
-            $this->brokerClient = BrokerClient::of($this->broker);
+        $this->activity->begin($work);
+    }
+
+    /** Must be called when the work has its outcome. May be called again. */
+    public function end(PendingWork $work): void
+    {
+        $this->activity->end($work);
+    }
+
+    /** @throws ExecutorClosedException */
+    public function mustBeOpen(): void
+    {
+        $this->brokerClient(); // a fork does not have the work of its parent
+        $this->activity->mustBeOpen();
+    }
+
+    /**
+     * Refuses new jobs, and waits until all outcomes have arrived, and the engine has answered all requests. Closes the
+     * mailbox, unless others use it. If the engine is not available, waits for the confirmation of withdrawals for the
+     * patience, at least for CONFIRMATION_TIMEOUT.
+     *
+     * Cancellation: ends the rest as {@see kill()} does.
+     *
+     * @throws CancelledException
+     */
+    public function close(?Cancellation $cancellation): void
+    {
+        $this->brokerClient();
+        try {
+            $this->activity->close($cancellation);
+            if ($this->brokerClient?->hasWithdrawals($this->queue) === true) {
+                $this->flush($this->brokerClient, $cancellation);
+            }
+        } catch (CancelledException $cancelled) {
+            $this->kill();
+
+            throw $cancelled;
+        }
+        $this->brokerClient?->removeWaitersOf($this, $this->queue); // some, if a withdrawal was not sent
+        $this->brokerClient = null;
+    }
+
+    /**
+     * Waits until the engine has confirmed the withdrawals, for the patience, or until {@see kill()} is called.
+     *
+     * @throws CancelledException
+     */
+    private function flush(BrokerClient $client, ?Cancellation $cancellation): void
+    {
+        $ending = new DeferredCancellation();
+        $this->activity->requestLater(function () use ($client, $ending): void {
+            try {
+                $client->flush($this->queue, [], $this->patience(), $ending->getCancellation());
+            } catch (CancelledException) {
+                // The wait below has ended.
+            }
+        });
+        try {
+            $this->activity->close($cancellation);
+        } finally {
+            $ending->cancel();
+        }
+    }
+
+    /** Ends all work, withdraws its jobs, and waits for CONFIRMATION_TIMEOUT until the engine has confirmed that. */
+    public function kill(): void
+    {
+        $client = $this->brokerClient();
+        $this->activity->kill(ExecutorClosedException::withdrawn());
+        $client?->abandon($this, $this->queue, ExecutorClosedException::unconfirmed());
+        $this->brokerClient = null;
+        $ids = $client?->removeWaitersOf($this, $this->queue) ?? [];
+        if ($client === null || $ids === []) {
+            return;
+        }
+        $withdrawal = async($client->flush(...), $this->queue, $ids, self::CONFIRMATION_TIMEOUT)->ignore();
+        try {
+            $withdrawal->await(new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
+        } catch (CancelledException|\FiberError) {
+            // The engine gets the withdrawal later, if it is available and the event loop runs.
+        }
+    }
+
+    private function patience(): float
+    {
+        return max(self::CONFIRMATION_TIMEOUT, $this->options->patience);
+    }
+
+    /** Returns the client of this process, also in a fork; null after the end of {@see close()} or {@see kill()}. */
+    private function brokerClient(): ?BrokerClient
+    {
+        if ($this->brokerClient?->isOfThisProcess() === false) {
+            $this->brokerClient = BrokerClient::of($this->brokerClient->broker);
+            $this->activity = $this->activity->ofFork();
         }
 
         return $this->brokerClient;
     }
 
-    private function sealedJob(
-        string $id,
-        #[\SensitiveParameter]
-        string $body,
-        string $exclusiveKey,
-        float $delay,
-    ): Job {
-        if (\strlen($body) > $this->options->maxPayload) {
-            throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayload);
-        }
-
-        return new Job($id, Frame::seal($this->keys, Frame::JOB, $this->queue, $id, 0, $body), $exclusiveKey, $delay);
+    /** @throws ExecutorClosedException */
+    private function usableClient(): BrokerClient
+    {
+        return $this->brokerClient() ?? throw ExecutorClosedException::closed();
     }
 }

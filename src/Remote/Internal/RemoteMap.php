@@ -10,9 +10,11 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
 use Spindle\Internal\OneWayGenerator;
+use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\QueueFullException;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\PortableTask;
 
 /**
@@ -23,7 +25,7 @@ use Spindle\Worker\PortableTask;
  * at most MAX_WINDOW_TASKS tasks. While its jobs and outcomes have MAX_BYTES or more, no more input is pulled. Outcomes
  * beyond MAX_BYTES of memory are written to a file.
  */
-final class RemoteMap implements OutcomeReceiver
+final class RemoteMap implements OutcomeReceiver, PendingWork
 {
     private const MAX_WINDOW_TASKS = 4096;
     private const MAX_BATCH_TASKS = 512;
@@ -37,14 +39,8 @@ final class RemoteMap implements OutcomeReceiver
     /** @var array<string, array{int, mixed, int}> number, key and bytes of jobs without an outcome, by id */
     private array $pending = [];
 
-    /**
-     * Outcomes that the caller has not taken, with key and id. Ordered maps number outcomes in the order of the input,
-     * unordered maps in the order of arrival. An outcome is a frame, its range in the file, the items of a generator,
-     * or null if it is lost or the engine refused to return it.
-     *
-     * @var array<int, array{string|array{int, int}|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}>
-     */
-    private array $arrived = [];
+    /** Numbered in the order of the input; in an unordered map in the order of arrival. */
+    private readonly OutcomeBuffer $arrived;
 
     /** @var list<\Spindle\Remote\Job> pulled from the input and not sent */
     private array $batch = [];
@@ -54,21 +50,18 @@ final class RemoteMap implements OutcomeReceiver
 
     private ?string $patienceTimer = null;
 
-    /** Bytes of the pending jobs and of the outcomes that the caller has not taken. */
-    private int $windowBytes = 0;
-
-    /** Bytes of outcomes in memory. */
-    private int $heldBytes = 0;
-
-    private readonly OutcomeFile $file;
+    private int $pendingBytes = 0;
     private int $pulledCount = 0;
-
-    /** Number of the outcome that the caller takes next. */
-    private int $nextNumber = 0;
     private int $arrivedCount = 0;
     private bool $isPulling = false;
     private bool $isExhausted = false;
     private bool $isAbandoned = false;
+
+    /** Whether the executor is being closed, so that no more values are accepted. */
+    private bool $isClosed = false;
+
+    /** Number of values in the input; null if it is unknown. */
+    private readonly ?int $valueCount;
 
     /** Failure of the input or of a submission. It is thrown after the outcomes of all submitted jobs. */
     private ?\Throwable $failure = null;
@@ -76,7 +69,7 @@ final class RemoteMap implements OutcomeReceiver
     /** First refusal of the engine to return an outcome. It is thrown for each outcome that is null. */
     private ?BrokerRefusedException $refused = null;
 
-    /** The cancellation. It is thrown when all pending jobs have ended; no further outcomes are delivered. */
+    /** The cancellation, or the end by kill(). It is thrown when no job is pending; no outcomes are delivered. */
     private ?\Throwable $abortReason = null;
 
     /** Suspends the caller's loop. */
@@ -87,6 +80,9 @@ final class RemoteMap implements OutcomeReceiver
 
     private readonly string $head;
 
+    /** Broker for items of generators, which the caller can read after the end of the executor. */
+    private readonly Broker $broker;
+
     /** @param iterable<mixed, mixed> $input */
     public function __construct(
         private readonly QueueClient $client,
@@ -94,9 +90,11 @@ final class RemoteMap implements OutcomeReceiver
         string $code,
         private readonly bool $inOrder,
     ) {
-        $this->file = new OutcomeFile();
+        $this->arrived = new OutcomeBuffer(self::MAX_BYTES);
         $this->changed = new Condition();
         $this->head = $client->head($code);
+        $this->broker = $client->broker();
+        $this->valueCount = \is_array($input) ? \count($input) : null;
         $this->input = (static function () use ($input): \Generator {
             foreach ($input as $key => $value) {
                 yield [$key, $value];
@@ -108,6 +106,8 @@ final class RemoteMap implements OutcomeReceiver
     public function results(?Cancellation $cancellation): \Generator
     {
         $cancellation?->throwIfRequested();
+        $this->client->mustBeOpen();
+        $this->client->begin($this);
         $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
             if ($this->isAbandoned) {
                 return;
@@ -123,13 +123,14 @@ final class RemoteMap implements OutcomeReceiver
                 [$outcome, $key, $id] = $arrived;
                 $arrived = null;
                 if ($outcome instanceof \Generator) {
-                    yield from self::yieldOnce($key, $outcome);
+                    yield from OneWayGenerator::yieldOnce($key, $outcome);
                     yield from OneWayGenerator::release(); // ends the task now if the caller has dropped the generator
                 } else {
                     yield $key => $this->client->result(
                         $id,
                         $outcome ?? throw $this->refused ?? JobLostException::unknown($id, $this->client->queue),
                         $key,
+                        $this->broker,
                     );
                 }
                 $cancellation?->throwIfRequested();
@@ -143,22 +144,34 @@ final class RemoteMap implements OutcomeReceiver
             }
             $this->abandon();
             array_map($this->client->removeWaiter(...), array_keys($this->pending));
+            $this->client->end($this);
         }
     }
 
-    /**
-     * Yields the generator, and keeps no reference to it.
-     *
-     * @param \Generator<mixed, mixed, mixed, mixed> $items
-     *
-     * @param-out null $items
-     *
-     * @return \Generator<mixed, mixed>
-     */
-    private static function yieldOnce(mixed $key, ?\Generator &$items): \Generator
+    /** Accepts no more of the input. A running read is not awaited, because its code may have closed the executor. */
+    public function close(): void
     {
-        [$onlyReference, $items] = [$items, null];
-        yield $key => $onlyReference;
+        $this->isClosed = true;
+        if (!$this->isExhausted) {
+            $this->isExhausted = true;
+            $this->failure = $this->pulledCount === $this->valueCount
+                ? null
+                : ExecutorClosedException::closedBeforeInputEnd();
+        }
+        $this->onChange();
+    }
+
+    public function kill(ExecutorClosedException $reason): void
+    {
+        $this->pending = [];
+        $this->abortReason ??= $reason;
+        $this->abandon();
+        $this->onChange();
+    }
+
+    public function without(object $owner): ?self
+    {
+        return $owner === $this->client ? null : $this;
     }
 
     public function wantsOutcome(): bool
@@ -184,14 +197,14 @@ final class RemoteMap implements OutcomeReceiver
 
     public function onItems(string $id): void
     {
-        $stream = new StoredItems($this->client, $id, $this->pending[$id][1] ?? null);
+        $stream = new StoredItems($this->client, $this->broker, $id, $this->pending[$id][1] ?? null);
         $this->client->replaceWaiter($id, $this, $stream->waiter());
         $this->addOutcome($id, $stream->items());
     }
 
     public function onReport(string $id, string $frame): void
     {
-        $this->client->report($id, $frame);
+        $this->client->codec->report($id, $frame);
     }
 
     /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if there is none */
@@ -202,19 +215,22 @@ final class RemoteMap implements OutcomeReceiver
             return;
         }
         unset($this->pending[$id]);
-        $this->windowBytes -= $bytes;
+        $this->pendingBytes -= $bytes;
         if (!$this->isAbandoned) {
-            $size = \is_string($outcome) ? \strlen($outcome) : 0;
-            if (\is_string($outcome) && $this->heldBytes > 0 && $this->heldBytes + $size > self::MAX_BYTES) {
-                $outcome = $this->file->write($outcome) ?? $outcome;
-            }
-            $this->arrived[$this->inOrder ? $number : $this->arrivedCount++] = [$outcome, $key, $id];
-            $this->heldBytes += \is_string($outcome) ? $size : 0;
-            $this->windowBytes += $size;
+            $this->arrived->add($this->inOrder ? $number : $this->arrivedCount++, $outcome, $key, $id);
         }
-        if ($this->isAbandoned || isset($this->arrived[$this->nextNumber])) {
-            $this->changed->notify();
+        if ($this->isAbandoned || $this->arrived->hasNext()) {
+            $this->onChange();
         }
+    }
+
+    /** Resumes the caller's loop. While the executor is being closed, also reports that all jobs have outcomes. */
+    private function onChange(): void
+    {
+        if ($this->isClosed && $this->pending === []) {
+            $this->client->end($this);
+        }
+        $this->changed->notify();
     }
 
     /**
@@ -228,22 +244,14 @@ final class RemoteMap implements OutcomeReceiver
                 if ($this->pending === []) {
                     throw $this->abortReason;
                 }
-            } elseif (isset($this->arrived[$this->nextNumber])) {
-                $arrived = $this->arrived[$this->nextNumber];
-                unset($this->arrived[$this->nextNumber]);
-                ++$this->nextNumber;
-                if (\is_array($arrived[0])) {
-                    $arrived[0] = $this->file->read($arrived[0]);
-                } else {
-                    $this->heldBytes -= \is_string($arrived[0]) ? \strlen($arrived[0]) : 0;
-                }
-                $this->windowBytes -= \is_string($arrived[0]) ? \strlen($arrived[0]) : 0;
+            } elseif ($this->arrived->hasNext()) {
+                $arrived = $this->arrived->takeNext();
                 if (\count($this->pending) + \count($this->arrived) <= self::MAX_WINDOW_TASKS - self::MAX_BATCH_TASKS) {
                     $this->schedulePull();
                 }
 
                 return $arrived;
-            } elseif ($this->isExhausted && $this->pending === [] && !$this->isPulling) {
+            } elseif ($this->isExhausted && $this->pending === [] && ($this->isClosed || !$this->isPulling)) {
                 return $this->failure === null ? null : throw $this->failure;
             }
             $this->schedulePull();
@@ -268,7 +276,7 @@ final class RemoteMap implements OutcomeReceiver
             }
         } finally {
             $this->isPulling = false;
-            $this->changed->notify();
+            $this->onChange();
         }
     }
 
@@ -277,7 +285,7 @@ final class RemoteMap implements OutcomeReceiver
         return !$this->isAbandoned
             && !$this->isExhausted
             && \count($this->pending) + \count($this->arrived) < self::MAX_WINDOW_TASKS
-            && $this->windowBytes < self::MAX_BYTES;
+            && $this->pendingBytes + $this->arrived->bytes() < self::MAX_BYTES;
     }
 
     /** Pulls the input until the batch or the window is full, the input ends, or GATHER_SECONDS are over. */
@@ -293,7 +301,7 @@ final class RemoteMap implements OutcomeReceiver
                 if ($this->pulledCount > 0) {
                     $this->input?->next();
                 }
-                if ($this->input?->valid() !== true) {
+                if ($this->input?->valid() !== true || $this->isClosed) {
                     $this->isExhausted = true;
                     $this->input = null;
 
@@ -315,7 +323,7 @@ final class RemoteMap implements OutcomeReceiver
         $number = $this->pulledCount++;
         $job = $this->client->job($this->head, PortableTask::encodeArgument($value, $key));
         $this->pending[$job->id] = [$number, $key, \strlen($job->frame)];
-        $this->windowBytes += \strlen($job->frame);
+        $this->pendingBytes += \strlen($job->frame);
         if ($this->batch === []) {
             EventLoop::queue($this->sendBatch(...)); // in case the input suspends
         }
@@ -331,7 +339,7 @@ final class RemoteMap implements OutcomeReceiver
         } catch (\Throwable $failure) {
             $this->isExhausted = true;
             $this->failure ??= $failure;
-            $this->changed->notify();
+            $this->onChange();
         }
     }
 
@@ -341,27 +349,23 @@ final class RemoteMap implements OutcomeReceiver
         while ($jobs !== [] && !$this->isAbandoned) {
             try {
                 $this->sending = $jobs;
-                $accepted = $this->client->sendAll($jobs, $this);
+                $accepted = $this->client->send($jobs, $this);
             } catch (QueueFullException) {
                 $accepted = 0; // the engine is out of memory
             } catch (\Throwable $failure) {
-                foreach ($jobs as $job) {
-                    unset($this->pending[$job->id]);
-                }
+                $this->forget(array_column($jobs, 'id'));
 
                 throw $failure;
             } finally {
                 $this->sending = [];
             }
             if ($this->isAbandoned()) { // the caller's loop ended during the submission
-                foreach (\array_slice($jobs, $accepted) as $refused) {
-                    unset($this->pending[$refused->id]);
-                }
+                $this->forget(array_column(\array_slice($jobs, $accepted), 'id'));
                 $this->client->withdraw(array_column($jobs, 'id'));
                 if ($this->abortReason === null) {
                     array_map($this->client->removeWaiter(...), array_column($jobs, 'id'));
                 }
-                $this->changed->notify();
+                $this->onChange();
 
                 return;
             }
@@ -370,12 +374,16 @@ final class RemoteMap implements OutcomeReceiver
                 \Amp\delay(self::FULL_QUEUE_PAUSE_SECONDS);
             }
         }
-        foreach ($jobs as $job) {
-            unset($this->pending[$job->id]);
-        }
+        $this->forget(array_column($jobs, 'id'));
         if ($this->isAbandoned) {
-            $this->changed->notify();
+            $this->onChange();
         }
+    }
+
+    /** @param array<string> $ids jobs that will have no outcome */
+    private function forget(array $ids): void
+    {
+        $this->pending = array_diff_key($this->pending, array_flip($ids));
     }
 
     /** Returns the flag. Static analysis does not expect a property to change while a fiber waits. */
@@ -392,24 +400,17 @@ final class RemoteMap implements OutcomeReceiver
         }
         $this->isAbandoned = true;
         $this->input = null;
-        $this->arrived = [];
+        $this->arrived->clear();
         if ($this->pending !== []) {
-            $ids = array_keys($this->pending);
-            EventLoop::queue(function () use ($ids): void {
-                $this->client->withdraw($ids);
-            });
+            $this->client->withdrawLater(array_keys($this->pending));
         }
     }
 
     /** Stops waiting for submissions and withdrawals without an answer, because the engine perhaps never answers. */
     private function giveUp(): void
     {
-        foreach ([
-            ...array_column($this->sending, 'id'),
-            ...array_filter(array_keys($this->pending), $this->client->isWithdrawalPending(...)),
-        ] as $id) {
-            unset($this->pending[$id]);
-        }
-        $this->changed->notify();
+        $this->forget(array_column($this->sending, 'id'));
+        $this->forget(array_filter(array_keys($this->pending), $this->client->isWithdrawalPending(...)));
+        $this->onChange();
     }
 }

@@ -11,9 +11,10 @@ use Amp\Future;
 use Revolt\EventLoop;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
+use Spindle\Worker\ExecutorClosedException;
 
 /** A submitted task and the future of its outcome. */
-final class RemoteSubmission implements OutcomeReceiver
+final class RemoteSubmission implements OutcomeReceiver, PendingWork
 {
     /** @var DeferredFuture<mixed>|null null once complete, because it would keep a generator and so its task running */
     private ?DeferredFuture $deferred;
@@ -28,7 +29,9 @@ final class RemoteSubmission implements OutcomeReceiver
 
     private ?string $patienceTimer = null;
 
-    public function __construct(private readonly QueueClient $client, private readonly string $id)
+    private bool $isFinished = false;
+
+    public function __construct(private readonly QueueClient $client, public readonly string $id)
     {
         $this->deferred = new DeferredFuture();
         $this->future = $this->deferred->getFuture();
@@ -50,9 +53,17 @@ final class RemoteSubmission implements OutcomeReceiver
     /** Withdraws the job when $cancellation is requested. Must not be called while the job is being submitted. */
     public function cancelOn(Cancellation $cancellation): void
     {
+        if ($this->isFinished) {
+            return;
+        }
         $weak = \WeakReference::create($this);
         $id = $cancellation->subscribe(static fn(CancelledException $cancelled) => $weak->get()?->cancel($cancelled));
         $this->unsubscribe = static fn() => $cancellation->unsubscribe($id);
+    }
+
+    public function without(object $owner): ?self
+    {
+        return $owner === $this->client ? null : $this;
     }
 
     public function wantsOutcome(): bool
@@ -65,7 +76,9 @@ final class RemoteSubmission implements OutcomeReceiver
         $deferred = $this->deferred;
         $this->finish();
         try {
-            $result = $this->cancelled === null ? $this->client->result($id, $frame, null) : throw $this->cancelled;
+            $result = $this->cancelled === null
+                ? $this->client->result($id, $frame, null, $this->client->broker())
+                : throw $this->cancelled;
         } catch (\Throwable $failure) {
             $deferred?->error($failure);
 
@@ -88,7 +101,7 @@ final class RemoteSubmission implements OutcomeReceiver
 
     public function onItems(string $id): void
     {
-        $stream = new StoredItems($this->client, $id, null);
+        $stream = new StoredItems($this->client, $this->client->broker(), $id, null);
         $this->client->replaceWaiter($id, $this, new StreamedSubmission($this, $stream->waiter()));
         $this->deferred?->complete($stream->items());
         $this->deferred = null;
@@ -96,7 +109,16 @@ final class RemoteSubmission implements OutcomeReceiver
 
     public function onReport(string $id, string $frame): void
     {
-        $this->client->report($id, $frame);
+        $this->client->codec->report($id, $frame);
+    }
+
+    public function close(): void {}
+
+    public function kill(ExecutorClosedException $reason): void
+    {
+        $this->deferred?->error($this->cancelled ?? $reason);
+        $this->future?->ignore(); // submit() has not returned it yet
+        $this->finish();
     }
 
     /** Fails the future. Later outcomes are ignored. */
@@ -110,7 +132,9 @@ final class RemoteSubmission implements OutcomeReceiver
     /** Releases the timer, the subscription and the future. */
     public function finish(): void
     {
+        $this->isFinished = true;
         $this->deferred = null;
+        $this->client->end($this);
         if ($this->patienceTimer !== null) {
             EventLoop::cancel($this->patienceTimer);
             $this->patienceTimer = null;

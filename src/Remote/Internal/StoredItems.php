@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
-use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\OneWayGenerator;
+use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobLostException;
+use Spindle\Worker\ExecutorClosedException;
 
 /** Reads the items of a generator task. Dropping the last reference ends the task, unless it can have other readers. */
 final class StoredItems
@@ -32,6 +34,7 @@ final class StoredItems
     /** @param mixed $key key of the task's input in a map */
     public function __construct(
         private readonly QueueClient $client,
+        private readonly Broker $broker,
         private readonly string $id,
         private readonly mixed $key,
     ) {
@@ -42,9 +45,9 @@ final class StoredItems
     {
         // Another process possibly reads the items of a dispatched task, unless this object has taken some of them.
         $isOnlyReader = $this->takenCount > 0 || $this->client->isOwn($this->id);
-        if (!$this->isFinished && $this->outcome === null && $isOnlyReader) {
-            [$client, $id] = [$this->client, $this->id];
-            EventLoop::queue(static fn() => $client->stopTakingItems($id));
+        $isRunning = $this->outcome === null && $this->failure === null;
+        if (!$this->isFinished && $isRunning && $isOnlyReader) {
+            $this->client->stopTakingItems($this->id);
         }
     }
 
@@ -60,13 +63,13 @@ final class StoredItems
         while (true) {
             if ($this->mayHaveMore) {
                 $this->mayHaveMore = false;
-                $frames = $this->client->takeItems($this->id, $this->takenCount, self::MAX_ITEMS_PER_REQUEST);
+                $frames = $this->takeFrames();
                 if (\count($frames) === self::MAX_ITEMS_PER_REQUEST) {
                     $this->mayHaveMore = true;
                 }
                 foreach ($frames as $frame) {
                     try {
-                        [$key, $item] = $this->client->item($this->id, $frame, $this->takenCount, $this->key);
+                        [$key, $item] = $this->client->codec->item($this->id, $frame, $this->takenCount, $this->key);
                     } catch (JobLostException $lost) {
                         $this->isFinished = true; // another reader has taken items, and perhaps wants more
 
@@ -82,11 +85,33 @@ final class StoredItems
             } elseif ($this->outcome !== null) {
                 $this->isFinished = true;
 
-                return $this->client->generatorReturn($this->id, $this->outcome, $this->key, $this->takenCount);
+                return $this->client->codec->generatorReturn($this->id, $this->outcome, $this->key, $this->takenCount);
             } else {
                 $this->changed->wait($this); // nothing else may refer to this stream and to the reader's fiber
             }
         }
+    }
+
+    /**
+     * Fetches the next items. Retries for the patience while the engine is not available.
+     *
+     * @return list<string> at most MAX_ITEMS_PER_REQUEST
+     *
+     * @throws BrokerException
+     */
+    private function takeFrames(): array
+    {
+        return ReconnectBackoff::retry(
+            $this->client->options->patience,
+            fn(): array => $this->failure instanceof ExecutorClosedException
+                ? throw $this->failure
+                : $this->broker->takeItems(
+                    $this->client->queue,
+                    $this->id,
+                    $this->takenCount,
+                    self::MAX_ITEMS_PER_REQUEST,
+                ),
+        );
     }
 
     /** Makes the reader fetch items, because the engine has new ones. */

@@ -14,6 +14,11 @@ final class StreamedSubmission implements OutcomeReceiver
         private readonly OutcomeReceiver $items,
     ) {}
 
+    public function without(object $owner): ?self
+    {
+        return $this->submission->without($owner) === null ? null : $this;
+    }
+
     public function wantsOutcome(): bool
     {
         return $this->items->wantsOutcome();

@@ -128,7 +128,7 @@ final class MapRun implements Source
                         }
                     }
                 } elseif ($outcome instanceof \Generator) {
-                    yield from self::yieldOnce($keys[0], $outcome);
+                    yield from OneWayGenerator::yieldOnce($keys[0], $outcome);
                     yield from OneWayGenerator::release();
                 } else {
                     throw $outcome;
@@ -284,23 +284,6 @@ final class MapRun implements Source
     {
         $this->finished = true;
         $this->changed->notify();
-    }
-
-    /**
-     * Yields a task's generator without keeping a reference to it. PHP keeps a yielded value until the code that has
-     * yielded it continues. So this method ends after its only value, and its caller then delegates to an empty
-     * generator. When the reader releases the task's generator, PHP can destroy it, and the worker becomes free.
-     *
-     * @param \Generator<mixed, mixed, mixed, mixed> $items
-     *
-     * @param-out null $items
-     *
-     * @return \Generator<mixed, mixed>
-     */
-    private static function yieldOnce(mixed $key, ?\Generator &$items): \Generator
-    {
-        [$only, $items] = [$items, null];
-        yield $key => $only;
     }
 
     private function cancelled(CancelledException $exception): void

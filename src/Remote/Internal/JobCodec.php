@@ -1,0 +1,114 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Spindle\Internal\IsolatedCall;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobLostException;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\PayloadTooLargeException;
+use Spindle\Remote\RemoteOptions;
+use Spindle\Remote\SigningKeys;
+use Spindle\Remote\TamperedFrameException;
+use Spindle\Worker\PortableOutcome;
+
+/** Encodes and signs the jobs of one queue. Verifies and decodes what agents report about them. */
+final class JobCodec
+{
+    public function __construct(
+        private readonly string $queue,
+        private readonly SigningKeys $keys,
+        private readonly JobRetryPolicy $retryPolicy,
+        private readonly RemoteOptions $options,
+    ) {}
+
+    /** Returns the start of the job's body, which is the same for all tasks with this code. */
+    public function head(string $code): string
+    {
+        return TaskBody::head($this->retryPolicy, $this->options->timeout, $code);
+    }
+
+    /** @throws PayloadTooLargeException */
+    public function job(
+        string $id,
+        #[\SensitiveParameter]
+        string $body,
+        string $exclusiveKey = '',
+        float $delay = 0.0,
+    ): Job {
+        if (\strlen($body) > $this->options->maxPayload) {
+            throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayload);
+        }
+
+        return new Job($id, Frame::seal($this->keys, Frame::JOB, $this->queue, $id, 0, $body), $exclusiveKey, $delay);
+    }
+
+    /**
+     * @param int   $index number of the expected item, from 0
+     * @param mixed $key   key of the task's input in a map
+     *
+     * @return array{mixed, mixed} key and item
+     *
+     * @throws TamperedFrameException
+     * @throws JobLostException         when the frame is that of a later item
+     * @throws \Spindle\Worker\TaskFailedException
+     */
+    public function item(string $id, string $frame, int $index, mixed $key): array
+    {
+        $body = Frame::open($this->keys, Frame::ITEM, $this->queue, $id, $frame);
+        /** @var array{1: int} $at */
+        $at = unpack('V', $body);
+        if ($at[1] > $index) {
+            throw JobLostException::items($id, $this->queue, $index, $at[1]);
+        }
+        if ($at[1] < $index) {
+            throw TamperedFrameException::of($id, "it belongs to an item before item {$index}");
+        }
+
+        return PortableOutcome::item(substr($body, 4), 1, $key);
+    }
+
+    /** Passes a task's report to the caller's closure. Drops a frame with a wrong signature or from another queue. */
+    public function report(string $id, string $frame): void
+    {
+        $onReport = $this->options->onReport;
+        if ($onReport === null) {
+            return;
+        }
+        try {
+            $report = Frame::open($this->keys, Frame::REPORT, $this->queue, $id, $frame);
+        } catch (TamperedFrameException) {
+            return;
+        }
+        IsolatedCall::call(static fn() => $onReport(PortableOutcome::report($report)));
+    }
+
+    /** @throws TamperedFrameException */
+    public function outcome(string $id, string $frame): string
+    {
+        return Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
+    }
+
+    /**
+     * Verifies and decodes the outcome of a generator task, and returns the generator's return value.
+     *
+     * @param mixed $key   key of the task's input in a map
+     * @param int   $taken number of items that were taken
+     *
+     * @throws TamperedFrameException
+     * @throws JobLostException
+     * @throws \Spindle\Worker\TaskException
+     * @throws \Spindle\Worker\UnserializableException
+     */
+    public function generatorReturn(string $id, string $frame, mixed $key, int $taken): mixed
+    {
+        $outcome = $this->outcome($id, $frame);
+        $items = OutcomeBody::itemCount($outcome) ?? 0;
+
+        return $taken < $items
+            ? throw JobLostException::items($id, $this->queue, $taken, $items)
+            : OutcomeBody::read($outcome, $key);
+    }
+}

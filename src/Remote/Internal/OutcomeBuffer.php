@@ -1,0 +1,85 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+/**
+ * Outcomes of a map that the caller's loop has not taken. They are taken by their numbers, from 0. Outcomes beyond a
+ * limit of memory are written to a file.
+ */
+final class OutcomeBuffer implements \Countable
+{
+    /**
+     * Outcomes with key and id, by number. An outcome is a frame, its range in the file, the items of a generator, or
+     * null if it is lost or the engine refused to return it.
+     *
+     * @var array<int, array{string|array{int, int}|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}>
+     */
+    private array $outcomes = [];
+
+    private readonly OutcomeFile $file;
+
+    /** Bytes of all frames, and of those in memory. */
+    private int $bytes = 0;
+    private int $heldBytes = 0;
+
+    private int $nextNumber = 0;
+
+    public function __construct(private readonly int $maxHeldBytes)
+    {
+        $this->file = new OutcomeFile();
+    }
+
+    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if there is none */
+    public function add(int $number, string|\Generator|null $outcome, mixed $key, string $id): void
+    {
+        $size = \is_string($outcome) ? \strlen($outcome) : 0;
+        if (\is_string($outcome) && $this->heldBytes > 0 && $this->heldBytes + $size > $this->maxHeldBytes) {
+            $outcome = $this->file->write($outcome) ?? $outcome;
+        }
+        $this->outcomes[$number] = [$outcome, $key, $id];
+        $this->heldBytes += \is_string($outcome) ? $size : 0;
+        $this->bytes += $size;
+    }
+
+    public function hasNext(): bool
+    {
+        return isset($this->outcomes[$this->nextNumber]);
+    }
+
+    /**
+     * Must be called only if {@see hasNext()} returns true.
+     *
+     * @return array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string} outcome, key and id
+     */
+    public function takeNext(): array
+    {
+        [$outcome, $key, $id] = $this->outcomes[$this->nextNumber];
+        unset($this->outcomes[$this->nextNumber]);
+        ++$this->nextNumber;
+        if (\is_array($outcome)) {
+            $outcome = $this->file->read($outcome);
+        } else {
+            $this->heldBytes -= \is_string($outcome) ? \strlen($outcome) : 0;
+        }
+        $this->bytes -= \is_string($outcome) ? \strlen($outcome) : 0;
+
+        return [$outcome, $key, $id];
+    }
+
+    public function clear(): void
+    {
+        $this->outcomes = [];
+    }
+
+    public function count(): int
+    {
+        return \count($this->outcomes);
+    }
+
+    public function bytes(): int
+    {
+        return $this->bytes;
+    }
+}

@@ -1,0 +1,125 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberQueue;
+use Spindle\Worker\ExecutorClosedException;
+
+/** Tracks what an executor has to finish before it is closed: work without an outcome, and unanswered requests. */
+final class RemoteActivity
+{
+    /** @var array<int, PendingWork> by object id */
+    private array $work = [];
+
+    private int $requestCount = 0;
+
+    /** Callers of close(). */
+    private readonly FiberQueue $closing;
+
+    public function __construct(private bool $isClosed = false)
+    {
+        $this->closing = new FiberQueue();
+    }
+
+    /** Returns an object for a fork, without the work of the parent process. */
+    public function ofFork(): self
+    {
+        return new self($this->isClosed);
+    }
+
+    /** @throws ExecutorClosedException */
+    public function mustBeOpen(): void
+    {
+        if ($this->isClosed) {
+            throw ExecutorClosedException::closed();
+        }
+    }
+
+    public function begin(PendingWork $work): void
+    {
+        $this->work[spl_object_id($work)] = $work;
+    }
+
+    /** Must be called when the work has its outcome. May be called again. */
+    public function end(PendingWork $work): void
+    {
+        unset($this->work[spl_object_id($work)]);
+        $this->wakeIfIdle();
+    }
+
+    /**
+     * Sends a request, and returns its answer.
+     *
+     * @template T
+     *
+     * @param \Closure(): T $request
+     *
+     * @return T
+     */
+    public function request(\Closure $request): mixed
+    {
+        ++$this->requestCount;
+        try {
+            return $request();
+        } finally {
+            --$this->requestCount;
+            $this->wakeIfIdle();
+        }
+    }
+
+    /** @param \Closure(): void $request is sent in a later callback of the loop */
+    public function requestLater(\Closure $request): void
+    {
+        ++$this->requestCount;
+        EventLoop::queue(function () use ($request): void {
+            --$this->requestCount;
+            $this->request($request);
+        });
+    }
+
+    /**
+     * Refuses new work, and waits until all work has outcomes and all requests are answered.
+     *
+     * Cancellation: ends only the wait.
+     *
+     * @throws CancelledException
+     */
+    public function close(?Cancellation $cancellation): void
+    {
+        $this->isClosed = true;
+        foreach ($this->work as $work) {
+            $work->close();
+        }
+        if (!$this->isIdle()) {
+            $this->closing->wait($cancellation);
+        }
+    }
+
+    /** Refuses new work, ends all work with $reason as its outcome, and ends the wait of {@see close()}. */
+    public function kill(ExecutorClosedException $reason): void
+    {
+        $this->isClosed = true;
+        foreach ($this->work as $work) {
+            $work->kill($reason);
+        }
+        $this->work = [];
+        $this->closing->wakeAll();
+    }
+
+    private function isIdle(): bool
+    {
+        return $this->work === [] && $this->requestCount === 0;
+    }
+
+    private function wakeIfIdle(): void
+    {
+        if ($this->isIdle()) {
+            $this->closing->wakeAll();
+        }
+    }
+}

@@ -1,0 +1,166 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\Future;
+use Amp\TimeoutCancellation;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Worker\ExecutorClosedException;
+
+use function Amp\delay;
+
+/** Executors that end while the engine does not answer. */
+final class ExecutorEndsTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use OwnEngine;
+
+    public function testKillEndsCallsThatWaitForTheEngine(): void
+    {
+        $redis = $this->engine();
+        $executor = $this->executor();
+        self::assertNull($executor->status('none'));
+        posix_kill((int) $redis->pid(), \SIGSTOP);
+        $calls = [
+            Async::run(static fn() => $executor->submit('time')->await()),
+            Async::run(static fn() => $executor->submit('time', new TimeoutCancellation(60.0))->await()),
+            Async::run(static fn() => $executor->dispatch('time', 'sent')),
+            Async::run(static fn() => $executor->dispatch('time', 'unsent', '', 0.0, new TimeoutCancellation(60.0))),
+            Async::run(static fn(): array => iterator_to_array($executor->map([1, 2], abs(...)))),
+        ];
+        delay(0.01); // the first request is sent, and the others wait for its answer
+        $start = hrtime(true);
+        $executor->kill();
+        array_map(self::assertEnded(...), $calls);
+        self::assertLessThan(2.0, (hrtime(true) - $start) / 1e9);
+        posix_kill((int) $redis->pid(), \SIGCONT);
+        EventLoop::run();
+
+        self::assertSame(1, $this->statistics()['waiting'], 'Jobs that nothing awaits are withdrawn');
+        $other = $this->executor();
+        self::assertSame(JobStatus::Waiting, $other->status('sent'), 'A dispatched job stays in the queue');
+        self::assertNull($other->status('unsent'));
+    }
+
+    public function testKillDoesNotKeepTheLoopRunningForThePatience(): void
+    {
+        $redis = $this->engine();
+        $executor = $this->executor(patience: 60.0);
+        self::assertNull($executor->status('none'));
+        $redis->kill();
+        $call = Async::run(static fn() => $executor->submit('time')->await());
+        $this->waitForUnansweredCalls('submit');
+        $executor->kill();
+        self::assertEnded($call);
+        $start = hrtime(true);
+        EventLoop::run();
+
+        self::assertLessThan(5.0, (hrtime(true) - $start) / 1e9);
+    }
+
+    public function testKillEndsAReaderThatWaitsForTheEngine(): void
+    {
+        $redis = $this->engine();
+        $this->agentAt($redis->url(), $this->queue());
+        $executor = $this->executor();
+        $items = $executor->submit(static function (): \Generator {
+            yield 1;
+            delay(60);
+        })->await();
+        $redis->kill();
+        $reader = Async::run(static fn(): array => iterator_to_array($items));
+        $this->waitForUnansweredCalls('takeItems');
+        $executor->kill();
+        self::assertEnded($reader);
+        $redis->restart();
+    }
+
+    public function testCloseSendsWithdrawalsWhenTheEngineIsBack(): void
+    {
+        $executor = $this->executorWithUnsentWithdrawals();
+        $closing = Async::run($executor->close(...));
+        $this->waitForUnansweredCalls('withdraw');
+        self::assertFalse($closing->isComplete());
+        $this->engine()->restart();
+        $closing->await();
+
+        self::assertSame(0, $this->statistics()['waiting']);
+    }
+
+    public function testCloseWaitsForAnEngineAtMostForThePatience(): void
+    {
+        $executor = $this->executorWithUnsentWithdrawals(1.0);
+        $start = hrtime(true);
+        $executor->close();
+        self::assertLessThan(5.0, (hrtime(true) - $start) / 1e9);
+        $start = hrtime(true);
+        EventLoop::run();
+
+        self::assertLessThan(2.0, (hrtime(true) - $start) / 1e9, 'Nothing keeps the loop running');
+    }
+
+    public function testKillEndsTheWaitForAnEngine(): void
+    {
+        $executor = $this->executorWithUnsentWithdrawals();
+        $closing = Async::run($executor->close(...));
+        $this->waitForUnansweredCalls('withdraw');
+        $executor->kill();
+        $start = hrtime(true);
+        $closing->await();
+        self::assertLessThan(0.2, (hrtime(true) - $start) / 1e9);
+    }
+
+    public function testACancellationEndsTheWaitForAnEngine(): void
+    {
+        $executor = $this->executorWithUnsentWithdrawals();
+        $start = hrtime(true);
+        try {
+            $executor->close(new TimeoutCancellation(0.1));
+            self::fail('The wait was not cancelled');
+        } catch (CancelledException) {
+        }
+        self::assertLessThan(1.5, (hrtime(true) - $start) / 1e9);
+    }
+
+    /** Returns an executor whose loop was cancelled while the engine was not available, and is over. */
+    private function executorWithUnsentWithdrawals(float $patience = 2.0): RemoteExecutor
+    {
+        $redis = $this->engine();
+        $executor = $this->executor(patience: $patience);
+        $cancellation = new DeferredCancellation();
+        $loop = Async::run(
+            static fn(): array => iterator_to_array($executor->map([1, 2], abs(...), $cancellation->getCancellation())),
+        );
+        Eventually::holds(fn(): bool => $this->statistics()['waiting'] === 2, 'the tasks wait');
+        $redis->kill();
+        $cancellation->cancel();
+        try {
+            $loop->await();
+            self::fail('The loop was not cancelled');
+        } catch (CancelledException) {
+            return $executor;
+        }
+    }
+
+    /** @param Future<mixed> $call */
+    private static function assertEnded(Future $call): void
+    {
+        try {
+            $call->await(new TimeoutCancellation(5.0));
+            self::fail('The call was not ended');
+        } catch (ExecutorClosedException) {
+        }
+    }
+}
