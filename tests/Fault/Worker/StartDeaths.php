@@ -128,12 +128,24 @@ trait StartDeaths
 
     public function testDeathsBetweenTasksThatBeginAreNotCounted(): void
     {
-        $pool = $this->pool(1, initialize: static fn() => usleep(50_000));
-        for ($round = 0; $round < 8; ++$round) {
+        [$gate, $log] = [$this->path('gate'), $this->path('log')];
+        $pool = $this->pool(1, initialize: static function () use ($gate, $log): void {
+            file_put_contents($log, "x\n", \FILE_APPEND);
+            while (!file_exists($gate)) {
+                usleep(1000);
+                clearstatcache();
+            }
+        });
+        for ($round = 0; $round < 5; ++$round) {
+            @unlink($gate);
+            $starts = \count(Text::lines($log));
             $future = $pool->submit(new Call('square', $round));
-            delay(0.01);
+            Eventually::holds(static fn(): bool => \count(Text::lines($log)) > $starts, 'a worker is starting');
             self::kill('the launcher');
+            touch($gate);
             self::assertSame($round * $round, self::outcome($future));
+            self::kill('the launcher');
+            Eventually::holds(static fn(): bool => $pool->statistics()['workers'] === 0, 'the death is noticed');
         }
     }
 
