@@ -8,7 +8,6 @@ use Spindle\Bench\Http\ProcessTree;
 use Spindle\Bench\Support\ProcessStatus;
 use Spindle\Bench\Tasks\Work;
 use Spindle\Worker\Executor;
-use Spindle\Worker\WorkerPool;
 
 use function Amp\async;
 use function Amp\Future\await;
@@ -40,9 +39,7 @@ final readonly class Script
                 max(1, intdiv($tasks, self::CONCURRENT_DIVISOR)),
             )
             : $this->bulk($tasks);
-        if ($this->executor instanceof WorkerPool) {
-            $this->executor->close();
-        }
+        $this->executor->close();
 
         return $figures;
     }

@@ -8,7 +8,6 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
-use Spindle\Lifecycle;
 use Spindle\Remote\Internal\QueueClient;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Remote\Internal\RemoteMap;
@@ -28,7 +27,7 @@ use Spindle\Worker\UnserializableException;
  * has claimed it last can report one. A task whose effects must not happen twice uses
  * {@see \Spindle\Worker\TaskContext::$idempotencyKey} and {@see \Spindle\Worker\TaskContext::$attempt}.
  */
-final class RemoteExecutor implements Executor, Lifecycle
+final class RemoteExecutor implements Executor
 {
     private readonly QueueClient $client;
 

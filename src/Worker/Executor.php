@@ -7,6 +7,7 @@ namespace Spindle\Worker;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\Future;
+use Spindle\Lifecycle;
 
 /**
  * Runs PHP callables: {@see WorkerPool} in other processes, {@see InlineExecutor} in this one.
@@ -16,8 +17,11 @@ use Amp\Future;
  *
  * A task may be a generator. Its result is then a generator in this process, whose items arrive a limited number ahead
  * of the reader. The worker runs nothing else until the task has ended or the caller has released its generator.
+ *
+ * Accepted work, which {@see close()} finishes, is what was submitted, and the values that a map has read. The map then
+ * throws ExecutorClosedException, unless it has read the whole input.
  */
-interface Executor
+interface Executor extends Lifecycle
 {
     /**
      * Runs one task. The future completes with the task's return value, or fails, usually with a {@see TaskException}.

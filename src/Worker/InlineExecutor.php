@@ -5,8 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Worker;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Worker\Internal\InlineActivity;
 use Spindle\Worker\Internal\InlineMap;
 use Spindle\Worker\Internal\InlineTask;
 use Spindle\Worker\Internal\TaskCode;
@@ -30,12 +32,18 @@ final class InlineExecutor implements Executor
     /** Key that signs closures. */
     private readonly string $key;
 
+    private readonly InlineActivity $activity;
+
     /** @param (\Closure(mixed): void)|null $onReport called by {@see TaskContext::report()} with each value */
     public function __construct(private readonly ?\Closure $onReport = null)
     {
         $this->key = random_bytes(32);
+        $this->activity = new InlineActivity();
         LoadedFiles::record();
     }
+
+    /** Cloning is forbidden: closing the copy would close the original. */
+    private function __clone() {}
 
     /** @return array<string, mixed> without the key */
     public function __debugInfo(): array
@@ -47,8 +55,10 @@ final class InlineExecutor implements Executor
     {
         $code = TaskCode::encode($task, $this->key);
         $key = $this->key;
+        $this->activity->mustBeOpen();
 
         return InlineTask::start(
+            $this->activity,
             static fn(): mixed => TaskCode::decode($code, $key)(),
             null,
             $this->onReport,
@@ -58,16 +68,38 @@ final class InlineExecutor implements Executor
 
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
-        return (new InlineMap(
-            $input,
-            TaskCode::encode($task, $this->key),
-            $this->key,
-            $this->onReport,
-        ))->results($cancellation);
+        $code = TaskCode::encode($task, $this->key);
+        $this->activity->mustBeOpen();
+
+        return (new InlineMap($this->activity, $input, $code, $this->key, $this->onReport))->results($cancellation);
     }
 
     public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
         return $this->map($input, $task, $cancellation);
+    }
+
+    /**
+     * Refuses new tasks, and waits until all tasks have ended. A running map() yields the result of the task that runs.
+     * It then throws ExecutorClosedException, unless that was the last value of an array. For a generator task, close()
+     * waits until its items have been read, or the generator was released.
+     *
+     * Cancellation: as {@see kill()}.
+     *
+     * @throws CancelledException
+     */
+    public function close(?Cancellation $cancellation = null): void
+    {
+        $this->activity->close($cancellation);
+    }
+
+    /**
+     * Makes the futures of all tasks, running loops over results and open generators fail with ExecutorClosedException.
+     * Tasks that have not started never start. A running task gets a cancellation request, but its code continues until
+     * it ends by itself.
+     */
+    public function kill(): void
+    {
+        $this->activity->kill();
     }
 }

@@ -10,7 +10,6 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use Spindle\Internal\CpuCount;
 use Spindle\LauncherException;
-use Spindle\Lifecycle;
 use Spindle\Statistics;
 use Spindle\Worker\Internal\Context;
 use Spindle\Worker\Internal\ContextEvents;
@@ -31,7 +30,7 @@ use Spindle\Worker\Internal\WorkerSettings;
  * Workers end with the pool: after {@see close()} or {@see kill()}, or when the pool is unreferenced and all its tasks
  * have outcomes. When this process dies, the workers and all processes that their tasks started end too.
  */
-final class WorkerPool implements Executor, Lifecycle, Statistics
+final class WorkerPool implements Executor, Statistics
 {
     /** Deepest nesting of pools that are created by tasks. */
     private const MAX_POOL_DEPTH = 4;

@@ -12,6 +12,7 @@ use Spindle\Remote\Agent;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Worker\InlineExecutor;
 
 /** Public classes that own resources cannot be cloned: the destructor of a copy would release them. */
 final class OwnersTest extends TestCase
@@ -24,6 +25,7 @@ final class OwnersTest extends TestCase
         RedisBroker::class,
         RemoteCommands::class,
         RemoteExecutor::class,
+        InlineExecutor::class,
     ];
 
     /** @param class-string $class */

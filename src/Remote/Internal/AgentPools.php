@@ -8,7 +8,6 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Worker\Executor;
 use Spindle\Worker\ResultBudget;
-use Spindle\Worker\WorkerPool;
 
 /** The pools that run an agent's tasks and commands, and the agent's counters. All leases of the agent share them. */
 final class AgentPools
@@ -95,9 +94,7 @@ final class AgentPools
         $this->commands = null;
         $pool = $this->pool;
         $this->pool = null;
-        if ($pool instanceof WorkerPool) {
-            $pool->close();
-        }
+        $pool?->close();
         $this->guard->close();
     }
 

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Revolt\EventLoop;
+use Spindle\Worker\ExecutorClosedException;
 
 /** One call of map() in this process: reads a value, runs its task, yields the result, and so on. */
 final class InlineMap
@@ -18,6 +19,17 @@ final class InlineMap
     /** @var \Generator<mixed, mixed, mixed, void> */
     private readonly \Generator $values;
 
+    /** Number of values in the input; null if it is unknown. */
+    private readonly ?int $valueCount;
+
+    private int $pulledCount = 0;
+
+    /** @var DeferredFuture<array{mixed, mixed}|null>|null value that is being read */
+    private ?DeferredFuture $pulled = null;
+
+    /** Exception to throw in place of further results, because the executor was closed or killed. */
+    private ?ExecutorClosedException $end = null;
+
     /**
      * @param iterable<mixed, mixed>       $input
      * @param string                       $code      from {@see TaskCode::encode()}
@@ -25,25 +37,49 @@ final class InlineMap
      * @param (\Closure(mixed): void)|null $onReport
      */
     public function __construct(
+        private readonly InlineActivity $activity,
         iterable $input,
         private readonly string $code,
         private readonly string $signatureKey,
         private readonly ?\Closure $onReport,
     ) {
         $this->values = self::values($input);
+        $this->valueCount = \is_array($input) ? \count($input) : null;
     }
 
     /** @return \Generator<mixed, mixed> */
     public function results(?Cancellation $cancellation): \Generator
     {
         $cancellation?->throwIfRequested();
-        while (($pulled = $this->pull()->await($cancellation)) !== null) {
-            [$key, $value] = $pulled;
-            $argument = ValueSerializer::serialize($value, 'The argument' . ValueSerializer::keySuffix($key));
-            $pulled = $value = null;
-            $work = fn(): mixed => $this->task()(ValueSerializer::unserialize($argument, TaskCode::MISSING));
-            yield $key => InlineTask::start($work, $key, $this->onReport, $cancellation)->await();
-            $cancellation?->throwIfRequested();
+        $this->activity->beginMap($this);
+        try {
+            while (($pulled = $this->pull()->await($cancellation)) !== null) {
+                [$key, $value] = $pulled;
+                $argument = ValueSerializer::serialize($value, 'The argument' . ValueSerializer::keySuffix($key));
+                $pulled = $value = null;
+                $work = fn(): mixed => $this->task()(ValueSerializer::unserialize($argument, TaskCode::MISSING));
+                yield $key => InlineTask::start($this->activity, $work, $key, $this->onReport, $cancellation)->await();
+                $cancellation?->throwIfRequested();
+            }
+        } finally {
+            $this->activity->endMap($this);
+        }
+    }
+
+    /** Ends the map after the task that runs, unless it was the last one of an array. Does not await a running read. */
+    public function close(): void
+    {
+        if ($this->pulledCount !== $this->valueCount) {
+            $this->kill(ExecutorClosedException::closedBeforeInputEnd());
+        }
+    }
+
+    /** Ends the map before the next task. */
+    public function kill(ExecutorClosedException $reason): void
+    {
+        $this->end ??= $reason;
+        if ($this->pulled?->isComplete() === false) {
+            $this->pulled->error($reason);
         }
     }
 
@@ -59,15 +95,21 @@ final class InlineMap
      */
     private function pull(): Future
     {
+        if ($this->end !== null) {
+            throw $this->end;
+        }
         /** @var DeferredFuture<array{mixed, mixed}|null> $pulled */
-        $pulled = new DeferredFuture();
-        $values = $this->values;
-        EventLoop::queue(static function () use ($values, $pulled): void {
+        $pulled = $this->pulled = new DeferredFuture();
+        EventLoop::queue(function () use ($pulled): void {
+            [$result, $failure] = [null, null];
             try {
-                $values->next();
-                $pulled->complete($values->valid() ? [$values->key(), $values->current()] : null);
+                $this->values->next();
+                $result = $this->values->valid() ? [$this->values->key(), $this->values->current()] : null;
             } catch (\Throwable $failure) {
-                $pulled->error($failure);
+            }
+            if (!$pulled->isComplete()) { // otherwise the executor was closed or killed
+                $this->pulledCount += $result === null ? 0 : 1;
+                $failure === null ? $pulled->complete($result) : $pulled->error($failure);
             }
         });
 

@@ -7,6 +7,7 @@ namespace Spindle\Worker\Internal;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Spindle\Internal\Async\Condition;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\UnserializableException;
 
 /** Produces the items of a generator task in this process: each item when the reader has taken the one before it. */
@@ -20,7 +21,8 @@ final class InlineStream implements ItemSource
 
     /**
      * @param \Generator<mixed, mixed, mixed, mixed> $items
-     * @param DeferredCancellation $taskCancellation requested by the caller, or when the reader releases the generator
+     * @param DeferredCancellation $taskCancellation requested by the caller, when the executor is killed, or when the
+     *     reader releases the generator
      * @param \Closure(\Throwable): \Throwable $convertFailure converts an exception of the task
      * @param string $keySuffix names the input in messages, such as ' for "key"'
      */
@@ -62,7 +64,9 @@ final class InlineStream implements ItemSource
     public function run(): void
     {
         $this->taskCancellation->getCancellation()->subscribe(function (CancelledException $cancelled): void {
-            $this->stream?->get()?->failed(static fn(): \Throwable => $cancelled);
+            $killed = $cancelled->getPrevious();
+            $failure = $killed instanceof ExecutorClosedException ? $killed : $cancelled;
+            $this->stream?->get()?->failed(static fn(): \Throwable => $failure);
             $this->taken->notify();
         });
         try {

@@ -12,6 +12,7 @@ use Amp\Future;
 use Amp\NullCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\IsolatedCall;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\Internal\Process\ThrownFailure;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskException;
@@ -30,6 +31,7 @@ final class InlineTask
      * @param (\Closure(mixed): void)|null $onReport
      */
     private function __construct(
+        private readonly InlineActivity $activity,
         private readonly \Closure $work,
         private readonly mixed $key,
         private readonly ?\Closure $onReport,
@@ -48,9 +50,15 @@ final class InlineTask
      *
      * @return Future<mixed>
      */
-    public static function start(\Closure $work, mixed $key, ?\Closure $onReport, ?Cancellation $cancellation): Future
-    {
-        $task = new self($work, $key, $onReport, $cancellation);
+    public static function start(
+        InlineActivity $activity,
+        \Closure $work,
+        mixed $key,
+        ?\Closure $onReport,
+        ?Cancellation $cancellation,
+    ): Future {
+        $task = new self($activity, $work, $key, $onReport, $cancellation);
+        $activity->beginTask($task);
         // A new fiber, because the loop runs other callbacks in the same fibers, in which the task's context is wrong.
         $fiber = new \Fiber($task->run(...));
         EventLoop::queue(static fn() => $fiber->start());
@@ -58,11 +66,27 @@ final class InlineTask
         return $task->deferred?->getFuture() ?? throw new \LogicException('The task ended before its start');
     }
 
+    /** Fails the future, and requests the task's cancellation. The code of a running task goes on until it ends. */
+    public function kill(ExecutorClosedException $reason): void
+    {
+        $this->deferred?->error($reason);
+        $this->deferred = null;
+        $this->taskCancellation->cancel($reason);
+    }
+
     private function run(): void
     {
-        if ($this->failIfCancelled()) {
-            return;
+        try {
+            if ($this->deferred !== null && !$this->failIfCancelled()) {
+                $this->call();
+            }
+        } finally {
+            $this->activity->endTask($this);
         }
+    }
+
+    private function call(): void
+    {
         $taskCancellation = $this->taskCancellation;
         $cancellation = $this->cancellation ?? new NullCancellation();
         $subscription = $cancellation->subscribe(

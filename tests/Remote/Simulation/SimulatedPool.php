@@ -53,6 +53,14 @@ final class SimulatedPool implements Executor
         throw new \LogicException('An agent submits');
     }
 
+    /** Returns at once: an agent closes its pool when no task is running. */
+    public function close(?Cancellation $cancellation = null): void
+    {
+        if ($this->running !== []) {
+            throw new \LogicException('The agent has closed its pool while tasks are running');
+        }
+    }
+
     /** Ends all tasks without outcomes, like a machine that dies. */
     public function kill(): void
     {
