@@ -140,7 +140,7 @@ final class Worker
         }
         $isEager = $this->sharedMemory === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0;
         $maxDelay = $isEager ? 0 : self::MAX_RESULT_DELAY_NANOSECONDS;
-        $this->runTasks($head['code'], ...self::itemsOf($payload, $head['flags']), maxDelay: $maxDelay);
+        $this->runTasks($head['code'], $maxDelay, ...self::itemsOf($payload, $head['flags']));
         $this->lifecycle->cleanUp();
         $this->lifecycle->flush(WorkerProtocol::DONE);
         TaskContext::enter(null);
@@ -149,7 +149,7 @@ final class Worker
     /**
      * Returns the kinds and the items of a batch, and empties the payload, because it may be large.
      *
-     * @return array{kinds: string, items: array<int, bool|int|float|string|null>}
+     * @return array{string, array<int, bool|int|float|string|null>}
      */
     private static function itemsOf(string &$payload, int $flags): array
     {
@@ -158,7 +158,7 @@ final class Worker
             : ['', ValuePacking::values($payload, self::TASKS_HEAD_BYTES)];
         $payload = '';
 
-        return ['kinds' => $kinds, 'items' => $items];
+        return [$kinds, $items];
     }
 
     /**
@@ -171,10 +171,10 @@ final class Worker
      * @param int                                    $maxDelay 0 to send each result after its task, or
      *     MAX_RESULT_DELAY_NANOSECONDS
      */
-    private function runTasks(int $code, string $kinds, array $items, int $maxDelay): void
+    private function runTasks(int $code, int $maxDelay, string $kinds, array $items): void
     {
-        [$limit, $indexes, $sharedMemory] = [\count($items), self::encodedIndexes(\count($items)), $this->sharedMemory];
-        [$task, $loop, $nextCheck] = [null, $this->loop, 0];
+        $indexes = self::encodedIndexes(\count($items));
+        $sharedMemory = $this->sharedMemory;
         $isPlain = $code !== 0 && $kinds === '';
         // Whether more must be done after each task than to add its result.
         $checksEach = !$isPlain || $this->isTimed() || $maxDelay === 0 || $this->state !== null;
@@ -182,7 +182,7 @@ final class Worker
         $cancellation = &$this->lifecycle->cancellation;
         $startedAt = $this->results->flushedAt;
         $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
-        for ($i = 0; $i < $limit; ++$i) {
+        for ($i = $nextCheck = 0, $limit = \count($items), $task = null, $loop = $this->loop; $i < $limit; ++$i) {
             if ($sharedMemory !== null) { // first the mark, then the clock, then the limit: see SharedFlags
                 shmop_write($sharedMemory, $indexes[$i], 0);
             }
@@ -307,17 +307,21 @@ final class Worker
         }
     }
 
-    /** Releases values, which may be large. Reports the exceptions of their destructors. */
-    private static function release(mixed &...$values): void
+    /**
+     * Releases values, which may be large. Reports the exception of a destructor.
+     *
+     * @param-out null $value
+     * @param-out null $thrown
+     */
+    private static function release(mixed &$value, ?\Throwable &$thrown): void
     {
-        foreach ($values as &$value) {
-            try {
-                $value = null;
-            } catch (\Throwable $late) { // @phpstan-ignore catch.neverThrown (a destructor may)
-                error_log("A value that a task left behind threw in its destructor: {$late}");
-            }
+        try {
+            $value = $thrown = null;
+        } catch (\Throwable $late) { // @phpstan-ignore catch.neverThrown (a destructor may)
+            error_log("A value that a task left behind threw in its destructor: {$late}");
         }
     }
+
 
     /** Checks whether a task has loaded the event loop, and removes what the task left there. */
     private function findLoop(): void
