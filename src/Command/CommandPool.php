@@ -205,8 +205,8 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * Refuses new commands, waits until all accepted commands have results, with their retries, and ends the launchers.
      *
-     * A current run yields the results of the commands that it has read. It then throws LauncherException, unless it
-     * has reached the end of its input. An {@see execute()} call returns its result.
+     * A current run yields the results of the commands that it has read. Then the run throws LauncherException,
+     * unless it has reached the end of its input. An {@see execute()} call returns its result.
      *
      * Cancellation: the remaining commands end as by {@see kill()}.
      *

@@ -189,7 +189,7 @@ final class RemoteExecutor implements Executor
      * and {@see attach()}, and those of the values that a running {@see map()} has read. Also waits until the engine
      * has confirmed what this executor dispatches or withdraws. Dispatched tasks stay in the queue.
      *
-     * A running map() yields the results of what it has read. It then throws ExecutorClosedException, unless it has
+     * A running map() yields the results of what it has read. Then map() throws ExecutorClosedException, unless it has
      * read a whole array. For a generator task, close() waits until the generator has ended on its agent. Its items can
      * still be read.
      *

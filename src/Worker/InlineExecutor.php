@@ -80,9 +80,9 @@ final class InlineExecutor implements Executor
     }
 
     /**
-     * Refuses new tasks, and waits until all tasks have ended. A running map() yields the result of the task that runs.
-     * It then throws ExecutorClosedException, unless that was the last value of an array. For a generator task, close()
-     * waits until its items have been read, or the generator was released.
+     * Refuses new tasks, and waits until all tasks have ended. For a generator task, close() waits until its items have
+     * been read, or the generator was released. A running map() yields the result of the task that runs. Then map()
+     * throws ExecutorClosedException, unless that task had the last value of an array.
      *
      * Cancellation: as {@see kill()}.
      *

@@ -138,8 +138,8 @@ final class WorkerPool implements Executor, Statistics
     /**
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
-     * A running map() yields the results of the input that it has read. It then throws ExecutorClosedException, unless
-     * it has reached the end of the input. Only another read shows an iterator's end, and a closed pool reads no more.
+     * A running map() yields the results of the input that it has read. Then map() throws ExecutorClosedException,
+     * unless it has reached the end of the input. A closed pool reads no more, so it does not see an iterator's end.
      * For a generator task, close() waits until the generator has ended in the worker or was released here.
      *
      * Cancellation: ends the workers and the remaining tasks as {@see kill()} does.

@@ -322,7 +322,6 @@ final class Worker
         }
     }
 
-
     /** Checks whether a task has loaded the event loop, and removes what the task left there. */
     private function findLoop(): void
     {
