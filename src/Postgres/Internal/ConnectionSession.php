@@ -286,7 +286,7 @@ final class ConnectionSession implements SessionLender
         try {
             while ($this->sharedStatements > 0) {
                 $this->isIdleAwaited = true;
-                $this->waiting->wait($cancellation, static function (): void {});
+                $this->waiting->wait($cancellation);
             }
             $ensure();
         } catch (\Throwable $interruption) {

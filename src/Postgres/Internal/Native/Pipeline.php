@@ -346,7 +346,7 @@ final class Pipeline
                 $this->endReason === null
                 && ($this->cancelling->blocksSending || $all && $this->conversation->exchanges !== [])
             ) {
-                $this->waiting->wait($cancellation, static function (): void {});
+                $this->waiting->wait($cancellation);
             }
         } finally {
             $this->settlingCount -= $all ? 1 : 0;

@@ -317,7 +317,7 @@ final class PgsqlHandle
     public function settle(?Cancellation $cancellation): void
     {
         while ($this->endReason === null && $this->isBusy()) {
-            $this->waiting->wait($cancellation, static function (): void {});
+            $this->waiting->wait($cancellation);
         }
     }
 
