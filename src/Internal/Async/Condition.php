@@ -36,7 +36,7 @@ final class Condition
      * @throws CannotWaitException where PHP can't suspend; then the event loop has not run
      * @throws \Throwable the reason of {@see fail()} or of the cancellation
      */
-    public function wait(?object $owner = null, ?Cancellation $cancellation = null): void
+    public function wait(?Cancellation $cancellation = null, ?object $owner = null): void
     {
         $suspension = $this->suspension = EventLoop::getSuspension();
         $subscription = $cancellation?->subscribe($this->fail(...));

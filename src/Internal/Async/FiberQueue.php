@@ -31,7 +31,7 @@ final class FiberQueue
         $id = ++$this->lastId;
         $condition = $this->waiting[$id] = new Condition();
         try {
-            $condition->wait($owner, $cancellation);
+            $condition->wait($cancellation, $owner);
         } catch (\Throwable $interruption) {
             $wasWoken = !$this->remove($id);
             if ($wasWoken && $passWakeOn !== null && !$interruption instanceof CancelledException) {

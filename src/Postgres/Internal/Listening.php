@@ -175,7 +175,7 @@ final class Listening
     private function take(): array
     {
         if ($this->pending === [] && $this->gap === null) {
-            $this->changed->wait($this, $this->cancellation); // nothing else may refer to the suspended fiber
+            $this->changed->wait($this->cancellation, $this); // nothing else may refer to the suspended fiber
         }
         [$taken, $this->pending] = [$this->pending, []];
         if ($this->session?->isOpen() === true) {

@@ -87,7 +87,7 @@ final class StoredItems
 
                 return $this->client->codec->generatorReturn($this->id, $this->outcome, $this->key, $this->takenCount);
             } else {
-                $this->changed->wait($this); // nothing else may refer to this stream and to the reader's fiber
+                $this->changed->wait(owner: $this); // nothing else may refer to this stream and to the reader's fiber
             }
         }
     }

@@ -114,7 +114,7 @@ final class ItemStream
             if ($this->ownerPid !== getmypid()) {
                 throw ExecutorClosedException::forked();
             }
-            $this->changed->wait($this); // perhaps only the reader's fiber refers to this stream, and only this to it
+            $this->changed->wait(owner: $this); // perhaps only the reader's fiber refers to this, and only this to it
         }
     }
 

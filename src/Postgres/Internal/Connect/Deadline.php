@@ -108,7 +108,7 @@ final readonly class Deadline
             $watchers[] = EventLoop::delay($left, $late);
         }
         try {
-            $condition->wait(cancellation: $this->cancellation);
+            $condition->wait($this->cancellation);
         } finally {
             array_map(EventLoop::cancel(...), $watchers);
         }

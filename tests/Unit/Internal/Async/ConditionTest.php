@@ -60,7 +60,7 @@ final class ConditionTest extends TestCase
         $cancellation = new DeferredCancellation();
         EventLoop::defer(static fn() => $cancellation->cancel());
         try {
-            $condition->wait(cancellation: $cancellation->getCancellation());
+            $condition->wait($cancellation->getCancellation());
             self::fail('The wait was not cancelled');
         } catch (CancelledException) {
             self::assertFalse($condition->isAwaited());
@@ -87,7 +87,7 @@ final class ConditionTest extends TestCase
         $owner = new \stdClass();
         $weak = \WeakReference::create($owner);
         EventLoop::queue(static function () use ($condition, $weak): void {
-            $condition->wait($weak->get());
+            $condition->wait(owner: $weak->get());
         });
         delay(0);
         unset($owner);
