@@ -115,7 +115,7 @@ final class Agent implements Lifecycle, Statistics
     private function __clone() {}
 
     /**
-     * Creates a memory budget for results. Several agents of a process share one by {@see WorkerPoolOptions::$budget}.
+     * Creates a memory budget for results, which agents share by {@see \Spindle\Worker\WorkerPoolOptions::$budget}.
      *
      * @internal
      */

@@ -191,7 +191,7 @@ final class QueueClient
 
                 return null;
             }
-        } catch (\FiberError $blocked) { // thrown by the future, which does not wait with Fibers::suspend()
+        } catch (\FiberError $blocked) { // thrown by the future; a Condition would convert it
             $this->withdrawWhenSent($job, $sending);
 
             throw CannotWaitException::because($blocked);

@@ -19,7 +19,7 @@ final class RemoteSubmission implements OutcomeReceiver, PendingWork
     /** @var DeferredFuture<mixed>|null null once complete, because it would keep a generator and so its task running */
     private ?DeferredFuture $deferred;
 
-    /** @var Future<mixed>|null null once {@see Future()} has returned it, for the same reason */
+    /** @var Future<mixed>|null null once {@see self::future()} has returned it, for the same reason */
     private ?Future $future;
 
     private ?CancelledException $cancelled = null;

@@ -131,7 +131,7 @@ trait OwnEngine
         Eventually::holds(static fn(): bool => is_file($file), "{$file} is there", $seconds);
     }
 
-    /** Returns seconds of a clock that all processes share, like {@see Work::tick()}. */
+    /** Returns seconds of a clock that all processes share, like {@see CountedTasks::tick()}. */
     private static function tick(string $file): float
     {
         return (int) file_get_contents($file) / 1e9;

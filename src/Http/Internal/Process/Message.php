@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Process;
 /** Messages with a number and a payload. Processes send the messages up to 12, the supervisor sends the others. */
 enum Message: int
 {
-    /** The process serves. Payload: two doubles, seconds until its end after {@see Stop} and {@see HandOver}. */
+    /** The process serves. Payload: two doubles, seconds until its end after {@see self::Stop} and HandOver. */
     case Ready = 1;
 
     /** The process can't serve and ends. The payload is the reason. */
@@ -24,10 +24,10 @@ enum Message: int
     /** A question to all processes that serve the application. The number identifies the answers. */
     case Query = 6;
 
-    /** The answer to the {@see Question} with this number. */
+    /** The answer to the {@see self::Question} with this number. */
     case Answer = 7;
 
-    /** A preliminary answer. An {@see Answer} follows if possible. */
+    /** A preliminary answer. An {@see self::Answer} follows if possible. */
     case PreliminaryAnswer = 8;
 
     /** The process ends after it has answered all requests that had arrived. */
@@ -45,10 +45,10 @@ enum Message: int
     /** Checks whether the event loop runs. */
     case Ping = 16;
 
-    /** Question of a {@see Query}. The payload is the deadline by hrtime(), a space, and the question. */
+    /** Question of a {@see self::Query}. The payload is the deadline by hrtime(), a space, and the question. */
     case Question = 17;
 
-    /** Answers to the {@see Query} with this number, serialized. */
+    /** Answers to the {@see self::Query} with this number, serialized. */
     case Answers = 18;
 
     /** The process should end without losing a request. Payload: a double, the seconds to keep idle connections. */
