@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
+use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\Result;
 
@@ -111,6 +112,6 @@ interface Session
     /** Adds a callback for the end of the session. The callback gets the reason, or null after {@see close()}. */
     public function onClose(\Closure $callback): void;
 
-    /** Closes the session immediately. All statements in flight fail. */
-    public function close(): void;
+    /** Closes the session immediately. All statements in flight fail, by default as those of a closed connection. */
+    public function close(?ConnectionClosedException $reason = null): void;
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
+use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Result;
 
 /**
@@ -217,10 +218,10 @@ final class SessionLease implements Session
         $this->session()->onClose($callback);
     }
 
-    public function close(): void
+    public function close(?ConnectionClosedException $reason = null): void
     {
         if (!$this->isOver) {
-            $this->session->close();
+            $this->session->close($reason);
         }
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Native;
 
 use Amp\Cancellation;
+use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\CopyRows;
 use Spindle\Postgres\Internal\ServerError;
@@ -444,9 +445,9 @@ final class NativeSession implements Session
         $this->pipeline->onClose($callback);
     }
 
-    public function close(): void
+    public function close(?ConnectionClosedException $reason = null): void
     {
-        $this->pipeline->end(null);
+        $this->pipeline->end(null, $reason);
     }
 
     /** @param Columns|null $columns null for a statement without rows */

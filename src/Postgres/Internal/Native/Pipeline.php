@@ -386,12 +386,12 @@ final class Pipeline
     }
 
     /** Ends the connection, so that all exchanges in flight fail. `$reason` is null when it is closed on purpose. */
-    public function end(?ConnectionLostException $reason): void
+    public function end(?ConnectionLostException $reason, ?ConnectionClosedException $closed = null): void
     {
         if ($this->endReason !== null) {
             return;
         }
-        $this->endReason = $reason ?? ConnectionClosedException::connection();
+        $this->endReason = $reason ?? $closed ?? ConnectionClosedException::connection();
         EventLoop::cancel($this->readable);
         EventLoop::cancel($this->writable);
         $this->cancelTimers();

@@ -346,12 +346,12 @@ final class PgsqlHandle
     }
 
     /** Ends the connection, so that the call in progress fails. `$reason` is null when it is closed on purpose. */
-    public function end(?ConnectionLostException $reason): void
+    public function end(?ConnectionLostException $reason, ?ConnectionClosedException $closed = null): void
     {
         if ($this->endReason !== null) {
             return;
         }
-        $this->endReason = $reason ?? ConnectionClosedException::connection();
+        $this->endReason = $reason ?? $closed ?? ConnectionClosedException::connection();
         if ($reason?->sqlState !== null) {
             $this->lastReceived = $this->lastReadable; // the server has sent its reason
         }

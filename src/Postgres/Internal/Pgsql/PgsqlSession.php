@@ -7,6 +7,7 @@ namespace Spindle\Postgres\Internal\Pgsql;
 use Amp\Cancellation;
 use PgSql\Connection;
 use PgSql\Result as PgsqlResult;
+use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Internal\CopyRows;
 use Spindle\Postgres\Internal\FairMutex;
 use Spindle\Postgres\Internal\ServerError;
@@ -279,9 +280,9 @@ final class PgsqlSession implements Session
         $this->handle->onClose($callback);
     }
 
-    public function close(): void
+    public function close(?ConnectionClosedException $reason = null): void
     {
-        $this->handle->end(null);
+        $this->handle->end(null, $reason);
     }
 
     /**

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
+use Spindle\Postgres\ConnectionClosedException;
+
 /** The open sessions of a pool. Chooses the session for the next borrower. */
 final class PooledSessions
 {
@@ -81,7 +83,7 @@ final class PooledSessions
     }
 
     /** Removes a session and closes it. */
-    public function drop(PooledSession $pooled): void
+    public function drop(PooledSession $pooled, ?ConnectionClosedException $reason = null): void
     {
         $index = array_search($pooled, $this->all, true);
         if ($index !== false) {
@@ -89,6 +91,6 @@ final class PooledSessions
         }
         $this->unreserve($pooled);
         $this->lastShared = $this->lastShared === $pooled ? null : $this->lastShared;
-        $pooled->session->close();
+        $pooled->session->close($reason);
     }
 }

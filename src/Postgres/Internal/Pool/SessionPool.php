@@ -221,10 +221,11 @@ final class SessionPool implements SessionLender
     {
         $this->isKilled = true;
         $this->refuseCalls();
-        $this->queue->failAll(ConnectionClosedException::pool());
+        $reason = ConnectionClosedException::pool();
+        $this->queue->failAll($reason);
         foreach ($this->sessions->all as $pooled) {
             $pooled->session->stop();
-            $this->sessions->drop($pooled);
+            $this->sessions->drop($pooled, $reason);
         }
         $this->closeUnneeded();
     }
@@ -705,7 +706,7 @@ final class SessionPool implements SessionLender
             try {
                 $pooled->session->settle();
                 $isLeftOpen = $pooled->session->isOpen() && $pooled->session->transactionStatus() !== 'I';
-                $resetTimer = EventLoop::delay(self::RESET_TIMEOUT, $pooled->session->close(...));
+                $resetTimer = EventLoop::delay(self::RESET_TIMEOUT, static fn() => $pooled->session->close());
                 $pooled->session->reset();
             } catch (\Throwable) {
                 $pooled->session->close();

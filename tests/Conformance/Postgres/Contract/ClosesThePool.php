@@ -273,7 +273,8 @@ trait ClosesThePool
         $pool->kill();
         $pool->kill();
         foreach ($futures as $future) {
-            self::thrown(ConnectionClosedException::class, $future->await(...));
+            $ended = self::thrown(ConnectionClosedException::class, $future->await(...));
+            self::assertStringContainsString('The pool of PostgreSQL connections is closed', $ended->getMessage());
         }
         self::thrown(ConnectionClosedException::class, static fn() => $connection->query('SELECT 1'));
         $connection->release();
