@@ -41,6 +41,8 @@ final class PersistentTest extends TestCase
         'exit' => 'exit;',
         'uncaught error' => 'throw new \Error();',
         'out of memory' => 'ini_set("memory_limit", "16M"); str_repeat("x", 1 << 30);',
+        'out of memory, and another error' => 'register_shutdown_function(fn() => @unlink("/nowhere"));'
+            . 'ini_set("memory_limit", "16M"); str_repeat("x", 1 << 30);',
         'out of time' => 'set_time_limit(1); while (true) {}',
     ];
 

@@ -10,30 +10,40 @@ namespace Spindle\Postgres\Internal\Native;
  */
 final class RequestEnd
 {
-    private const FATAL_ERRORS = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR
-        | \E_RECOVERABLE_ERROR;
+    /** Object whose destructor PHP does not call after a fatal error, which later errors may hide. */
+    private static ?self $probe = null;
+
+    private static bool $areDestructorsCalled = false;
 
     /** @var \WeakMap<Pipeline, true>|null open persistent connections; null before the first one */
     private static ?\WeakMap $pipelines = null;
 
+    private function __construct() {}
+
+    public function __destruct()
+    {
+        self::$areDestructorsCalled = true;
+    }
+
     public static function endAtLatest(Pipeline $pipeline): void
     {
-        if (self::$pipelines === null) {
-            /** @var \WeakMap<Pipeline, true> $pipelines */
-            $pipelines = new \WeakMap();
-            self::$pipelines = $pipelines;
+        if (self::$probe === null) {
+            self::$probe = new self();
             // A function that is registered by a shutdown function runs after those of the application.
             register_shutdown_function(static fn() => register_shutdown_function(self::endAll(...)));
         }
-        self::$pipelines[$pipeline] = true;
+        /** @var \WeakMap<Pipeline, true> $pipelines */
+        $pipelines = self::$pipelines ?? new \WeakMap();
+        $pipelines[$pipeline] = true;
+        self::$pipelines = $pipelines;
     }
 
-    /** Ends connections that can't be reused. After a fatal error, ends all, which leaves the others for reuse. */
+    /** Ends connections that can't be reused. Without destructors, ends all, which leaves the others for reuse. */
     private static function endAll(): void
     {
-        $isFatal = ((error_get_last()['type'] ?? 0) & self::FATAL_ERRORS) !== 0;
+        self::$probe = null;
         foreach (self::$pipelines ?? [] as $pipeline => $_) {
-            if ($isFatal || !$pipeline->isReusable()) {
+            if (!self::$areDestructorsCalled || !$pipeline->isReusable()) {
                 $pipeline->end(null);
             }
         }
