@@ -320,6 +320,28 @@ final class PersistentTest extends TestCase
         self::assertStringContainsString("'standby' was requested", $this->askFpm($standby));
     }
 
+    public function testAConnectionWhoseServerDoesNotReportItsKindIsReplaced(): void
+    {
+        $this->startFpm();
+        $page = $this->page(self::PID, targetSession: TargetSession::Primary);
+        $pid = $this->pid($page);
+        Eventually::holdsByItself(
+            static fn(): bool => Cluster::ask(
+                "SELECT pid FROM pg_stat_activity WHERE pid = {$pid} AND state = 'idle' AND query LIKE '%start_time%'",
+            ) !== [],
+            'the session is reset',
+        );
+        posix_kill($pid, \SIGSTOP);
+        try {
+            $other = $this->pid($page);
+        } finally {
+            posix_kill($pid, \SIGCONT);
+        }
+
+        self::assertNotSame($pid, $other);
+        self::assertEnds($pid);
+    }
+
     #[RequiresPhpExtension('pcntl')]
     public function testAForkDoesNotReuseAConnectionOfItsParent(): void
     {

@@ -20,7 +20,7 @@ final class Connector
     /** Maximum seconds of a cancel request, from connecting to the end of its connection. */
     private const CANCEL_TIMEOUT = 5.0;
 
-    /** Maximum seconds to wait for the reset of a session that an earlier request has used. */
+    /** Maximum seconds to wait until a session of an earlier request is reset, and its server's role is known. */
     private const RESET_TIMEOUT = 1.0;
 
     private readonly SaltedPasswords $salted;
@@ -159,18 +159,13 @@ final class Connector
             while (!$answers->isDone()) {
                 $answers->receive($socket->read($limit, 'the reset of the session'));
             }
-        } catch (AttemptFailedException|ProtocolException) {
-            return null;
-        }
-        $facts = Handover::facts($answers, $persistent);
-        if ($facts === null || !$socket->isSilent()) {
-            return null;
-        }
-        if ($target !== TargetSession::Any) {
-            // The reported role may be out of date. Without these parameters, the role is queried.
-            $parameters = array_diff_key($facts['parameters'], array_flip(SessionSetup::ROLE_PARAMETERS));
-            $setup = new SessionSetup($this->options, $target, $parameters, $facts['pid']);
-            $setup->check($this->query($socket, $setup->statements(), '', $deadline));
+            $facts = Handover::facts($answers, $persistent);
+            if ($facts === null || !$socket->isSilent()) {
+                return null;
+            }
+            $leftover = $target === TargetSession::Any ? '' : $this->checkRole($socket, $target, $facts, $limit);
+        } catch (AttemptFailedException|ProtocolException $failure) {
+            return $failure instanceof AttemptFailedException && $failure->isUnsuitable ? throw $failure : null;
         }
         $deadline->throwIfCancelled();
 
@@ -181,11 +176,30 @@ final class Connector
             $facts['parameters'],
             $endpoint,
             $socket->isEncrypted(),
-            '',
+            $leftover,
             serverStartTime: $facts['serverStartTime'],
             persistent: $persistent,
             roundTrip: $facts['roundTrip'],
         );
+    }
+
+    /**
+     * Queries the role of the server, because the role at the login may be out of date.
+     *
+     * @param array{pid: int, parameters: array<string, string>, ...} $facts
+     *
+     * @return string bytes received after the answer
+     *
+     * @throws AttemptFailedException when the server is not of the requested kind any more, or does not answer
+     */
+    private function checkRole(Socket $socket, TargetSession $target, array $facts, Deadline $deadline): string
+    {
+        $parameters = array_diff_key($facts['parameters'], array_flip(SessionSetup::ROLE_PARAMETERS));
+        $setup = new SessionSetup($this->options, $target, $parameters, $facts['pid']);
+        $answers = $this->query($socket, $setup->statements(), '', $deadline);
+        $setup->check($answers);
+
+        return $answers->rest();
     }
 
     /** Opens a connection and encrypts it, or returns the stream of an earlier request unchanged. */
