@@ -152,12 +152,15 @@ final class SessionChanges
     /** Returns a script that undoes the changes in one round trip, and gives random() a new random seed. */
     public function undoScript(): string
     {
-        $seed = \sprintf('SELECT pg_catalog.setseed(%.9F)', random_int(-999_999_999, 999_999_999) / 1e9);
+        $deallocation = $this->preparedMayDiffer ? ['DEALLOCATE ALL'] : [];
 
-        return implode(
-            '; ',
-            [self::UNDO_STATEMENTS, $seed, ...($this->preparedMayDiffer ? ['DEALLOCATE ALL'] : []), ...$this->setup],
-        );
+        return implode('; ', [self::UNDO_STATEMENTS, self::newSeed(), ...$deallocation, ...$this->setup]);
+    }
+
+    /** Returns a statement that gives random() a new random seed, which DISCARD ALL does not. */
+    public static function newSeed(): string
+    {
+        return \sprintf('SELECT pg_catalog.setseed(%.9F)', random_int(-999_999_999, 999_999_999) / 1e9);
     }
 
     public function clear(): void

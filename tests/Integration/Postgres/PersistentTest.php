@@ -77,6 +77,22 @@ final class PersistentTest extends TestCase
         self::assertEnds($first[0]);
     }
 
+    public function testAReusedConnectionHasANewRandomSeed(): void
+    {
+        $this->startFpm();
+        $page = $this->page(
+            'echo json_encode([$db->backendPid(), $db->query("SELECT random()")->value()]);'
+                . '$db->query("SELECT setseed(0.5)");',
+        );
+        $this->request($page);
+
+        [$pid, $random] = $this->request($page);
+        [$same, $other] = $this->request($page);
+
+        self::assertSame($pid, $same);
+        self::assertNotSame($random, $other);
+    }
+
     public function testStateIsGoneAsSoonAsTheRequestHasEnded(): void
     {
         $this->startFpm();

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
+use Spindle\Postgres\Internal\SessionChanges;
+
 /**
  * Leaves a session on its persistent stream for the next request. At the end of a request, the session is reset by
  * queries whose answer only the next request reads. The answer contains what that request needs to know. It proves that
@@ -48,7 +50,9 @@ final readonly class Handover
         $proof = hash_hmac(self::HASH, $facts, $secret);
         // DISCARD ALL must be a query of its own, because several statements in one query are a transaction.
         $bytes = Messages::query('DISCARD ALL')
-            . Messages::query(implode('; ', [...$this->setup, "select '{$facts}', '{$proof}'"]));
+            . Messages::query(
+                implode('; ', [SessionChanges::newSeed(), ...$this->setup, "select '{$facts}', '{$proof}'"]),
+            );
 
         return @fwrite($stream, $bytes) === \strlen($bytes);
     }
