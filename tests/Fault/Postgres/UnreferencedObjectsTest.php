@@ -429,11 +429,7 @@ final class UnreferencedObjectsTest extends TestCase
             $outcome = $query->await();
             self::assertContains(
                 $outcome instanceof \Throwable ? $outcome->getMessage() : $outcome,
-                [
-                    1,
-                    'The pool of PostgreSQL connections is closed. Create another one',
-                    'The connection to PostgreSQL is closed. Open another one', // the query was sent, and not answered
-                ],
+                [1, 'The pool of PostgreSQL connections is closed. Create another one'],
             );
         }
         $this->assertGone();
