@@ -130,7 +130,7 @@ trait StartDeaths
     {
         [$gate, $log] = [$this->path('gate'), $this->path('log')];
         $pool = $this->pool(1, initialize: static function () use ($gate, $log): void {
-            file_put_contents($log, "x\n", \FILE_APPEND);
+            file_put_contents($log, getmypid() . "\n", \FILE_APPEND);
             while (!file_exists($gate)) {
                 usleep(1000);
                 clearstatcache();
@@ -142,6 +142,9 @@ trait StartDeaths
             $future = $pool->submit(new Call('square', $round));
             Eventually::holds(static fn(): bool => \count(Text::lines($log)) > $starts, 'a worker is starting');
             self::kill('the launcher');
+            $started = (int) (Text::lines($log)[$starts] ?? 0);
+            // It outlives the launcher for a moment, in which it could begin the task.
+            Eventually::holds(static fn(): bool => !Processes::isAlive($started), 'the worker is gone');
             touch($gate);
             self::assertSame($round * $round, self::outcome($future));
             self::kill('the launcher');
