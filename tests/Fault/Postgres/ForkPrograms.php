@@ -9,6 +9,8 @@ use Amp\TimeoutCancellation;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
@@ -218,6 +220,39 @@ final class ForkPrograms
             'copy' => \count(iterator_to_array($copy, false)),
             ...self::asBefore($connection, $pool),
         ];
+    }
+
+    /**
+     * The fork is killed, because libpq would end the parent's connection at its exit.
+     *
+     * @return list<string> outcome of a statement during which a fork ends the pool or the connection, for each end
+     */
+    public static function endWithExtPgsql(string $dsn): array
+    {
+        $options = PostgresOptions::of($dsn)->with(['driver' => PostgresDriver::ExtPgsql]);
+        $ends = [
+            static fn(PostgresConnection|PostgresPool $link) => $link->kill(),
+            static fn(PostgresConnection|PostgresPool $link) => $link->close(),
+            static fn(PostgresConnection|PostgresPool $link) => $link->close(new TimeoutCancellation(0.01)),
+        ];
+        $outcomes = [];
+        foreach ($ends as $end) {
+            foreach ([new PostgresPool($options, 1), PostgresConnection::connect($options)] as $link) {
+                $running = Async::run(static fn(): mixed => $link->query('SELECT pg_sleep(0.3), 8 AS a')->one());
+                delay(0.1);
+                self::fork(static function () use ($end, $link): void {
+                    $end($link);
+                    delay(0.1);
+                    posix_kill((int) getmypid(), \SIGKILL);
+                });
+                $outcomes[] = Outcome::describe(
+                    Outcome::of(static fn(): mixed => $running->await(new TimeoutCancellation(3))),
+                );
+                $link->close();
+            }
+        }
+
+        return $outcomes;
     }
 
     /** @param \Closure(): mixed $call */

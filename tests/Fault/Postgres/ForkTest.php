@@ -103,4 +103,13 @@ final class ForkTest extends TestCase
             Host::call(ForkPrograms::class . '::cancel', [Cluster::shared()->dsn()]),
         );
     }
+
+    #[RequiresPhpExtension('pgsql')]
+    public function testAForkThatEndsConnectionsOfExtPgsqlStopsNoStatementOfItsProcess(): void
+    {
+        self::assertSame(
+            array_fill(0, 6, '{"pg_sleep":"","a":8}'),
+            Host::call(ForkPrograms::class . '::endWithExtPgsql', [Cluster::shared()->dsn()]),
+        );
+    }
 }

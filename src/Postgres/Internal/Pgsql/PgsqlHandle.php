@@ -294,7 +294,7 @@ final class PgsqlHandle
      */
     public function abandon(Call $call, ?CancelledException $reason): void
     {
-        if ($call->done || $call->cancelled || $this->endReason !== null) {
+        if ($call->done || $call->cancelled || $this->endReason !== null || $this->endIfForked()) {
             return;
         }
         $call->cancelled = true;
