@@ -10,6 +10,7 @@ use Amp\Future;
 use Spindle\Command\CommandCarrier;
 use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
+use Spindle\LauncherException;
 
 /** Passes commands to a carrier, up to the concurrency. Other commands wait here, and slots go to the lanes in turn. */
 final class CarrierBackend implements CommandBackend
@@ -30,6 +31,9 @@ final class CarrierBackend implements CommandBackend
     /** @var array<int, Future<mixed>> calls of the carrier that have not returned, by the id of the command */
     private array $calls = [];
 
+    /** Process whose commands these are. A fork has copies, and must neither cancel nor start any of them. */
+    private int $ownerPid = 0;
+
     public function __construct(
         private readonly CommandCarrier $carrier,
         private int $concurrency,
@@ -38,23 +42,41 @@ final class CarrierBackend implements CommandBackend
         $this->events = \WeakReference::create($events);
     }
 
-    public function prepare(): void {}
+    public function prepare(): void
+    {
+        if ($this->isFork() && $this->commands() !== []) {
+            throw LauncherException::forked();
+        }
+        $this->ownerPid = (int) getmypid();
+    }
 
-    /** @throws \ValueError when the command can't be encoded as bytes */
+    /**
+     * @throws LauncherException in a fork, for a command of the parent process
+     * @throws \ValueError       when the command can't be encoded as bytes
+     */
     public function assign(PendingCommand $pending): void
     {
+        if ($this->isFork()) {
+            throw LauncherException::forked([$pending->key]);
+        }
         $this->waiting[$pending->lane][$pending->id] = [$pending, PortableCommand::encode($pending->command)];
         $this->fillSlots();
     }
 
     public function cancel(PendingCommand $pending): void
     {
+        if ($this->leaveToParent()) {
+            return;
+        }
         [, , $cancellation] = $this->carried[$pending->id] ?? [null, null, null];
         $cancellation === null ? $this->cancelWaiting($pending) : $cancellation->cancel();
     }
 
     public function withdraw(PendingCommand $pending): void
     {
+        if ($this->leaveToParent()) {
+            return;
+        }
         [, $recall] = $this->carried[$pending->id] ?? [null, null];
         $recall === null ? $this->cancelWaiting($pending) : $recall->cancel();
     }
@@ -84,7 +106,9 @@ final class CarrierBackend implements CommandBackend
     public function resize(int $concurrency): void
     {
         $this->concurrency = $concurrency;
-        $this->fillSlots();
+        if (!$this->leaveToParent()) {
+            $this->fillSlots();
+        }
     }
 
     public function capacity(): int
@@ -94,7 +118,7 @@ final class CarrierBackend implements CommandBackend
 
     public function close(): void
     {
-        $carried = $this->carried;
+        $carried = $this->isFork() ? [] : $this->carried;
         $this->carried = $this->waiting = [];
         foreach ($carried as [, , $cancellation]) {
             $cancellation->cancel();
@@ -103,9 +127,27 @@ final class CarrierBackend implements CommandBackend
 
     public function awaitEnd(): void
     {
-        foreach ($this->calls as $future) {
+        foreach ($this->isFork() ? [] : $this->calls as $future) {
             $future->await();
         }
+    }
+
+    private function isFork(): bool
+    {
+        return $this->ownerPid !== getmypid();
+    }
+
+    /** In a fork, fails the commands of the parent process, which gets their outcomes. Returns whether this is one. */
+    private function leaveToParent(): bool
+    {
+        if (!$this->isFork()) {
+            return false;
+        }
+        $commands = $this->commands();
+        $this->carried = $this->waiting = $this->calls = [];
+        $this->events->get()?->onLost($commands, LauncherException::forked(...));
+
+        return true;
     }
 
     private function fillSlots(): void
@@ -147,6 +189,9 @@ final class CarrierBackend implements CommandBackend
     /** @param \Closure(): void $notify called after a call of the carrier has returned, unless the pool was closed */
     private function callReturned(PendingCommand $pending, \Closure $notify): void
     {
+        if ($this->leaveToParent()) {
+            return;
+        }
         unset($this->calls[$pending->id]);
         if (isset($this->carried[$pending->id])) {
             $notify();

@@ -4,15 +4,20 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Command;
 
+use Amp\DeferredCancellation;
+use Amp\Future;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
+use Spindle\Tests\Integration\Command\AgentPool;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 
@@ -114,6 +119,64 @@ final class ForkedHostTest extends TestCase
         }
 
         return $other->await()->stdout();
+    }
+
+    public function testAForkNeitherEndsNorStartsCommandsThatACarrierHas(): void
+    {
+        $said = $this->path('said');
+
+        self::assertSame(["done\n", "done\n"], Host::call(self::class . '::forkWithCarrier', [$said], timeout: 20));
+        self::assertSame(array_fill(0, 5, 'refused'), file($said, \FILE_IGNORE_NEW_LINES));
+    }
+
+    /** @return list<string> outputs of two commands, of which one waits while a fork tries to end both */
+    public static function forkWithCarrier(string $said): array
+    {
+        $carrier = new AgentPool();
+        $pool = new CommandPool(1, options: new CommandPoolOptions(carrier: $carrier));
+        $command = Command::shell("while [ ! -e {$said} ]; do sleep 0.01; done; echo done");
+        $cancellation = new DeferredCancellation();
+        $executions = array_map(
+            static fn(): Future => Async::run(
+                static fn(): CommandResult => $pool->execute($command, $cancellation->getCancellation()),
+            ),
+            range(1, 2),
+        );
+        delay(0.1);
+        if (pcntl_fork() === 0) {
+            $calls = [
+                static fn() => $pool->execute(Command::of('true')),
+                static fn() => $pool->close(),
+                static fn() => $pool->close(new TimeoutCancellation(0.01)),
+                static function () use ($cancellation, $executions): void {
+                    $cancellation->cancel();
+                    $executions[0]->await();
+                },
+                static fn() => $executions[1]->await(),
+            ];
+            $outcomes = array_map(self::refusal(...), $calls);
+            $pool->kill();
+            delay(0.2);
+            file_put_contents("{$said}.new", implode("\n", $outcomes));
+            rename("{$said}.new", $said);
+            posix_kill((int) getmypid(), \SIGKILL);
+        }
+
+        return array_map(static fn(Future $execution): string => $execution->await()->stdout(), $executions);
+    }
+
+    /** @param \Closure(): mixed $call */
+    private static function refusal(\Closure $call): string
+    {
+        try {
+            $call();
+        } catch (LauncherException $exception) {
+            return str_contains($exception->getMessage(), 'parent process of this fork')
+                ? 'refused'
+                : $exception->getMessage();
+        }
+
+        return 'accepted';
     }
 
     /**
