@@ -140,6 +140,7 @@ final class WorkerPool implements Executor, Statistics
      *
      * A running map() yields the results of the input that it has read. Then map() throws ExecutorClosedException,
      * unless it has reached the end of the input. A closed pool reads no more, so it does not see an iterator's end.
+     * In the loop over results of the pool, close() keeps all results in memory until the loop reads them.
      * For a generator task, close() waits until the generator has ended in the worker or was released here.
      *
      * Cancellation: ends the workers and the remaining tasks as {@see kill()} does.

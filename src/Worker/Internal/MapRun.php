@@ -53,6 +53,12 @@ final class MapRun implements Source
     /** Whether the results have reached their limit and are not down to MIN_BUFFERED_BYTES again. */
     private bool $isFull = false;
 
+    /** Whether the pool is being closed by the fiber that reads the results, so that nothing can make room for more. */
+    private bool $isUnlimited = false;
+
+    /** @var \WeakReference<object>|null fiber that reads the results; null for {main} */
+    private ?\WeakReference $reader = null;
+
     /** @var array<int, Batch> tasks that wait because the buffer is full, by the number of their first task */
     private array $blocked = [];
 
@@ -196,7 +202,7 @@ final class MapRun implements Source
     /** Returns whether tasks of the batch can start now. The task for whose result map() waits can always start. */
     public function mayRun(Batch $batch): bool
     {
-        if (!$this->isFull) {
+        if (!$this->isFull || $this->isUnlimited) {
             return true;
         }
         $hasNext = $this->inOrder
@@ -259,6 +265,10 @@ final class MapRun implements Source
     public function close(): void
     {
         $this->input->close(ExecutorClosedException::closedBeforeInputEnd());
+        if ($this->reader?->get() === \Fiber::getCurrent()) {
+            $this->isUnlimited = true;
+            $this->dispatcher->fill();
+        }
         $this->changed->notify();
     }
 
@@ -327,6 +337,8 @@ final class MapRun implements Source
         if ($this->dispatcher->isFork()) {
             throw ExecutorClosedException::forked();
         }
+        $fiber = \Fiber::getCurrent();
+        $this->reader = $fiber === null ? null : \WeakReference::create($fiber);
         if ($this->lastLoopTurn !== 0 && hrtime(true) - $this->lastLoopTurn > self::LOOP_INTERVAL_NANOSECONDS) {
             $this->runLoop();
         }

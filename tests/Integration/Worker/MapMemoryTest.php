@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Worker;
 
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\EndsInTime;
@@ -135,6 +136,33 @@ final class MapMemoryTest extends TestCase
         $closing?->await();
 
         self::assertTrue($refused !== null || $count === self::TINY + 100);
+        self::assertGreaterThan(self::TINY, $count);
+    }
+
+    #[TestWith(['map'])]
+    #[TestWith(['mapUnordered'])]
+    public function testTheLoopThatReadsTheResultsCanCloseThePoolWhileTheBufferIsFull(string $method): void
+    {
+        $pool = new WorkerPool(2);
+        $count = 0;
+        $isClosed = false;
+        $results = $method === 'map'
+            ? $pool->map(range(1, self::TINY + 100), self::growing())
+            : $pool->mapUnordered(range(1, self::TINY + 100), self::growing());
+        try {
+            foreach ($results as $result) {
+                ++$count;
+                if (\is_string($result) && !$isClosed) {
+                    self::awaitFull($pool);
+                    $pool->close(new TimeoutCancellation(10));
+                    $isClosed = true;
+                }
+            }
+        } catch (ExecutorClosedException $refused) {
+            self::assertStringContainsString('was closed before the end of the input', $refused->getMessage());
+        }
+
+        self::assertTrue($isClosed);
         self::assertGreaterThan(self::TINY, $count);
     }
 
