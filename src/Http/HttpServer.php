@@ -146,6 +146,8 @@ final class HttpServer implements Lifecycle
      * If requests are unfinished after the options' `stopTimeout`, a warning reports their number, those without a
      * response are answered with 503, and all connections are closed.
      *
+     * In a fork of a process with open connections, closes the listening sockets of the fork and returns.
+     *
      * Cancellation: the open connections end as by {@see kill()}.
      *
      * @throws CancelledException
@@ -157,10 +159,13 @@ final class HttpServer implements Lifecycle
 
     /**
      * Stops accepting connections, closes the open ones immediately, and cancels their requests. A handler that does
-     * not end then continues, and its response is dropped.
+     * not end then continues, and its response is dropped. In a fork, has the same effect as {@see close()}.
      */
     public function kill(): void
     {
+        if ($this->leaveToParent()) {
+            return;
+        }
         $this->refuseConnections(false);
         foreach ($this->service->connections as $connection) {
             $connection->close(ClientLeftException::stopped());
@@ -351,6 +356,9 @@ final class HttpServer implements Lifecycle
         float $timeout,
         ?Cancellation $cancellation = null,
     ): void {
+        if ($this->leaveToParent()) {
+            return;
+        }
         $this->refuseConnections($othersServe);
         $grace = Service::nanoseconds($idleGrace);
         $this->service->idleNanoseconds = min($this->service->idleNanoseconds, $grace);
@@ -370,6 +378,17 @@ final class HttpServer implements Lifecycle
 
             throw $cancelled;
         }
+    }
+
+    /** In a fork whose parent process serves the connections, accepts no more. Returns whether this is such a fork. */
+    private function leaveToParent(): bool
+    {
+        if (!$this->service->isForked()) {
+            return false;
+        }
+        $this->refuseConnections(true);
+
+        return true;
     }
 
     private function closeUnanswered(float $timeout): void

@@ -184,16 +184,22 @@ final class Service
         ($this->onConnectionEnd)();
     }
 
+    /** Returns whether a parent process of this one serves the connections. */
+    public function isForked(): bool
+    {
+        return $this->connections !== [] && $this->pid !== getmypid();
+    }
+
     /**
      * Kills this process if a handler has forked it. Otherwise the fork would serve too: it would answer requests of
      * other clients, and keep the port in use. A process that was forked without an open connection may serve.
      */
     public function killIfForked(): void
     {
-        $pid = (int) getmypid();
-        if ($this->connections === [] || $pid === $this->pid) {
+        if (!$this->isForked()) {
             return;
         }
+        $pid = (int) getmypid();
         $name = RequestName::current();
         $handler = $name === '' ? 'A handler' : "The handler of {$name}";
         $this->logger->error(
