@@ -142,7 +142,7 @@ final class ForkedHostTest extends TestCase
             ),
             range(1, 2),
         );
-        delay(0.1);
+        delay(0.05);
         if (pcntl_fork() === 0) {
             $calls = [
                 static fn() => $pool->execute(Command::of('true')),
@@ -156,7 +156,7 @@ final class ForkedHostTest extends TestCase
             ];
             $outcomes = array_map(self::refusal(...), $calls);
             $pool->kill();
-            delay(0.2);
+            delay(0.05);
             file_put_contents("{$said}.new", implode("\n", $outcomes));
             rename("{$said}.new", $said);
             posix_kill((int) getmypid(), \SIGKILL);

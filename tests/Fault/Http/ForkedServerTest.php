@@ -48,7 +48,7 @@ final class ForkedServerTest extends TestCase
         });
         [$address] = $server->start('127.0.0.1:0');
         $clients = [self::request($address)];
-        delay(0.1);
+        delay(0.05);
         $clients[] = self::request($address);
         $fork = pcntl_fork();
         if ($fork === 0) {
@@ -59,10 +59,9 @@ final class ForkedServerTest extends TestCase
         }
         pcntl_waitpid($fork, $status);
         \assert(\is_int($status));
-        delay(0.7);
-        $server->kill();
+        $server->close(new TimeoutCancellation(5));
         $bodies = array_map(
-            static fn($client): string => (string) substr((string) strrchr((string) fread($client, 4096), "\n"), 1),
+            static fn($client): string => substr((string) strrchr((string) fread($client, 4096), "\n"), 1),
             $clients,
         );
 
@@ -74,7 +73,7 @@ final class ForkedServerTest extends TestCase
     {
         $client = stream_socket_client($address);
         \assert($client !== false);
-        fwrite($client, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        fwrite($client, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
 
         return $client;
     }

@@ -239,10 +239,10 @@ final class ForkPrograms
         foreach ($ends as $end) {
             foreach ([new PostgresPool($options, 1), PostgresConnection::connect($options)] as $link) {
                 $running = Async::run(static fn(): mixed => $link->query('SELECT pg_sleep(0.3), 8 AS a')->one());
-                delay(0.1);
+                delay(0.05);
                 self::fork(static function () use ($end, $link): void {
                     $end($link);
-                    delay(0.1);
+                    delay(0.05);
                     posix_kill((int) getmypid(), \SIGKILL);
                 });
                 $outcomes[] = Outcome::describe(
