@@ -143,7 +143,7 @@ trait StartDeaths
             Eventually::holds(static fn(): bool => \count(Text::lines($log)) > $starts, 'a worker is starting');
             self::kill('the launcher');
             $started = (int) (Text::lines($log)[$starts] ?? 0);
-            // It outlives the launcher for a moment, in which it could begin the task.
+            // The worker outlives its launcher for a moment, in which it could begin the task.
             Eventually::holds(static fn(): bool => !Processes::isAlive($started), 'the worker is gone');
             touch($gate);
             self::assertSame($round * $round, self::outcome($future));
