@@ -130,7 +130,7 @@ final class Series
      *     label: string,
      *     context: string,
      *     values: array<int, float>,
-     *     statistics: Statistics|null,
+     *     statistics: array<mixed>|null,
      *     problems: list<string>,
      *     raw: list<array<string, mixed>>,
      * }
@@ -141,7 +141,7 @@ final class Series
             'label' => $this->label,
             'context' => $this->context,
             'values' => $this->values,
-            'statistics' => $this->statistics(),
+            'statistics' => $this->values === [] ? null : get_object_vars(Statistics::of($this->values)),
             'problems' => array_keys($this->problems),
             'raw' => $this->raw,
         ];

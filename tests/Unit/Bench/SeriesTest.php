@@ -44,6 +44,18 @@ final class SeriesTest extends TestCase
         self::assertNull($series->medianOf('peak'));
     }
 
+    /** {@see \Spindle\Bench\Support\Report::write()} replaces infinite figures in arrays, because JSON has none. */
+    public function testItsDataHasNoObjects(): void
+    {
+        $data = Series::constant('one', \INF)->toArray();
+        $objects = 0;
+        array_walk_recursive($data, static function (mixed $value) use (&$objects): void {
+            $objects += (int) \is_object($value);
+        });
+
+        self::assertSame(0, $objects);
+    }
+
     private static function of(float ...$values): Series
     {
         $series = new Series('', static function () use (&$values): float {
