@@ -10,6 +10,9 @@ use Spindle\Bench\Http\Processes;
 /** The aircraft application, served by one contestant. */
 final readonly class Served
 {
+    /** Maximum seconds to wait for an answer. Agents with idle priority are slow beside other processes. */
+    private const TIMEOUT = 300;
+
     public Processes $processes;
 
     /**
@@ -45,6 +48,8 @@ final readonly class Served
     /** @return string the body of a successful answer, else '' */
     public function get(string $path): string
     {
-        return (string) @file_get_contents($this->url($path));
+        $context = stream_context_create(['http' => ['timeout' => self::TIMEOUT]]);
+
+        return (string) @file_get_contents($this->url($path), context: $context);
     }
 }

@@ -234,15 +234,10 @@ final class Comparison
      */
     private static function describe(): array
     {
-        foreach ([
-            'predis/predis' => \Predis\Client::class,
-            'amphp/socket' => \Amp\Socket\Socket::class,
-        ] as $package => $class) {
-            if (!class_exists($class) && !interface_exists($class)) {
-                throw new UsageException(
-                    "connections to the engine need {$package}; install it with composer require {$package}",
-                );
-            }
+        if (!class_exists(\Predis\Client::class)) {
+            throw new UsageException(
+                'connections to the engine need predis/predis; install it with composer require predis/predis',
+            );
         }
         try {
             $info = TemporaryRedis::start()->command('INFO', 'server');

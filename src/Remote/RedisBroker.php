@@ -4,18 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-use Amp\Socket\ClientTlsContext;
 use Revolt\EventLoop;
 use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Internal\Redis\EngineClient;
 use Spindle\Remote\Internal\Redis\EngineError;
 use Spindle\Remote\Internal\Redis\Mailbox;
+use Spindle\TlsOptions;
 
 /**
  * Stores queues in the engine: a Redis server of version 7.0 or newer, or a Valkey server, with an append-only file.
  *
- * Needs predis/predis and amphp/socket. All fibers of a process share the connection of a broker object, and each
+ * Needs predis/predis. All fibers of a process share the connection of a broker object, and each
  * mailbox has its own connection.
  *
  * A queue consists mainly of hashes, which are authoritative, and of streams with a consumer group. The Lua scripts in
@@ -47,7 +47,7 @@ final class RedisBroker implements Broker
      *
      * @param string                $address redis://user:password@host:port/database, the same with rediss:// for TLS,
      *                                       or unix://user:password@/path/of/the/socket
-     * @param ClientTlsContext|null $tls     for rediss://: trusted certificates and this client's certificate; null to
+     * @param TlsOptions|null       $tls     for rediss://: trusted certificates and this client's certificate; null to
      *                                       trust the certificates that the system trusts
      * @param float                 $timeout seconds to connect, and seconds that the engine may be silent while an
      *                                       answer is due. A silent engine sends no bytes, and accepts none
@@ -57,7 +57,7 @@ final class RedisBroker implements Broker
     public function __construct(
         #[\SensitiveParameter]
         string $address,
-        ?ClientTlsContext $tls = null,
+        ?TlsOptions $tls = null,
         float $timeout = 5.0,
     ) {
         $this->engine = new EngineClient(Address::parse($address), $tls, $timeout);

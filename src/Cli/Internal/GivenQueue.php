@@ -16,7 +16,7 @@ use Symfony\Component\Console\Input\InputOption;
 final class GivenQueue
 {
     private const VARIABLE = 'SPINDLE_BROKER';
-    private const PACKAGES = ['predis/predis', 'amphp/socket'];
+    private const PACKAGE = 'predis/predis';
 
     /** Number of bytes of a broker file that are read. Addresses are shorter. */
     private const MAX_FILE_BYTES = 8192;
@@ -62,16 +62,9 @@ final class GivenQueue
     public static function broker(GivenOptions $given): Broker
     {
         [$source, $address] = self::address($given);
-        $missing = array_filter(
-            self::PACKAGES,
-            static fn(string $package): bool => !InstalledVersions::isInstalled($package),
-        );
-        if ($missing !== []) {
+        if (!InstalledVersions::isInstalled(self::PACKAGE)) {
             throw new UsageException(
-                'queues in Redis or Valkey need '
-                    . implode(' and ', self::PACKAGES)
-                    . '; install what is missing: composer require '
-                    . implode(' ', $missing),
+                'queues in Redis or Valkey need ' . self::PACKAGE . '; install it: composer require ' . self::PACKAGE,
             );
         }
         try {

@@ -24,6 +24,11 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\LoopLimit;
+use Spindle\Internal\Network\ClientStream;
+use Spindle\Internal\Network\ClientTls;
+use Spindle\Internal\Network\Deadline;
+use Spindle\Internal\Network\DnsLookup;
+use Spindle\Internal\Network\NetworkException;
 use Spindle\Internal\Preload;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
@@ -33,14 +38,11 @@ use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
 use Spindle\Postgres\Internal\Connect\ConnectionAttempts;
 use Spindle\Postgres\Internal\Connect\Connector;
-use Spindle\Postgres\Internal\Connect\Deadline;
-use Spindle\Postgres\Internal\Connect\DnsLookup;
 use Spindle\Postgres\Internal\Connect\Endpoint;
 use Spindle\Postgres\Internal\Connect\Handover;
 use Spindle\Postgres\Internal\Connect\HostSearch;
 use Spindle\Postgres\Internal\Connect\Messages;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
-use Spindle\Postgres\Internal\Connect\Socket;
 use Spindle\Postgres\Internal\Connect\Tls;
 use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Internal\Native\NativeSession;
@@ -86,7 +88,10 @@ final class SessionFactory
             DriverSuspension::class,
             StreamReadableCallback::class,
             StreamWritableCallback::class,
+            ClientStream::class,
+            ClientTls::class,
             Endpoint::class,
+            NetworkException::class,
             Exchange::class,
             Backoff::class,
             Cancellable::class,
@@ -114,7 +119,6 @@ final class SessionFactory
             QueryException::class,
             QuotedValues::class,
             ServerError::class,
-            Socket::class,
             TimeoutCancellation::class,
             TimeoutException::class,
             Tls::class,

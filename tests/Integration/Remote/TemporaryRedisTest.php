@@ -33,9 +33,9 @@ final class TemporaryRedisTest extends TestCase
         foreach ([$redis->url(), $redis->socketUrl()] as $text) {
             $address = Address::parse($text);
             self::assertSame($redis->password, $address->password?->getValue());
-            self::assertSame("-NOAUTH Authentication required.\r\n", self::firstAnswer($address->uri, 'PING'));
-            self::assertSame("+OK\r\n", self::firstAnswer($address->uri, "AUTH {$redis->password}"));
-            self::assertStringStartsWith('-WRONGPASS ', self::firstAnswer($address->uri, 'AUTH wrong'));
+            self::assertSame("-NOAUTH Authentication required.\r\n", self::firstAnswer($address->uri(), 'PING'));
+            self::assertSame("+OK\r\n", self::firstAnswer($address->uri(), "AUTH {$redis->password}"));
+            self::assertStringStartsWith('-WRONGPASS ', self::firstAnswer($address->uri(), 'AUTH wrong'));
         }
         self::assertSame("redis://:{$redis->password}@127.0.0.1:{$redis->port}", $redis->url());
         $redis->stop();
@@ -176,8 +176,8 @@ final class TemporaryRedisTest extends TestCase
         $address = Address::parse($redis->tlsUrl());
 
         self::assertTrue($address->tls);
-        self::assertNotSame("tcp://127.0.0.1:{$redis->port}", $address->uri);
-        $uri = 'tls' . substr($address->uri, 3);
+        self::assertNotSame("tcp://127.0.0.1:{$redis->port}", $address->uri());
+        $uri = 'tls' . substr($address->uri(), 3);
         self::assertSame(
             "+OK\r\n",
             self::firstAnswer($uri, "AUTH {$redis->password}", ['cafile' => $authority->authority]),
@@ -231,7 +231,7 @@ final class TemporaryRedisTest extends TestCase
 
         self::assertNotSame($pid, $redis->pid());
         self::assertSame($address, $redis->url());
-        self::assertSame("+OK\r\n", self::firstAnswer(Address::parse($address)->uri, "AUTH {$redis->password}"));
+        self::assertSame("+OK\r\n", self::firstAnswer(Address::parse($address)->uri(), "AUTH {$redis->password}"));
         self::assertSame('1', $redis->command('GET', 'kept'));
         self::assertStringContainsString('User requested shutdown', $redis->log());
     }

@@ -23,7 +23,7 @@ final class AddressTest extends TestCase
 
         self::assertSame(
             $expected,
-            [$address->uri, $address->tls, $address->user, $address->password?->getValue(), $address->database],
+            [$address->uri(), $address->tls, $address->user, $address->password?->getValue(), $address->database],
         );
     }
 

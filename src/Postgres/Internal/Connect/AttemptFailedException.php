@@ -4,10 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
+use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\Internal\ServerError;
 
-/** Connecting to one host or address failed. The message is a clause that is shown after the host's name. */
-final class AttemptFailedException extends \RuntimeException
+/** A server does not offer the requested session. The message is a clause that is shown after the server's name. */
+final class AttemptFailedException extends NetworkException
 {
     /** @param bool $isUnsuitable whether the server works, but its session is not of the requested kind */
     private function __construct(
@@ -15,21 +16,8 @@ final class AttemptFailedException extends \RuntimeException
         public readonly ?string $sqlState = null,
         public readonly bool $isAuthentication = false,
         public readonly bool $isUnsuitable = false,
-        ?\Throwable $previous = null,
     ) {
-        parent::__construct($message, 0, $previous);
-    }
-
-    /** @param string $why reason, as a clause */
-    public static function because(string $why, ?\Throwable $previous = null): self
-    {
-        return new self($why, previous: $previous);
-    }
-
-    /** @param string $for what the client waited for, such as "the TLS handshake" */
-    public static function timedOut(string $for, float $seconds): self
-    {
-        return new self("no answer within {$seconds} s, while waiting for {$for}");
+        parent::__construct($message);
     }
 
     public static function authentication(string $why): self

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 use Psr\Log\LoggerInterface;
+use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\PostgresHost;
@@ -31,7 +32,7 @@ final class ConnectionAttempts
      *
      * @throws AuthenticationException when the login failed; then no other host must be tried
      */
-    public function add(Endpoint|PostgresHost $where, AttemptFailedException|ProtocolException $failure): void
+    public function add(Endpoint|PostgresHost $where, NetworkException|ProtocolException $failure): void
     {
         $this->logger?->debug(
             'Could not connect to PostgreSQL at {where}: {reason}',
@@ -39,7 +40,7 @@ final class ConnectionAttempts
         );
         $this->reasons[] = "{$where}: {$failure->getMessage()}";
         $this->last = $failure;
-        if ($failure instanceof ProtocolException) {
+        if (!$failure instanceof AttemptFailedException) {
             return;
         }
         if ($failure->isAuthentication) {

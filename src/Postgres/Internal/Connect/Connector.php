@@ -6,6 +6,9 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Spindle\Internal\Network\ClientStream;
+use Spindle\Internal\Network\Deadline;
+use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\PostgresHost;
@@ -59,17 +62,17 @@ final class Connector
                 $deadline,
             );
             if ($session->tls && !$socket->isEncrypted()) {
-                throw AttemptFailedException::because(
+                throw NetworkException::because(
                     'the connection is encrypted, but the server does not offer TLS for the cancel request',
                 );
             }
             $for = 'the cancel request';
             if (!$socket->write(Messages::cancel($session->pid, $session->secretKey()), $deadline, $for)) {
-                throw AttemptFailedException::because('the server closed the connection');
+                throw NetworkException::because('the server closed the connection');
             }
             // The server sends no answer. It closes the connection after it has signalled the session's process.
             $socket->awaitEnd($deadline, $for);
-        } catch (AttemptFailedException|ProtocolException $failure) {
+        } catch (NetworkException|ProtocolException $failure) {
             throw ConnectionFailedException::cancelNotSent("{$endpoint}: {$failure->getMessage()}", $failure);
         }
     }
@@ -109,7 +112,7 @@ final class Connector
     }
 
     private function openSession(
-        Socket $socket,
+        ClientStream $socket,
         ?PersistentStream $persistent,
         Endpoint $endpoint,
         TargetSession $target,
@@ -147,7 +150,7 @@ final class Connector
      * @throws AttemptFailedException when the server is not of the requested kind any more
      */
     private function reuseSession(
-        Socket $socket,
+        ClientStream $socket,
         PersistentStream $persistent,
         Endpoint $endpoint,
         TargetSession $target,
@@ -164,7 +167,7 @@ final class Connector
                 return null;
             }
             $leftover = $target === TargetSession::Any ? '' : $this->checkRole($socket, $target, $facts, $limit);
-        } catch (AttemptFailedException|ProtocolException $failure) {
+        } catch (NetworkException|ProtocolException $failure) {
             return $failure instanceof AttemptFailedException && $failure->isUnsuitable ? throw $failure : null;
         }
         $deadline->throwIfCancelled();
@@ -192,7 +195,7 @@ final class Connector
      *
      * @throws AttemptFailedException when the server is not of the requested kind any more, or does not answer
      */
-    private function checkRole(Socket $socket, TargetSession $target, array $facts, Deadline $deadline): string
+    private function checkRole(ClientStream $socket, TargetSession $target, array $facts, Deadline $deadline): string
     {
         $parameters = array_diff_key($facts['parameters'], array_flip(SessionSetup::ROLE_PARAMETERS));
         $setup = new SessionSetup($this->options, $target, $parameters, $facts['pid']);
@@ -208,28 +211,34 @@ final class Connector
         TlsMode $mode,
         Deadline $deadline,
         ?PersistentStream $persistent = null,
-    ): Socket {
+    ): ClientStream {
         if (!\extension_loaded('openssl') && $mode !== TlsMode::Disable) {
             $mode = $mode === TlsMode::Prefer
                 ? TlsMode::Disable
-                : throw AttemptFailedException::because(
+                : throw NetworkException::because(
                     "encryption was requested ('{$mode->value}'), but ext-openssl is missing",
                 );
         }
-        $tls = new Tls($mode, $endpoint->host, $this->options);
-        $socket = Socket::open($endpoint, $tls->context(), $deadline, $persistent);
+        $socket = ClientStream::open(
+            $endpoint->uri(),
+            Tls::settings($mode, $endpoint->host, $this->options),
+            $deadline,
+            $persistent === null ? null : $persistent->open(...),
+        );
         if ($socket->isReused() || $mode === TlsMode::Disable) {
             return $socket;
         }
-        if (!$socket->secure($tls, $deadline) && $mode !== TlsMode::Prefer) {
-            throw AttemptFailedException::because("the server does not offer TLS, but '{$mode->value}' was requested");
+        if (Tls::request($socket, $deadline)) {
+            $socket->encrypt($deadline);
+        } elseif ($mode !== TlsMode::Prefer) {
+            throw NetworkException::because("the server does not offer TLS, but '{$mode->value}' was requested");
         }
 
         return $socket;
     }
 
     /** Performs the login, up to the first ReadyForQuery. */
-    private function login(Socket $socket, PostgresHost $host, Deadline $deadline): Startup
+    private function login(ClientStream $socket, PostgresHost $host, Deadline $deadline): Startup
     {
         $startup = new Startup($this->credentials($socket, $host), $this->options->applicationName);
         $answer = $startup->begin();
@@ -248,7 +257,7 @@ final class Connector
     }
 
     /** Returns the credentials, with the password of the options or of the password file. */
-    private function credentials(Socket $socket, PostgresHost $host): LoginCredentials
+    private function credentials(ClientStream $socket, PostgresHost $host): LoginCredentials
     {
         $file = $this->options->passwordFile;
         $password = $this->options->password()
@@ -279,7 +288,7 @@ final class Connector
      * @param list<string> $statements
      * @param string $rest bytes received before the statements were sent
      */
-    private function query(Socket $socket, array $statements, string $rest, Deadline $deadline): SimpleQueries
+    private function query(ClientStream $socket, array $statements, string $rest, Deadline $deadline): SimpleQueries
     {
         $queries = new SimpleQueries($statements, $rest);
         if ($statements !== []) {

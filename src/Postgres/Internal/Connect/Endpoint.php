@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
+use Spindle\Internal\Network\ClientStream;
 use Spindle\Postgres\PostgresHost;
 
 /** One address of a host: an IP address with a port, or a Unix socket. */
@@ -15,11 +16,7 @@ final readonly class Endpoint implements \Stringable
     /** Returns the address in the form of PHP's stream functions. */
     public function uri(): string
     {
-        return match (true) {
-            $this->ip === null => "unix://{$this->host}",
-            str_contains($this->ip, ':') => "tcp://[{$this->ip}]:{$this->host->port}",
-            default => "tcp://{$this->ip}:{$this->host->port}",
-        };
+        return $this->ip === null ? "unix://{$this->host}" : ClientStream::uri($this->ip, $this->host->port);
     }
 
     public function __toString(): string

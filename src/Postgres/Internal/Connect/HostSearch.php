@@ -6,8 +6,12 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Spindle\Internal\Network\Deadline;
+use Spindle\Internal\Network\DnsLookup;
+use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
@@ -23,7 +27,7 @@ final readonly class HostSearch
     private ConnectionAttempts $attempts;
 
     /**
-     * @param \Closure(Endpoint, TargetSession, Deadline): T $attempt opens a session; throws AttemptFailedException or
+     * @param \Closure(Endpoint, TargetSession, Deadline): T $attempt opens a session; throws NetworkException or
      *     ProtocolException
      */
     public function __construct(private PostgresOptions $options, private \Closure $attempt)
@@ -58,8 +62,8 @@ final readonly class HostSearch
         foreach ($this->options->hosts as $host) {
             $share = $deadline->share($left--);
             try {
-                $session = $this->tryEndpoints(DnsLookup::endpoints($host, $share), $target, $share);
-            } catch (AttemptFailedException $failure) {
+                $session = $this->tryEndpoints(self::endpoints($host, $share), $target, $share);
+            } catch (NetworkException $failure) {
                 $this->attempts->add($host, $failure);
                 continue;
             }
@@ -69,6 +73,14 @@ final readonly class HostSearch
         }
 
         return null;
+    }
+
+    /** @return non-empty-list<Endpoint> */
+    private static function endpoints(PostgresHost $host, Deadline $deadline): array
+    {
+        $ips = $host->isSocket() ? [null] : DnsLookup::addresses($host->address ?? $host->host, $deadline);
+
+        return array_map(static fn(?string $ip): Endpoint => new Endpoint($host, $ip), $ips);
     }
 
     /**
@@ -82,7 +94,7 @@ final readonly class HostSearch
         foreach ($endpoints as $endpoint) {
             try {
                 return ($this->attempt)($endpoint, $target, $deadline->share($left--));
-            } catch (AttemptFailedException|ProtocolException $failure) {
+            } catch (NetworkException|ProtocolException $failure) {
                 $this->attempts->add($endpoint, $failure);
             }
         }

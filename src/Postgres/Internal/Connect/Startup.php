@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
+use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ProtocolException;
 
@@ -304,7 +305,7 @@ final class Startup
         // The client has requested version 3.0 without protocol options, so the server can't list unknown options. By
         // the protocol, the server sends only the minor version, but real servers also send the major version.
         if (!\in_array(Messages::number($payload) >> 16, [0, 3], true) || Messages::number($payload, 4) !== 0) {
-            throw AttemptFailedException::because('the server does not speak version 3.0 of the protocol');
+            throw NetworkException::because('the server does not speak version 3.0 of the protocol');
         }
     }
 

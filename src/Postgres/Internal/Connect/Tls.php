@@ -4,46 +4,65 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
-use Spindle\Internal\Warnings;
+use Amp\CancelledException;
+use Spindle\Internal\Network\ClientStream;
+use Spindle\Internal\Network\ClientTls;
+use Spindle\Internal\Network\Deadline;
+use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TlsMode;
 
-/** TLS settings of the connections to one host. */
-final readonly class Tls
+/** TLS as PostgreSQL uses it: the client asks for it, and binds its proof of the password to the certificate. */
+final class Tls
 {
-    public const VERSIONS = \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
-
-    public function __construct(public TlsMode $mode, private PostgresHost $host, private PostgresOptions $options) {}
-
-    /** @return resource a context for a stream that is not connected yet */
-    public function context()
+    public static function settings(TlsMode $mode, PostgresHost $host, PostgresOptions $options): ?ClientTls
     {
-        $isIp = filter_var($this->host->host, \FILTER_VALIDATE_IP) !== false;
+        return $mode === TlsMode::Disable ? null : new ClientTls(
+            $host->host,
+            $mode->verifies(),
+            $mode === TlsMode::VerifyFull,
+            $options->tlsRootCertificate,
+            $options->tlsCertificate,
+            $options->tlsKey,
+            ' (tlsRootCertificate or sslrootcert names a file of authorities to trust)',
+        );
+    }
 
-        return stream_context_create([
-            'socket' => ['tcp_nodelay' => true],
-            'ssl' => [
-                'verify_peer' => $this->mode->verifies(),
-                'verify_peer_name' => $this->mode === TlsMode::VerifyFull,
-                'allow_self_signed' => !$this->mode->verifies(),
-                'peer_name' => $this->host->host,
-                // RFC 6066 does not allow IP addresses in SNI.
-                'SNI_enabled' => !$isIp,
-                'disable_compression' => true,
-                'capture_peer_cert' => true,
-                // Without a passphrase, OpenSSL would ask for one at the terminal, which blocks the process.
-                'passphrase' => '',
-                ...array_filter([
-                    'cafile' => $this->options->tlsRootCertificate,
-                    'capath' => $this->options->tlsRootCertificate === null && $this->mode->verifies()
-                        ? SystemStore::folder()
-                        : null,
-                    'local_cert' => $this->options->tlsCertificate,
-                    'local_pk' => $this->options->tlsKey,
-                ], static fn(?string $file): bool => $file !== null),
-            ],
-        ]);
+    /**
+     * Asks the server for an encrypted connection.
+     *
+     * @see https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL
+     *
+     * @return bool whether the TLS handshake follows; false if the server does not offer TLS
+     *
+     * @throws NetworkException when the server answers with an error or not at all
+     * @throws CancelledException
+     * @throws ProtocolException when the peer is not a PostgreSQL server
+     */
+    public static function request(ClientStream $stream, Deadline $deadline): bool
+    {
+        $for = 'the answer to the TLS request';
+        $stream->write(Messages::TLS_REQUEST, $deadline, $for);
+        $answer = $stream->read($deadline, $for, 1);
+        if ($answer === 'N') {
+            return false;
+        }
+        if ($answer === 'E') {
+            // The sender is not authenticated, so the text of the error is not shown.
+            throw NetworkException::because('the server answered the TLS request with an error');
+        }
+        if ($answer !== 'S') {
+            throw ProtocolException::notPostgres($answer . $stream->peek());
+        }
+        if ($stream->peek() !== '') {
+            throw ProtocolException::malformed(
+                'unencrypted bytes followed the answer to the TLS request. They may be an attack',
+            );
+        }
+
+        return true;
     }
 
     /**
@@ -74,26 +93,5 @@ final readonly class Tls
         );
 
         return $fingerprint === false ? null : $fingerprint;
-    }
-
-    /** Returns a clause with the reason for a failed handshake, from PHP's warning. */
-    public function explain(string $warning): string
-    {
-        $detail = Warnings::clause($warning);
-
-        return match (true) {
-            str_contains(
-                $warning,
-                ' did not match expected ',
-            ) => "its TLS certificate is for another host than '{$this->host->host}'",
-            str_contains(
-                $warning,
-                'certificate verify failed',
-            ) => "its TLS certificate can't be verified: it is not valid at this time, or no authority in "
-                . ($this->options->tlsRootCertificate ?? "the system's store")
-                    . ' has signed it (tlsRootCertificate or sslrootcert names a file of authorities to trust)',
-            $detail === '' => 'the server closed the connection during the TLS handshake',
-            default => "the TLS handshake failed: {$detail}",
-        };
     }
 }

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;

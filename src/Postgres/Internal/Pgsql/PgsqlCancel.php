@@ -4,10 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pgsql;
 
+use Spindle\Internal\Network\Deadline;
+use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
 use Spindle\Postgres\Internal\Connect\Connector;
-use Spindle\Postgres\Internal\Connect\Deadline;
 use Spindle\Postgres\Internal\Connect\Endpoint;
 use Spindle\Postgres\Internal\Connect\Messages;
 use Spindle\Postgres\Internal\Connect\OpenedConnection;
@@ -82,7 +83,7 @@ final readonly class PgsqlCancel
             $deadline->readable($session->stream, 'the answer to pg_cancel_backend()');
             $bytes = fread($session->stream, 0x1_0000);
             if ($bytes === false || $bytes === '' && feof($session->stream)) {
-                throw AttemptFailedException::because('the server closed the connection');
+                throw NetworkException::because('the server closed the connection');
             }
             $queries->receive($bytes);
         }

@@ -7,12 +7,13 @@ namespace Spindle\Postgres\Internal\Pgsql;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use PgSql\Connection;
+use Spindle\Internal\Network\Deadline;
+use Spindle\Internal\Network\NetworkException;
 use Spindle\Internal\Warnings;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
 use Spindle\Postgres\Internal\Connect\Connector as NativeConnector;
-use Spindle\Postgres\Internal\Connect\Deadline;
 use Spindle\Postgres\Internal\Connect\Endpoint;
 use Spindle\Postgres\Internal\Connect\HostSearch;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
@@ -216,7 +217,7 @@ final class PgsqlConnector
         return [$setup, $setup->isPooled($answers), $this->types->forServer($setup->serverStartTime($answers))];
     }
 
-    private function failure(string $text): AttemptFailedException
+    private function failure(string $text): NetworkException
     {
         $error = PgsqlErrors::in($text);
         if ($error !== null) {
@@ -238,7 +239,7 @@ final class PgsqlConnector
                 '~authentication method|channel binding|SCRAM|require_auth~i',
                 $text,
             ) === 1 => AttemptFailedException::authentication($text),
-            default => AttemptFailedException::because($text === '' ? 'libpq reports no reason' : $text),
+            default => NetworkException::because($text === '' ? 'libpq reports no reason' : $text),
         };
     }
 }

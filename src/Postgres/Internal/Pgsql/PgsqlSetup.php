@@ -6,9 +6,10 @@ namespace Spindle\Postgres\Internal\Pgsql;
 
 use Amp\CancelledException;
 use PgSql\Connection;
+use Spindle\Internal\Network\Deadline;
+use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\Internal\Connect\Answers;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
-use Spindle\Postgres\Internal\Connect\Deadline;
 use Spindle\Postgres\Internal\ServerError;
 
 /** Results of the statements that set up a new connection. */
@@ -76,8 +77,8 @@ final readonly class PgsqlSetup implements Answers
         }
     }
 
-    private static function connectionClosed(): AttemptFailedException
+    private static function connectionClosed(): NetworkException
     {
-        return AttemptFailedException::because('the server closed the connection while the session was set up');
+        return NetworkException::because('the server closed the connection while the session was set up');
     }
 }

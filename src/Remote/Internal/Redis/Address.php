@@ -4,16 +4,22 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal\Redis;
 
+use Spindle\Internal\Network\ClientStream;
+
 /** The address of the engine, with user, password and database. */
 final class Address
 {
     private const DEFAULT_PORT = 6379;
 
-    /** @param string $uri URI for {@see \Amp\Socket\connect()} */
+    /**
+     * @param string $host name or IP address; '' for a Unix socket
+     * @param string $path path of the Unix socket; '' for none
+     */
     private function __construct(
-        public readonly string $uri,
         public readonly bool $tls,
         public readonly string $host,
+        public readonly int $port,
+        public readonly string $path,
         public readonly ?string $user,
         public readonly ?\SensitiveParameterValue $password,
         public readonly int $database,
@@ -52,25 +58,32 @@ final class Address
         }
 
         return new self(
-            $scheme === 'unix' ? "unix://{$path}" : "tcp://{$host}:" . ($parts['port'] ?? self::DEFAULT_PORT),
             $scheme === 'rediss',
-            trim($host, '[]'),
+            $scheme === 'unix' ? '' : trim($host, '[]'),
+            $parts['port'] ?? self::DEFAULT_PORT,
+            $scheme === 'unix' ? $path : '',
             self::decoded($parts['user'] ?? ''),
             ($parts['pass'] ?? '') === '' ? null : new \SensitiveParameterValue(rawurldecode($parts['pass'])),
             $scheme === 'unix' ? 0 : (int) substr($path, 1),
         );
     }
 
+    /** Returns the address in the form of PHP's stream functions. */
+    public function uri(): string
+    {
+        return $this->path !== '' ? "unix://{$this->path}" : ClientStream::uri($this->host, $this->port);
+    }
+
     /** Returns host and port, or the socket's URI, for messages. */
     public function __toString(): string
     {
-        return preg_replace('~^tcp://~', '', $this->uri) ?? $this->uri;
+        return preg_replace('~^tcp://~', '', $this->uri()) ?? $this->uri();
     }
 
     /** @return array<string, mixed> without the password */
     public function __debugInfo(): array
     {
-        return ['uri' => $this->uri];
+        return ['address' => (string) $this];
     }
 
     private static function decoded(#[\SensitiveParameter] string $part): ?string

@@ -7,13 +7,16 @@ namespace Spindle\Remote\Internal\Redis;
 use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
-use Amp\Socket\ClientTlsContext;
-use Amp\Socket\ConnectException;
-use Amp\Socket\DnsSocketConnector;
 use Amp\TimeoutCancellation;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
+use Spindle\Internal\LoopLimit;
+use Spindle\Internal\Network\ClientStream;
+use Spindle\Internal\Network\ClientTls;
+use Spindle\Internal\Network\Deadline;
+use Spindle\Internal\Network\DnsLookup;
+use Spindle\Internal\Network\NetworkException;
 use Spindle\Internal\Preload;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\BrokerException;
@@ -21,6 +24,7 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Durability;
 use Spindle\Remote\Internal\ReconnectBackoff;
+use Spindle\TlsOptions;
 
 use function Amp\async;
 use function Amp\Future\awaitFirst;
@@ -83,7 +87,7 @@ final class EngineClient
     /** @param float $timeout seconds to connect, and seconds that the engine may be silent while an answer is due */
     public function __construct(
         public readonly Address $address,
-        private readonly ?ClientTlsContext $tls,
+        private readonly ?TlsOptions $tls,
         private readonly float $timeout,
     ) {
         $this->pid = (int) getmypid();
@@ -91,8 +95,12 @@ final class EngineClient
             Backoff::class,
             BrokerUnavailableException::class,
             CancelledException::class,
-            ConnectException::class,
-            DnsSocketConnector::class,
+            ClientStream::class,
+            ClientTls::class,
+            Deadline::class,
+            DnsLookup::class,
+            LoopLimit::class,
+            NetworkException::class,
             ReconnectBackoff::class,
             TimeoutCancellation::class,
             WeakTimer::class,

@@ -10,6 +10,7 @@ use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
+use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Warnings;
 
 /**
@@ -32,7 +33,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     private int $offset = 0;
 
     /** Bytes from {@see write()} that the socket has not accepted. */
-    private string $unsent = '';
+    private readonly WriteBuffer $unsent;
 
     /** Suspends {@see awaitBytes()}. */
     private readonly Condition $changed;
@@ -60,6 +61,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->lastProgress = Clock::now();
         $this->pid = (int) getmypid();
         $this->changed = new Condition();
+        $this->unsent = new WriteBuffer();
         stream_set_read_buffer($socket, 0);
         $weak = \WeakReference::create($this);
         $onReadable = static fn() => $weak->get()?->onReadable();
@@ -133,10 +135,9 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Sends or buffers all bytes. Never suspends. */
     public function write(#[\SensitiveParameter] string $string): int
     {
-        if ($this->unsent !== '') {
-            $this->unsent .= $string;
-        } else {
-            $this->unsent = $string;
+        $wasEmpty = $this->unsent->size === 0;
+        $this->unsent->add($string);
+        if ($wasEmpty) {
             $this->flush();
         }
 
@@ -273,9 +274,9 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
             return;
         }
-        $before = \strlen($this->unsent);
+        $before = $this->unsent->size;
         $this->flush();
-        if (\strlen($this->unsent) < $before) {
+        if ($this->unsent->size < $before) {
             $this->lastProgress = Clock::now();
         }
     }
@@ -287,16 +288,13 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         if ($socket === null) {
             return;
         }
-        $bytes = $this->unsent;
-        [$written, $warning] = Warnings::of(static fn() => fwrite($socket, $bytes));
-        if ($written === false) {
-            $this->unsent = '';
+        [$isWritten, $warning] = Warnings::of(fn(): bool => $this->unsent->flush($socket));
+        if (!$isWritten) {
             $this->fail($warning === '' ? 'the connection broke' : Warnings::clause($warning));
 
             return;
         }
-        $this->unsent = $written === \strlen($bytes) ? '' : substr($bytes, $written);
-        $this->unsent === '' ? EventLoop::disable($this->writeWatcher) : EventLoop::enable($this->writeWatcher);
+        $this->unsent->size === 0 ? EventLoop::disable($this->writeWatcher) : EventLoop::enable($this->writeWatcher);
     }
 
     private static function unsupported(): \RuntimeException

@@ -4,15 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal\Redis;
 
-use Amp\CancelledException;
-use Amp\Socket\ClientTlsContext;
-use Amp\Socket\ConnectContext;
-use Amp\Socket\ConnectException;
-use Amp\Socket\DnsSocketConnector;
-use Amp\Socket\ResourceSocket;
-use Amp\Socket\Socket;
-use Amp\Socket\TlsException;
-use Amp\TimeoutCancellation;
 use Predis\Command\RawCommand;
 use Predis\Connection\Parameters;
 use Predis\Connection\StreamConnection;
@@ -20,9 +11,15 @@ use Predis\Response\ErrorInterface;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\OneShot;
 use Spindle\Internal\Clock;
+use Spindle\Internal\Network\ClientStream;
+use Spindle\Internal\Network\ClientTls;
+use Spindle\Internal\Network\Deadline;
+use Spindle\Internal\Network\NetworkException;
+use Spindle\Internal\Network\TlsException;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\TlsOptions;
 
 /** One connection to the engine. Commands of concurrent fibers are pipelined, and the engine answers them in order. */
 final class RedisConnection
@@ -31,8 +28,6 @@ final class RedisConnection
     private const CHECK_INTERVAL = 0.5;
 
     private const TLS_ADVICE = 'if the server accepts only TLS, use an address that begins with rediss://';
-
-    private const ECONNREFUSED = 111;
 
     /** @var array<int, self> connections with pending commands, because perhaps nothing else references them */
     private static array $busy = [];
@@ -50,10 +45,8 @@ final class RedisConnection
     /** @var (\Closure(mixed): void)|null receives published messages, and null when the connection closes */
     private ?\Closure $listener = null;
 
-    /** @param Socket $socket kept because its destructor closes the connection */
     private function __construct(
         private readonly Address $address,
-        private readonly Socket $socket,
         private readonly EngineStream $stream,
         private readonly StreamConnection $connection,
         private readonly float $timeout,
@@ -78,54 +71,54 @@ final class RedisConnection
      *
      * @throws BrokerException
      */
-    public static function open(Address $address, ?ClientTlsContext $tls, float $timeout): self
+    public static function open(Address $address, ?TlsOptions $tls, float $timeout): self
     {
-        $deadline = new TimeoutCancellation($timeout);
-        $missing = 'no connection';
+        $stream = new EngineStream(self::connect($address, $tls, Deadline::in($timeout, null))->release());
+        $connection = new StreamConnection(new Parameters(['scheme' => 'tcp', 'host' => $address->host]), $stream);
+        $self = new self($address, $stream, $connection, $timeout);
+        $self->authenticate();
+
+        return $self;
+    }
+
+    private static function connect(Address $address, ?TlsOptions $options, Deadline $deadline): ClientStream
+    {
+        $tls = $address->tls
+            ? ClientTls::of($options ?? new TlsOptions(), $address->host, ' (TlsOptions has the authorities to trust)')
+            : null;
         try {
-            $context = (new ConnectContext())->withTcpNoDelay();
-            if ($address->tls) {
-                $context = $context->withTlsContext($tls ?? new ClientTlsContext($address->host));
-            }
             // A single attempt is enough, because callers retry.
-            $socket = (new DnsSocketConnector())->connect($address->uri, $context, $deadline);
-            if (!$socket instanceof ResourceSocket) {
-                throw new \LogicException('DnsSocketConnector returned a socket without a resource');
-            }
-            if ($address->tls) {
-                $missing = 'no TLS handshake (TLS usually has its own port)';
-                $socket->setupTls($deadline);
+            $stream = $address->path !== ''
+                ? ClientStream::open($address->uri(), null, $deadline)
+                : ClientStream::toHost($address->host, $address->port, $tls, $deadline);
+        } catch (NetworkException $failure) {
+            throw BrokerUnavailableException::at((string) $address, $failure->getMessage() . match (true) {
+                str_contains($failure->getMessage(), 'connection refused') => '; is Redis or Valkey running there?',
+                str_contains($failure->getMessage(), 'too many open files')
+                    => '; has this process reached its limit of open files (ulimit -n)?',
+                default => '',
+            }, $failure);
+        }
+        try {
+            if ($tls !== null) {
+                $stream->encrypt($deadline);
             }
         } catch (TlsException $failure) {
             throw BrokerRefusedException::at(
                 (string) $address,
-                'the TLS handshake failed: ' . preg_replace('/\s+/', ' ', $failure->getMessage()),
+                $failure->getMessage(),
                 'check that the server accepts TLS at this address, and that its certificate is trusted',
                 $failure,
             );
-        } catch (ConnectException $failure) {
-            $why = match (true) {
-                $failure->getCode() === self::ECONNREFUSED => 'connection refused; is Redis or Valkey running there?',
-                // PHP reports this when it could not create a socket.
-                str_contains($failure->getMessage(), 'Unknown error')
-                    => 'no socket could be created; has this process reached its limit of open files (ulimit -n)?',
-                default => $failure->getMessage(),
-            };
-
-            throw BrokerUnavailableException::at((string) $address, $why, $failure);
-        } catch (CancelledException $failure) {
-            throw BrokerUnavailableException::at((string) $address, "{$missing} within {$timeout} seconds", $failure);
+        } catch (NetworkException $failure) {
+            throw BrokerUnavailableException::at(
+                (string) $address,
+                "{$failure->getMessage()} (TLS usually has its own port)",
+                $failure,
+            );
         }
-        $resource = $socket->getResource();
-        if (!\is_resource($resource)) {
-            throw BrokerUnavailableException::at((string) $address, 'the connection was closed');
-        }
-        $stream = new EngineStream($resource);
-        $connection = new StreamConnection(new Parameters(['scheme' => 'tcp', 'host' => $address->host]), $stream);
-        $self = new self($address, $socket, $stream, $connection, $timeout);
-        $self->authenticate();
 
-        return $self;
+        return $stream;
     }
 
     /**
@@ -234,7 +227,6 @@ final class RedisConnection
         unset(self::$busy[spl_object_id($this)]);
         EventLoop::cancel($this->watchdog);
         $this->stream->fail($reason);
-        $this->socket->close();
         while (!$this->waiting->isEmpty()) {
             [$answered] = $this->waiting->dequeue();
             $answered->fail(BrokerUnavailableException::at((string) $this->address, $reason));

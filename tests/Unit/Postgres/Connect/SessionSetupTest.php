@@ -191,7 +191,8 @@ final class SessionSetupTest extends TestCase
 
     public function testTheErrorOfAServerThatEndsTheSessionIsReported(): void
     {
-        $this->expectExceptionObject(AttemptFailedException::because('terminating connection (57P01)'));
+        $this->expectException(AttemptFailedException::class);
+        $this->expectExceptionMessage('terminating connection (57P01)');
         (new SimpleQueries(['select 1'], ''))->receive(Message::errorResponse(
             '57P01',
             'terminating connection',

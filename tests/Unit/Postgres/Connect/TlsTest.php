@@ -6,7 +6,6 @@ namespace Spindle\Tests\Unit\Postgres\Connect;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
-use Spindle\Postgres\Internal\Connect\SystemStore;
 use Spindle\Postgres\Internal\Connect\Tls;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
@@ -48,26 +47,10 @@ final class TlsTest extends TestCase
         self::assertSame([false, false, true, 'db', true], self::options(TlsMode::Require, 'db'));
     }
 
-    public function testTheSystemsFolderIsUsedOnlyIfItIsComplete(): void
-    {
-        $certificates = [(new Certificates($this->path()))->authority, (new Certificates($this->path()))->authority];
-        $file = $this->file('all.crt', file_get_contents($certificates[0]) . file_get_contents($certificates[1]));
-
-        self::assertFalse(SystemStore::isComplete($this->path(), $file));
-        copy($certificates[0], $this->path('0a1b2c3d.0'));
-        self::assertFalse(SystemStore::isComplete($this->path(), $file));
-        copy($certificates[1], $this->path('0a1b2c3d.1'));
-        self::assertTrue(SystemStore::isComplete($this->path(), $file));
-    }
-
     /** @return list<mixed> */
     private static function options(TlsMode $mode, string $host): array
     {
-        $options = stream_context_get_options(
-            (new Tls($mode, new PostgresHost($host), new PostgresOptions(user: 'u')))->context(),
-        )['ssl']
-            ?? [];
-        self::assertIsArray($options);
+        $options = Tls::settings($mode, new PostgresHost($host), new PostgresOptions(user: 'u'))?->contextOptions();
 
         return array_map(
             static fn(string $name): mixed => $options[$name] ?? null,

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Connect;
+namespace Spindle\Internal\Network;
 
 /**
  * Finds the folder with the operating system's trusted certificate authorities. By default, OpenSSL would read a file
@@ -14,7 +14,7 @@ final class SystemStore
     /** The result of {@see find()}; false before the first call. */
     private static string|false|null $folder = false;
 
-    /** Returns the folder; null if OpenSSL's default should be used, as php.ini sets it or no folder is complete. */
+    /** Returns the folder; null if OpenSSL's default should be used. */
     public static function folder(): ?string
     {
         return self::$folder === false ? self::$folder = self::find() : self::$folder;
@@ -32,10 +32,14 @@ final class SystemStore
     private static function find(): ?string
     {
         $locations = openssl_get_cert_locations();
-        if ($locations['ini_cafile'] !== '' || $locations['ini_capath'] !== '') {
+        if (
+            $locations['ini_cafile'] !== ''
+            || $locations['ini_capath'] !== ''
+            || self::variable($locations['default_cert_file_env']) !== null
+        ) {
             return null;
         }
-        $file = realpath(self::variable($locations['default_cert_file_env']) ?? $locations['default_cert_file']);
+        $file = realpath($locations['default_cert_file']);
         $folder = realpath(self::variable($locations['default_cert_dir_env']) ?? $locations['default_cert_dir']);
         if ($file === false || $folder === false) {
             return null;

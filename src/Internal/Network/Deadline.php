@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Connect;
+namespace Spindle\Internal\Network;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
@@ -48,7 +48,7 @@ final readonly class Deadline
      * @param resource $stream
      * @param string $for what the caller waits for, such as "the TLS handshake"
      *
-     * @throws AttemptFailedException when the deadline has passed
+     * @throws NetworkException when the deadline has passed
      * @throws CancelledException when the attempt was cancelled
      */
     public function readable($stream, string $for): void
@@ -59,7 +59,7 @@ final readonly class Deadline
     /**
      * @param resource $stream
      *
-     * @throws AttemptFailedException|CancelledException
+     * @throws NetworkException|CancelledException
      */
     public function writable($stream, string $for): void
     {
@@ -81,11 +81,11 @@ final readonly class Deadline
     }
 
     /** Returns the exception to throw for the exception of {@see asCancellation()}. */
-    public function failureOf(CancelledException $cancelled, string $for): AttemptFailedException|CancelledException
+    public function failureOf(CancelledException $cancelled, string $for): NetworkException|CancelledException
     {
         return $this->cancellation?->isRequested() === true
             ? $cancelled
-            : AttemptFailedException::timedOut($for, $this->seconds);
+            : NetworkException::timedOut($for, $this->seconds);
     }
 
     public function throwIfCancelled(): void
@@ -99,12 +99,12 @@ final readonly class Deadline
         $this->cancellation?->throwIfRequested();
         $left = $this->left();
         if ($left <= 0) {
-            throw AttemptFailedException::timedOut($for, $this->seconds);
+            throw NetworkException::timedOut($for, $this->seconds);
         }
         $condition = new Condition();
         $watchers = [$watch(static fn() => $condition->notify())];
         if ($left < self::MAX_TIMER_SECONDS) {
-            $late = fn() => $condition->fail(AttemptFailedException::timedOut($for, $this->seconds));
+            $late = fn() => $condition->fail(NetworkException::timedOut($for, $this->seconds));
             $watchers[] = EventLoop::delay($left, $late);
         }
         try {

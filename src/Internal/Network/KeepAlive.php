@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Connect;
+namespace Spindle\Internal\Network;
 
 use Spindle\Internal\Warnings;
 
@@ -18,10 +18,10 @@ final class KeepAlive
     /** TCP_KEEPCNT: number of unanswered probes after which the connection is lost. */
     private const MAX_PROBES = 6;
 
-    /** @param resource $stream not changed if it is a Unix socket; errors are ignored */
-    public static function set($stream, Endpoint $endpoint): void
+    /** @param resource $stream a TCP connection; errors are ignored */
+    public static function set($stream): void
     {
-        if ($endpoint->ip === null || !\extension_loaded('sockets')) {
+        if (!\extension_loaded('sockets')) {
             return;
         }
         [$socket] = Warnings::of(static fn() => socket_import_stream($stream));

@@ -2,9 +2,9 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Internal\Network;
 
-/** Bytes that wait to be written to a server. Small parts are joined, large ones are not copied. */
+/** Bytes that wait to be written to a stream. Small parts are joined, large ones are not copied. */
 final class WriteBuffer
 {
     /** Maximum bytes of one write. With more, fwrite() would copy many bytes that the stream does not accept. */

@@ -2,12 +2,12 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Tests\Unit\Postgres;
+namespace Spindle\Tests\Unit\Internal\Network;
 
 use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
-use Spindle\Postgres\Internal\Native\WriteBuffer;
+use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Streams;
 

@@ -2,12 +2,11 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Connect;
+namespace Spindle\Internal\Network;
 
 use Amp\CancelledException;
 use Amp\Dns\DnsException;
 use Amp\Dns\DnsRecord;
-use Spindle\Postgres\PostgresHost;
 
 use function Amp\Dns\resolve;
 
@@ -15,24 +14,22 @@ use function Amp\Dns\resolve;
 final class DnsLookup
 {
     /**
-     * Returns all addresses of a host. Suspends only to look up a name other than "localhost".
+     * Returns all IP addresses of a host. Suspends only to look up a name other than "localhost".
      *
-     * @return non-empty-list<Endpoint>
+     * @param string $host name or IP address
      *
-     * @throws AttemptFailedException when the name can't be resolved before the deadline
+     * @return non-empty-list<string>
+     *
+     * @throws NetworkException when the name can't be resolved before the deadline
      * @throws CancelledException
      */
-    public static function endpoints(PostgresHost $host, Deadline $deadline): array
+    public static function addresses(string $host, Deadline $deadline): array
     {
-        $address = $host->address ?? $host->host;
-        $ips = match (true) {
-            $host->isSocket() => [null],
-            filter_var($address, \FILTER_VALIDATE_IP) !== false => [$address],
-            strcasecmp($address, 'localhost') === 0 => ['127.0.0.1', '::1'],
-            default => self::resolve($address, $deadline),
+        return match (true) {
+            filter_var($host, \FILTER_VALIDATE_IP) !== false => [$host],
+            strcasecmp($host, 'localhost') === 0 => ['127.0.0.1', '::1'],
+            default => self::resolve($host, $deadline),
         };
-
-        return array_map(static fn(?string $ip) => new Endpoint($host, $ip), $ips);
     }
 
     /** @return non-empty-list<string> */
@@ -44,11 +41,11 @@ final class DnsLookup
         } catch (CancelledException $cancelled) {
             throw $deadline->failureOf($cancelled, "the look-up of '{$name}'");
         } catch (DnsException $failure) {
-            throw AttemptFailedException::because("the look-up failed: {$failure->getMessage()}", $failure);
+            throw NetworkException::because("the look-up failed: {$failure->getMessage()}", $failure);
         } catch (\Error $failure) {
             // Without a free file descriptor, PHP can't load the classes of amphp/dns, and throws an \Error.
             throw @fopen('/dev/null', 'r') === false
-                ? AttemptFailedException::because("the look-up of '{$name}' failed: too many open files", $failure)
+                ? NetworkException::because("the look-up of '{$name}' failed: too many open files", $failure)
                 : $failure;
         }
         $ips = array_values(array_unique(array_map(
@@ -58,6 +55,6 @@ final class DnsLookup
 
         return $ips !== []
             ? $ips
-            : throw AttemptFailedException::because("the look-up of '{$name}' returned no address");
+            : throw NetworkException::because("the look-up of '{$name}' returned no address");
     }
 }

@@ -2,14 +2,14 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Connect;
+namespace Spindle\Internal\Network;
 
+use Amp\CancelledException;
 use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Warnings;
-use Spindle\Postgres\ProtocolException;
 
-/** A stream for a login or a cancel request. The destructor closes it, unless {@see release()} was called. */
-final class Socket
+/** A client's connection, plain or encrypted. The destructor closes it, unless {@see release()} was called. */
+final class ClientStream
 {
     /** Maximum bytes of one read. */
     private const READ_BYTES = 0x1_0000;
@@ -25,7 +25,7 @@ final class Socket
     private string $writeWarning = '';
 
     /** @param resource $stream */
-    private function __construct($stream)
+    private function __construct($stream, private readonly ?ClientTls $tls)
     {
         $this->stream = $stream;
     }
@@ -36,21 +36,29 @@ final class Socket
     }
 
     /**
-     * @param resource $context stream context
-     * @param PersistentStream|null $persistent null for a stream that is not persistent
+     * Connects to an address without encryption. {@see encrypt()} begins it.
      *
-     * @throws AttemptFailedException
+     * @param string $uri "tcp://" with an IP address and a port, or "unix://" with a path
+     * @param ClientTls|null $tls null if the connection is never encrypted
+     * @param \Closure(resource): (resource|false)|null $open gets a stream context, and starts to connect without a
+     *     wait; null for stream_socket_client()
+     *
+     * @throws NetworkException when the connection can't be opened before the deadline
+     * @throws CancelledException
      */
-    public static function open(
-        Endpoint $endpoint,
-        $context,
-        Deadline $deadline,
-        ?PersistentStream $persistent = null,
-    ): self {
+    public static function open(string $uri, ?ClientTls $tls, Deadline $deadline, ?\Closure $open = null): self
+    {
+        if ($tls !== null && !\extension_loaded('openssl')) {
+            throw NetworkException::because('encryption was requested, but ext-openssl is missing');
+        }
+        $context = stream_context_create([
+            'socket' => ['tcp_nodelay' => true],
+            'ssl' => $tls?->contextOptions() ?? [],
+        ]);
         // With STREAM_CLIENT_ASYNC_CONNECT, the call does not wait for the connection, and PHP ignores the timeout.
         [$stream, $warning] = Warnings::of(
-            static fn() => $persistent !== null ? $persistent->open($context) : stream_socket_client(
-                $endpoint->uri(),
+            static fn() => $open !== null ? $open($context) : stream_socket_client(
+                $uri,
                 $code,
                 $message,
                 null,
@@ -60,52 +68,86 @@ final class Socket
         );
         if ($stream === false) {
             // PHP's warning does not mention that too many files are open, so this is checked.
-            throw AttemptFailedException::because(
+            throw NetworkException::because(
                 @fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::clause($warning),
             );
         }
-        $socket = new self($stream);
+        $self = new self($stream, $tls);
         if (ftell($stream) > 0) {
-            $socket->isReused = true;
-            $socket->isEncrypted = isset(stream_get_meta_data($stream)['crypto']);
+            $self->isReused = true;
+            $self->isEncrypted = isset(stream_get_meta_data($stream)['crypto']);
 
-            return $socket;
+            return $self;
         }
         stream_set_blocking($stream, false);
         // With a buffer, PHP could read unencrypted bytes before the TLS handshake. They would count as encrypted
         // (CVE-2021-23222).
         stream_set_read_buffer($stream, 0);
         if (!LoopLimit::allows($stream)) {
-            throw AttemptFailedException::because(
+            throw NetworkException::because(
                 'too many files are open: this event loop only supports descriptors up to 1023. '
                     . 'Install ext-ev, ext-event or ext-uv, or use several processes',
             );
         }
         $deadline->writable($stream, 'the connection');
-        if ($endpoint->ip !== null && stream_socket_get_name($stream, true) === false) {
-            throw AttemptFailedException::because(self::connectError($stream));
+        if (str_starts_with($uri, 'tcp:')) {
+            if (stream_socket_get_name($stream, true) === false) {
+                throw NetworkException::because(self::connectError($stream));
+            }
+            KeepAlive::set($stream);
         }
-        KeepAlive::set($stream, $endpoint);
 
-        return $socket;
+        return $self;
     }
 
     /**
-     * @param string $for what the caller waits for, such as "the login"
+     * Looks up a host, and connects to the first of its addresses that accepts the connection in time. Each address
+     * gets a share of the remaining time.
      *
-     * @throws AttemptFailedException when the peer has closed the connection, or the deadline has passed
+     * @throws NetworkException the last address's failure
+     * @throws CancelledException
      */
-    public function read(Deadline $deadline, string $for): string
+    public static function toHost(string $host, int $port, ?ClientTls $tls, Deadline $deadline): self
+    {
+        $ips = DnsLookup::addresses($host, $deadline);
+        $last = array_pop($ips);
+        foreach ($ips as $i => $ip) {
+            try {
+                return self::open(self::uri($ip, $port), $tls, $deadline->share(\count($ips) + 1 - $i));
+            } catch (NetworkException) {
+                // The next address may accept the connection.
+            }
+        }
+
+        return self::open(self::uri($last, $port), $tls, $deadline);
+    }
+
+    /** Returns an address in the form of PHP's stream functions. */
+    public static function uri(string $host, int $port): string
+    {
+        return str_contains($host, ':') ? "tcp://[{$host}]:{$port}" : "tcp://{$host}:{$port}";
+    }
+
+    /**
+     * Suspends until bytes have arrived.
+     *
+     * @param string $for what the caller waits for, such as "the login"
+     * @param int<1, max> $maxBytes
+     *
+     * @throws NetworkException when the peer has closed the connection, or the deadline has passed
+     * @throws CancelledException
+     */
+    public function read(Deadline $deadline, string $for, int $maxBytes = self::READ_BYTES): string
     {
         $stream = $this->stream();
         while (true) {
-            [$bytes, $warning] = Warnings::of(static fn() => fread($stream, self::READ_BYTES));
+            [$bytes, $warning] = Warnings::of(static fn() => fread($stream, $maxBytes));
             if ($bytes !== false && $bytes !== '') {
                 return $bytes;
             }
             if (feof($stream)) {
                 $warning = $warning !== '' ? $warning : $this->writeWarning;
-                throw AttemptFailedException::because(
+                throw NetworkException::because(
                     "the server closed the connection while waiting for {$for}"
                         . ($warning === '' ? '' : ': ' . Warnings::clause($warning)),
                 );
@@ -119,7 +161,7 @@ final class Socket
      *
      * @return bool false when the peer has closed the connection; {@see read()} may return a message with the reason
      *
-     * @throws AttemptFailedException when the deadline has passed
+     * @throws NetworkException when the deadline has passed
      */
     public function write(#[\SensitiveParameter] string $bytes, Deadline $deadline, string $for): bool
     {
@@ -143,7 +185,7 @@ final class Socket
     /**
      * Suspends until the peer has closed the connection. Discards all bytes that arrive.
      *
-     * @throws AttemptFailedException when the deadline has passed
+     * @throws NetworkException when the deadline has passed
      */
     public function awaitEnd(Deadline $deadline, string $for): void
     {
@@ -157,33 +199,31 @@ final class Socket
     }
 
     /**
-     * @return bool whether the connection is encrypted; false if the server does not offer TLS
+     * Performs the TLS handshake.
      *
-     * @throws AttemptFailedException when the server answers with an error or not at all, or the handshake fails
-     * @throws ProtocolException when the peer is not a PostgreSQL server
+     * @throws TlsException when it fails
+     * @throws NetworkException when the deadline has passed
+     * @throws CancelledException
      */
-    public function secure(Tls $tls, Deadline $deadline): bool
+    public function encrypt(Deadline $deadline): void
     {
-        $this->write(Messages::TLS_REQUEST, $deadline, 'the answer to the TLS request');
-        $answer = $this->tlsAnswer($deadline);
-        if ($answer === 'N') {
-            return false;
-        }
-        if ($answer === 'E') {
-            // The sender is not authenticated, so the text of the error is not shown.
-            throw AttemptFailedException::because('the server answered the TLS request with an error');
-        }
-        if ($answer !== 'S') {
-            throw ProtocolException::notPostgres($answer . stream_get_contents($this->stream(), 100));
-        }
-        if ((string) stream_socket_recvfrom($this->stream(), 1, \STREAM_PEEK) !== '') {
-            throw ProtocolException::malformed(
-                'unencrypted bytes followed the answer to the TLS request. They may be an attack',
+        $tls = $this->tls ?? throw new \LogicException('The stream was opened without settings for TLS');
+        $stream = $this->stream();
+        while (true) {
+            [$done, $warning] = Warnings::of(
+                static fn() => stream_socket_enable_crypto($stream, true, ClientTls::VERSIONS),
             );
-        }
-        $this->handshake($tls, $deadline);
+            if ($done === false) {
+                throw new TlsException($tls->explain($warning));
+            }
+            if ($done === true) {
+                $this->isEncrypted = true;
 
-        return $this->isEncrypted = true;
+                return;
+            }
+            // The client's bytes fit into the socket's buffer, so the handshake never waits for a writable socket.
+            $deadline->readable($stream, 'the TLS handshake');
+        }
     }
 
     public function isEncrypted(): bool
@@ -195,6 +235,12 @@ final class Socket
     public function isReused(): bool
     {
         return $this->isReused;
+    }
+
+    /** Returns at most 100 bytes that have arrived on an unencrypted stream, without consuming them. */
+    public function peek(): string
+    {
+        return (string) stream_socket_recvfrom($this->stream(), 100, \STREAM_PEEK);
     }
 
     /** Whether the server has neither sent more bytes nor closed the connection, as far as this is known by now. */
@@ -234,38 +280,6 @@ final class Socket
                 Warnings::of(static fn() => fwrite($stream, $lastBytes));
             }
             Warnings::of(static fn() => fclose($stream));
-        }
-    }
-
-    /** Returns the first byte of the server's answer to the TLS request. */
-    private function tlsAnswer(Deadline $deadline): string
-    {
-        $stream = $this->stream();
-        while (true) {
-            $answer = (string) stream_socket_recvfrom($stream, 1);
-            if ($answer !== '') {
-                return $answer;
-            }
-            if (feof($stream)) {
-                throw AttemptFailedException::because('the server closed the connection after the TLS request');
-            }
-            $deadline->readable($stream, 'the answer to the TLS request');
-        }
-    }
-
-    private function handshake(Tls $tls, Deadline $deadline): void
-    {
-        $stream = $this->stream();
-        while (true) {
-            [$done, $warning] = Warnings::of(static fn() => stream_socket_enable_crypto($stream, true, Tls::VERSIONS));
-            if ($done === true) {
-                return;
-            }
-            if ($done === false) {
-                throw AttemptFailedException::because($tls->explain($warning));
-            }
-            // The client's bytes fit into the socket's buffer, so the handshake never waits for a writable socket.
-            $deadline->readable($stream, 'the TLS handshake');
         }
     }
 

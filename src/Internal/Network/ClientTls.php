@@ -1,0 +1,91 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Network;
+
+use Spindle\Internal\Warnings;
+use Spindle\TlsOptions;
+
+/** How a client encrypts a connection, and what it verifies. */
+final readonly class ClientTls
+{
+    public const VERSIONS = \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
+
+    /**
+     * @param string      $serverName      name of the server, for SNI and in its certificate
+     * @param bool        $verifies        whether an authority that is trusted must have signed the certificate
+     * @param bool        $verifiesName    whether the certificate must be for `$serverName`
+     * @param string|null $rootCertificate path of a PEM file with trusted authorities; null for the system's
+     * @param string|null $certificate     path of a PEM file with the client's certificate; null for none
+     * @param string|null $key             path of a PEM file with its private key; null if `$certificate` has it
+     * @param string      $advice          follows messages about authorities that are not trusted
+     */
+    public function __construct(
+        public string $serverName,
+        private bool $verifies = true,
+        private bool $verifiesName = true,
+        private ?string $rootCertificate = null,
+        private ?string $certificate = null,
+        private ?string $key = null,
+        private string $advice = '',
+    ) {}
+
+    /**
+     * @param string $host   host of the address
+     * @param string $advice follows messages about authorities that are not trusted
+     */
+    public static function of(TlsOptions $options, string $host, string $advice): self
+    {
+        return new self(
+            $options->serverName ?? $host,
+            rootCertificate: $options->rootCertificate,
+            certificate: $options->certificate,
+            key: $options->key,
+            advice: $advice,
+        );
+    }
+
+    /** @return array<string, mixed> the options of a stream context for ssl */
+    public function contextOptions(): array
+    {
+        return [
+            'verify_peer' => $this->verifies,
+            'verify_peer_name' => $this->verifiesName,
+            'allow_self_signed' => !$this->verifies,
+            'peer_name' => $this->serverName,
+            // RFC 6066 does not allow IP addresses in SNI.
+            'SNI_enabled' => filter_var($this->serverName, \FILTER_VALIDATE_IP) === false,
+            'disable_compression' => true,
+            'capture_peer_cert' => true,
+            // Without a passphrase, OpenSSL would ask for one at the terminal, which blocks the process.
+            'passphrase' => '',
+            ...array_filter([
+                'cafile' => $this->rootCertificate,
+                'capath' => $this->rootCertificate === null && $this->verifies ? SystemStore::folder() : null,
+                'local_cert' => $this->certificate,
+                'local_pk' => $this->key,
+            ], static fn(?string $file): bool => $file !== null),
+        ];
+    }
+
+    /** Returns a clause with the reason for a failed handshake, from PHP's warning. */
+    public function explain(string $warning): string
+    {
+        $detail = Warnings::clause($warning);
+
+        return match (true) {
+            str_contains(
+                $warning,
+                ' did not match expected ',
+            ) => "its TLS certificate is for another host than '{$this->serverName}'",
+            str_contains(
+                $warning,
+                'certificate verify failed',
+            ) => "its TLS certificate can't be verified: it is not valid at this time, or no authority in "
+                . ($this->rootCertificate ?? "the system's store") . " has signed it{$this->advice}",
+            $detail === '' => 'the server closed the connection during the TLS handshake',
+            default => "the TLS handshake failed: {$detail}",
+        };
+    }
+}

@@ -1,0 +1,8 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Network;
+
+/** The TLS handshake failed, for example because the server's certificate is not trusted. */
+final class TlsException extends NetworkException {}

@@ -1,0 +1,34 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle;
+
+/** The certificates of a client's TLS connections. Each file is in PEM format. */
+final readonly class TlsOptions
+{
+    /**
+     * @param string|null $rootCertificate path of a file with the authorities to trust; null for those of the system
+     * @param string|null $certificate     path of a file with the client's certificate; null for none
+     * @param string|null $key             path of a file with its private key; null if the certificate's file has it
+     * @param string|null $serverName      name that the server's certificate must have; null for the address's host
+     *
+     * @throws \ValueError when a file can't be read
+     */
+    public function __construct(
+        public ?string $rootCertificate = null,
+        public ?string $certificate = null,
+        public ?string $key = null,
+        public ?string $serverName = null,
+    ) {
+        $files = ['rootCertificate' => $rootCertificate, 'certificate' => $certificate, 'key' => $key];
+        foreach ($files as $name => $file) {
+            if ($file !== null && (!is_file($file) || !is_readable($file))) {
+                throw new \ValueError("{$name}: can't read the file '{$file}'; give the path of a PEM file");
+            }
+        }
+        if ($key !== null && $certificate === null) {
+            throw new \ValueError('key: a private key needs a certificate; give the path of its PEM file too');
+        }
+    }
+}
