@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Cli;
 
 use Composer\InstalledVersions;
-use Spindle\Cli\Internal\ArgumentOrder;
 use Spindle\Cli\Internal\Bench\BenchCommand;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\Queue\QueueCommand;
 use Spindle\Cli\Internal\Run\RunCommand;
+use Spindle\Cli\Internal\Run\Words\OptionParser;
 use Spindle\Cli\Internal\Serve\ServeCommand;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Cli\Internal\Work\WorkCommand;
@@ -30,17 +30,6 @@ use Symfony\Component\Console\Output\OutputInterface;
 /** The command `spindle`. Every failure is reported in one line on standard error. */
 final class ConsoleApplication extends Application
 {
-    /** Additional short options, by command, with the long options that they stand for. */
-    private const EXTRA_SHORT_OPTIONS = ['run' => ['0' => 'null', 'P' => 'jobs']];
-
-    /** Options that can be given only once, by command, with the reason and an alternative. */
-    private const SINGLE_USE_OPTIONS = [
-        'run' => [
-            'arg-file' => 'spindle run does not combine inputs; to read several files, use:'
-                . ' cat FILE FILE | spindle run ...',
-        ],
-    ];
-
     /** Variables that Symfony's Application sets. doRun() restores the original values, so that jobs inherit these. */
     private const SYMFONY_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
 
@@ -152,19 +141,12 @@ final class ConsoleApplication extends Application
             if ($position === 0 || str_starts_with($word, '-')) {
                 continue;
             }
-            if (isset(self::EXTRA_SHORT_OPTIONS[$word])) {
-                $command = $this->find($word);
-                $command->mergeApplicationDefinition();
-                $order = new ArgumentOrder(
-                    $command->getDefinition(),
-                    self::EXTRA_SHORT_OPTIONS[$word],
-                    self::SINGLE_USE_OPTIONS[$word],
-                );
+            if ($word === 'run') {
                 array_splice(
                     $arguments,
                     $position + 1,
                     null,
-                    $order->normalise(\array_slice($arguments, $position + 1)),
+                    (new OptionParser())->normalise(\array_slice($arguments, $position + 1)),
                 );
             }
             break;

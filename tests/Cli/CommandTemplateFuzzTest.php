@@ -99,7 +99,7 @@ final class CommandTemplateFuzzTest extends TestCase
         $values = ['', 'a', '1', 'if', 'x=1', ...self::HOSTILE, ...self::randomValues(Scale::of(self::VALUES))];
         $script = implode(
             "\n",
-            array_map(static fn(string $value): string => (string) $parsed->command($value, 1, 1)->line, $values),
+            array_map(static fn(string $value): string => (string) $parsed->command([$value], 1, 1)->line, $values),
         );
 
         $process = $this->execute($shell, $script);
@@ -129,7 +129,7 @@ final class CommandTemplateFuzzTest extends TestCase
             ++$used;
             foreach (self::shells() as $name => $shell) {
                 $value = self::HOSTILE[$random->getInt(0, \count(self::HOSTILE) - 1)];
-                $line = (string) $parsed->command($value, 1, 1)->line;
+                $line = (string) $parsed->command([$value], 1, 1)->line;
                 $this->execute($shell, $line);
                 self::assertFileDoesNotExist($this->path('owned'), "{$name} of " . json_encode([$template, $line]));
             }
@@ -173,7 +173,7 @@ final class CommandTemplateFuzzTest extends TestCase
         foreach (self::shells() as $name => $shell) {
             self::assertSame(
                 $this->outcome($shell, self::withVariable($parsed), $value),
-                $this->outcome($shell, (string) $parsed->command($value, 1, 1)->line, $value),
+                $this->outcome($shell, (string) $parsed->command([$value], 1, 1)->line, $value),
                 "{$name} of " . json_encode([$template, $value]),
             );
         }
@@ -182,7 +182,7 @@ final class CommandTemplateFuzzTest extends TestCase
     /** Closes open quotes, as a quoted value does. */
     private static function withVariable(CommandTemplate $template): string
     {
-        return str_replace("'<value>'", '"${V}"', (string) $template->command('<value>', 1, 1)->line);
+        return str_replace("'<value>'", '"${V}"', (string) $template->command(['<value>'], 1, 1)->line);
     }
 
     /**

@@ -71,22 +71,6 @@ final class UsageTest extends TestCase
             ['run', '-a', '/', 'touch ran'],
             "option --arg-file: can't read '/': it is a folder",
         ];
-        yield 'two inputs' => [
-            ['run', '-a', 'x', 'touch ran', ':::', 'a'],
-            "option --arg-file: 'x' can't be combined with arguments after :::; give only one of them",
-        ];
-        $list = static fn(string $word): string => "argument '{$word}': only one list of arguments is supported;"
-            . ' give it after one :::, or as a file with -a FILE';
-        yield 'two lists' => [['run', 'touch ran', ':::', 'a', ':::', 'b'], $list(':::')];
-        yield 'a list of files' => [['run', 'touch ran', '::::', 'a'], $list('::::')];
-        yield 'a list of files beside a list' => [['run', 'touch ran', ':::', 'a', '::::', 'b'], $list('::::')];
-        yield 'a list after a list of files' => [['run', 'touch ran', '::::', 'a', ':::', 'b'], $list('::::')];
-        yield 'a linked list' => [['run', 'touch ran', ':::', 'a', ':::+', 'b'], $list(':::+')];
-        yield 'a linked list of files' => [['run', 'touch ran', ':::', 'a', '::::+', 'b'], $list('::::+')];
-        $twice = 'option --arg-file: can be given only once, because spindle run does not combine inputs;'
-            . ' to read several files, use: cat FILE FILE | spindle run ...';
-        yield 'two files' => [['run', '-a', 'x', '-a', 'y', 'touch ran'], $twice];
-        yield 'two files in other words' => [['run', '--arg-file=x', '-kay', 'touch ran'], $twice];
         yield 'a log to append to' => [
             ['run', '--joblog', '+log', 'touch ran', ':::', 'a'],
             "option --joblog: '+log' is not allowed, because GNU parallel would append to the log;"
@@ -106,12 +90,19 @@ final class UsageTest extends TestCase
                 . ' subfolder that is named after its number',
             ];
         }
-        $verbose = 'option -v: spindle run does not print commands while they run; use --dry-run to print them'
-            . ' without running them, --joblog FILE to list them, or -vvv to log each step';
-        foreach (['-v', '-vv', '--verbose', '-kv'] as $option) {
-            yield "commands on demand by {$option}" => [['run', $option, 'touch ran', ':::', 'a'], $verbose];
+        $verbose = ': not supported; use --dry-run to print the commands without running them, --joblog FILE to list'
+            . ' them, or -vvv to log each step';
+        $spellings = ['-v' => '-v', '-vv' => '-v', '--verbose' => '--verbose', '-kv' => '-v', '-t' => '-t'];
+        foreach ($spellings as $option => $name) {
+            yield "commands on demand by {$option}" => [
+                ['run', $option, 'touch ran', ':::', 'a'],
+                "option {$name}{$verbose}",
+            ];
         }
-        yield 'commands on demand by an option before' => [['-v', 'run', 'touch ran', ':::', 'a'], $verbose];
+        yield 'commands on demand by an option before' => [
+            ['-v', 'run', 'touch ran', ':::', 'a'],
+            "option -v{$verbose}",
+        ];
         foreach (['>', '>>', '<', '|', '&&', '||', ';', '&', '2>&1', '2>', '2>/dev/null', '|&', '&>'] as $word) {
             yield "{$word} without a shell" => [
                 ['run', 'touch', 'ran', '{}', $word, 'x', ':::', 'a'],

@@ -27,6 +27,23 @@ final class GivenOptions
         return \is_string($value) ? $value : null;
     }
 
+    /**
+     * Returns the values of an option that can be given several times.
+     *
+     * @return list<string>
+     *
+     * @throws UsageException when a value is empty
+     */
+    public function texts(string $name): array
+    {
+        $values = (array) $this->input->getOption($name);
+        if (\in_array('', $values, true)) {
+            throw new UsageException("option --{$name}: the value is empty; give a value");
+        }
+
+        return array_values(array_filter($values, \is_string(...)));
+    }
+
     /** @throws UsageException when the value is not a natural number of at most nine digits */
     public function number(string $name, string $allowed): ?int
     {

@@ -34,8 +34,8 @@ final class DryRun
     public function run(): int
     {
         try {
-            foreach ($this->records() as $number => $record) {
-                $this->print($number, $record);
+            foreach ($this->inputs() as $number => $values) {
+                $this->print($number, $values);
             }
         } catch (OutputClosedException) {
             return ExitStatus::BROKEN_PIPE;
@@ -44,33 +44,36 @@ final class DryRun
         return ExitStatus::ofFailures($this->invalidCount);
     }
 
-    /** @return \Generator<int, string> */
-    private function records(): \Generator
+    /** @return \Generator<int, list<string>> */
+    private function inputs(): \Generator
     {
         $wait = new InputWait();
-        $records = $this->options->source->records($wait);
-        if (!$this->options->resume || $this->options->jobLog === null) {
-            return $records;
+        $inputs = $this->options->input->inputs->jobs($wait, $this->options->start->jobs->current(...));
+        $outcome = $this->options->outcome;
+        if (!$outcome->resume || $outcome->jobLog === null) {
+            return $inputs;
         }
         $resumed = new ResumedInput(
-            JobLog::read($this->options->jobLog),
-            $this->options->format,
-            $this->options->retryFailed,
+            JobLog::read($outcome->jobLog),
+            $this->options->input->format,
+            $outcome->retryFailed,
         );
 
-        return $resumed->remaining($records, $wait, new RunStatistics(static fn(): int => hrtime(true)));
+        return $resumed->remaining($inputs, $wait, new RunStatistics(static fn(): int => hrtime(true)));
     }
 
-    private function print(int $number, string $record): void
+    /** @param list<string> $values */
+    private function print(int $number, array $values): void
     {
-        if ($this->options->format->skips($record)) {
+        $format = $this->options->input->format;
+        if ($format->skips($values)) {
             return;
         }
         try {
-            $this->out->write($this->options->format->job($number, $record, self::SLOT)->command->toString() . "\n");
+            $this->out->write($format->job($number, $values, self::SLOT)->command->toString() . "\n");
         } catch (BadRecordException $bad) {
-            $message = "{$this->options->source->recordName} {$number}: {$bad->getMessage()}";
-            if ($this->options->strict) {
+            $message = "{$this->options->input->inputs->nameOf($number)}: {$bad->getMessage()}";
+            if ($this->options->outcome->strict) {
                 throw new UsageException($message);
             }
             ++$this->invalidCount;

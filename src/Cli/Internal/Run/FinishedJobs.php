@@ -76,8 +76,8 @@ final class FinishedJobs
         if ($entry === null) {
             return true;
         }
-        if (substr($entry, 1) !== self::hash(strtr($job->text, "\n", "\0"))) {
-            throw $this->mismatch($job->sequence, "the input has '{$job->text}'");
+        if (substr($entry, 1) !== self::hash(strtr($job->text(), "\n", "\0"))) {
+            throw $this->mismatch($job->sequence, "the input has '{$job->text()}'");
         }
 
         return $retryFailed && $entry[0] === self::FAILED;

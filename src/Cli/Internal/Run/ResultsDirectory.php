@@ -66,7 +66,7 @@ final class ResultsDirectory
             self::ensure($partial, static fn(): bool => mkdir($partial));
         }
         self::put("{$partial}/seq", "{$job->sequence}\n");
-        self::put("{$partial}/command", "{$job->text}\n");
+        self::put("{$partial}/command", "{$job->text()}\n");
         self::copy("{$partial}/stdout", $result->stdoutStream());
         self::copy("{$partial}/stderr", $result->stderrStream());
         self::put("{$partial}/exitval", JobLog::exitValue($result) . "\n");

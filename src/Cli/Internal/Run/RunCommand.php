@@ -4,8 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
-use Spindle\Cli\Internal\GivenQueue;
-use Spindle\Cli\Internal\UsageException;
+use Spindle\Cli\Internal\Run\Words\WordTable;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -88,52 +87,8 @@ final class RunCommand extends Command
             <info>spindle run --queue media flac {} -o {.}.flac ::: /media/*.wav</info>
         HELP;
 
-    /** The options in their order in the help: a shortcut, and the help text in lines of at most 47 columns. */
-    private const OPTIONS = [
-        'jobs' => ['j', <<<'TEXT'
-            Run up to N jobs at once. N is a number, 0 for
-            the maximum, a percentage of the usable CPUs
-            such as 200%, or a file that contains one of
-            these and is read again while jobs run. Also -P
-            [default: 100%]
-            TEXT],
-        'arg-file' => ['a', "Read the input from this file; - is standard\ninput"],
-        'null' => [null, 'Read input lines that end with NUL. Also -0'],
-        'keep-order' => ['k', 'Print outputs in the order of the input'],
-        'tag' => [null, "Print the input line and a tab before each line\nof output"],
-        'timeout' => [null, <<<'TEXT'
-            End a job after this time: seconds (90, 1.5),
-            10m, 2h, or a percentage of the median run time
-            such as 200% [default: no limit]
-            TEXT],
-        'retries' => [null, 'Retry a failed job up to N times [default: 0]'],
-        'halt' => [null, <<<'TEXT'
-            Stop early. soon,fail=1 starts no more jobs
-            after one failure; now,fail=1 also ends running
-            jobs. Other conditions: fail=N%, success=N,
-            success=N%, done=N [default: never]
-            TEXT],
-        'delay' => [null, "Wait at least this time between two starts,\nincluding retries [default: 0]"],
-        'joblog' => [null, "Write a line for each finished job to this\nfile, in GNU parallel's format"],
-        'resume' => [null, 'Skip the jobs that are in the job log'],
-        'resume-failed' => [null, "Skip the jobs that succeeded according to the\njob log"],
-        'results' => [null, <<<'TEXT'
-            Save outputs and exit codes as files in this
-            folder, which must be new, empty or from an
-            earlier run
-            TEXT],
-        'dry-run' => [null, 'Print the commands without running them'],
-        'progress' => [null, "Show the progress on standard error: bar,\nplain, json or none [default: none]"],
-        'jsonl' => [null, <<<'TEXT'
-            Read lines {"id":...,"cmd":...} and print lines
-            {"id":...,"status":...,"stdout":...,
-            "stderr":...}
-            TEXT],
-        'strict' => [null, "Start no more jobs after an input line that is\nnot a valid command"],
-        'queue' => [null, "Run the jobs on the machines where spindle work\nserves this queue"],
-    ];
-
-    private const FLAGS = ['null', 'keep-order', 'tag', 'resume', 'resume-failed', 'dry-run', 'jsonl', 'strict'];
+    /** Columns of the text of an option. */
+    private const TEXT_COLUMNS = 45;
 
     public function __construct()
     {
@@ -142,34 +97,38 @@ final class RunCommand extends Command
 
     protected function configure(): void
     {
-        [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
         $this->setDescription('Runs a command for each line of input, several at once')
             ->setHelp(self::HELP)
             ->addUsage('[options] [--] [command template] < input')
             ->addUsage('[options] [--] [command template] ::: [argument...]')
+            ->addUsage('[options] [--] [command template] :::: [file...]')
             ->addArgument(
                 RunOptions::WORDS,
                 InputArgument::IS_ARRAY,
-                'The command, and ::: with a list of arguments',
+                'The command, and a list after ::: or ::::',
             );
-        foreach (self::OPTIONS as $name => [$shortcut, $help]) {
-            $this->addOption($name, $shortcut, \in_array($name, self::FLAGS, true) ? $flag : $value, $help);
+        foreach (WordTable::defined() as $word) {
+            $mode = match (true) {
+                $word->name() === 'arg-file' => InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY,
+                $word->takesValue() => InputOption::VALUE_REQUIRED,
+                default => InputOption::VALUE_NONE,
+            };
+            $text = wordwrap($word->text, self::TEXT_COLUMNS);
+            $letter = $word->letter();
+            // Symfony's console can't describe a digit.
+            $this->addOption($word->name(), $letter === '0' ? null : $letter, $mode, $text);
         }
-        GivenQueue::addOptions($this);
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
         // Only the option is an error, not the variable SHELL_VERBOSITY.
         if ($output->isVerbose() && !$output->isDebug() && $input->hasParameterOption(['-v', '--verbose'], true)) {
-            throw new UsageException(
-                'option -v: spindle run does not print commands while they run; use --dry-run to print them without'
-                . ' running them, --joblog FILE to list them, or -vvv to log each step',
-            );
+            throw (new WordTable())->find('verbose')?->refusal('-v') ?? new \LogicException('There is no -v');
         }
         $options = RunOptions::of($input);
 
-        return $options->dryRun
+        return $options->output->dryRun
             ? (new DryRun($options))->run()
             : (new Runner($options, self::logger($output)))->run();
     }

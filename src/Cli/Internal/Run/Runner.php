@@ -70,21 +70,23 @@ final class Runner
             $options->progress,
             $this->statistics,
         );
-        $this->slots = $options->format->usesSlot() ? new SlotTable() : null;
-        $this->order = $options->keepOrder ? new OutputOrder() : null;
-        $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(
+        $this->slots = $options->input->format->usesSlot() ? new SlotTable() : null;
+        $this->order = $options->output->keepOrder ? new OutputOrder() : null;
+        $this->pool = new CommandPool(1, $options->outcome->retries, new CommandPoolOptions(
             lookahead: $options->dependsOnStartTime() ? 0 : 256,
             logger: $logger,
-            carrier: $options->carrier,
-            delay: $options->delay,
+            carrier: $options->start->carrier,
+            delay: $options->start->delay,
         ));
         $this->capacity = $this->pool->capacity();
         $this->setConcurrency();
-        $results = $options->results === null ? null : ResultsDirectory::create($options->results);
+        $results = $options->outcome->results === null ? null : ResultsDirectory::create($options->outcome->results);
         [$log, $this->resumed] = $this->openLog();
         $this->recorder = new JobRecorder(
             $this->console,
-            $options->json ? new JsonOutput($this->console) : new GroupedOutput($this->console, $options->tag),
+            $options->output->json
+                ? new JsonOutput($this->console)
+                : new GroupedOutput($this->console, $options->output->tag),
             $results,
             $log,
         );
@@ -119,20 +121,20 @@ final class Runner
 
     private function status(): int
     {
-        return $this->halted && $this->options->halt?->onSuccess === true
+        return $this->halted && $this->options->outcome->halt?->onSuccess === true
             ? ExitStatus::OK
             : ExitStatus::ofFailures($this->statistics->failed);
     }
 
     private function setConcurrency(): void
     {
-        $concurrency = $this->options->jobs->current();
+        $concurrency = $this->options->start->jobs->current();
         if ($concurrency > $this->capacity) {
             throw UsageException::option(
                 '--jobs',
                 (string) $concurrency,
                 "at most {$this->capacity}"
-                    . ($this->options->carrier === null ? ', or raise the limit of open files (ulimit -n)' : ''),
+                    . ($this->options->start->carrier === null ? ', or raise the limit of open files (ulimit -n)' : ''),
             );
         }
         $this->resize($concurrency);
@@ -148,16 +150,16 @@ final class Runner
     /** @return array{JobLog|null, ResumedInput|null} */
     private function openLog(): array
     {
-        $path = $this->options->jobLog;
+        $path = $this->options->outcome->jobLog;
         if ($path === null) {
             return [null, null];
         }
-        if (!$this->options->resume) {
+        if (!$this->options->outcome->resume) {
             return [JobLog::start($path), null];
         }
         [$log, $finished] = JobLog::resume($path);
 
-        return [$log, new ResumedInput($finished, $this->options->format, $this->options->retryFailed)];
+        return [$log, new ResumedInput($finished, $this->options->input->format, $this->options->outcome->retryFailed)];
     }
 
     /** @return list<string> */
@@ -165,10 +167,10 @@ final class Runner
     {
         $timers = [];
         if ($this->options->progress !== ProgressMode::None) {
-            $this->statistics->total = $this->options->source->count();
+            $this->statistics->total = $this->options->input->inputs->count();
             $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $this->console->showProgress(...));
         }
-        if ($this->options->jobs->isFile()) {
+        if ($this->options->start->jobs->isFile()) {
             $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $this->rereadConcurrency(...));
         }
 
@@ -199,8 +201,8 @@ final class Runner
     /** @return \Generator<InputJob, Command> */
     private function commands(): \Generator
     {
-        foreach ($this->records() as $number => $record) {
-            if ($this->options->format->skips($record)) {
+        foreach ($this->inputs() as $number => $values) {
+            if ($this->options->input->format->skips($values)) {
                 continue;
             }
             $this->wait->until(fn(): bool => $this->order?->isFull() !== true);
@@ -209,36 +211,43 @@ final class Runner
                 return;
             }
             ++$this->statistics->submitted;
-            $job = $this->job($number, $record);
+            $job = $this->job($number, $values);
             if ($job !== null) {
                 $this->order?->expect($job);
-                $this->nextStart = hrtime(true) + (int) ($this->options->delay * 1e9);
-                $limit = $this->options->timeLimit->seconds();
+                $this->nextStart = hrtime(true) + (int) ($this->options->start->delay * 1e9);
+                $limit = $this->options->start->timeLimit->seconds();
                 yield $job => $limit === null ? $job->command : $job->command->withTimeout($limit);
             }
         }
         $this->statistics->total = $this->statistics->submitted;
     }
 
-    /** @return \Generator<int, string> */
-    private function records(): \Generator
+    /** @return \Generator<int, list<string>> */
+    private function inputs(): \Generator
     {
-        $records = $this->options->source->records($this->wait);
+        $inputs = $this->options->input->inputs->jobs(
+            $this->wait,
+            fn(): int => $this->statistics->concurrency,
+        );
 
-        return $this->resumed?->remaining($records, $this->wait, $this->statistics) ?? $records;
+        return $this->resumed?->remaining($inputs, $this->wait, $this->statistics) ?? $inputs;
     }
 
-    /** @return InputJob|null null for a record that is not a command, which counts as a failed job */
-    private function job(int $number, string $record): ?InputJob
+    /**
+     * @param list<string> $values
+     *
+     * @return InputJob|null null for values that are not a command, which count as a failed job
+     */
+    private function job(int $number, array $values): ?InputJob
     {
         $slot = $this->slots?->acquire() ?? 0;
         try {
-            return $this->options->format->job($number, $record, $slot);
+            return $this->options->input->format->job($number, $values, $slot);
         } catch (BadRecordException $bad) {
             $this->slots?->release($slot);
             ++$this->statistics->failed;
-            $message = "{$this->options->source->recordName} {$number}: {$bad->getMessage()}";
-            if ($this->options->strict) {
+            $message = "{$this->options->input->inputs->nameOf($number)}: {$bad->getMessage()}";
+            if ($this->options->outcome->strict) {
                 throw new UsageException($message);
             }
             $this->console->notice($message);
@@ -256,13 +265,13 @@ final class Runner
             --$this->statistics->submitted;
         } elseif ($result->succeeded()) {
             ++$this->statistics->succeeded;
-            $this->options->timeLimit->observe($result->duration);
+            $this->options->start->timeLimit->observe($result->duration);
         } else {
             ++$this->statistics->failed;
         }
         $this->haltIfReached();
         $this->record($job, $isDone ? $result : null);
-        if ($this->options->jobs->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
+        if ($this->options->start->jobs->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
             $this->rereadConcurrency();
         }
     }
@@ -284,7 +293,7 @@ final class Runner
 
     private function haltIfReached(): void
     {
-        $halt = $this->options->halt;
+        $halt = $this->options->outcome->halt;
         [$succeeded, $failed] = [$this->statistics->succeeded, $this->statistics->failed];
         if ($halt === null || $this->halted || !$halt->isReached($succeeded, $failed)) {
             return;
@@ -325,7 +334,7 @@ final class Runner
             $this->statistics->doneCount(),
         ));
         foreach ($running as $job) {
-            $this->console->notice("running: job {$job->sequence}: {$job->text}");
+            $this->console->notice("running: job {$job->sequence}: {$job->text()}");
         }
     }
 
@@ -344,7 +353,7 @@ final class Runner
     private function rereadConcurrency(): void
     {
         $this->lastReread = hrtime(true);
-        $concurrency = $this->options->jobs->reread();
+        $concurrency = $this->options->start->jobs->reread();
         if ($concurrency !== null) {
             $this->resize($concurrency);
         }

@@ -15,7 +15,7 @@ final class Outcome
 {
     public static function job(int $sequence, string $text = 'true'): InputJob
     {
-        return new InputJob($sequence, $text, $text, Command::shell(strtr($text, "\0", ' ')));
+        return new InputJob($sequence, [$text], Command::shell(strtr($text, "\0", ' ')), text: $text);
     }
 
     public static function result(

@@ -6,22 +6,40 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
-/** One record of the input as a command. */
+/** The values of one or more records of the input as a command. */
 final class InputJob
 {
     /**
-     * @param int    $sequence number in the input, from 1
-     * @param string $input    the record; --tag writes it before each line
-     * @param string $text     the command in the job log
-     * @param int    $slot     number of the job's slot; 0 when slots have no numbers
-     * @param int|float|string $id of a task of --jsonl
+     * @param int          $sequence number of the job, from 1
+     * @param list<string> $values   of all records of the job
+     * @param int          $slot     number of the job's slot; 0 when slots have no numbers
+     * @param int|float|string $id   of a task of --jsonl
+     * @param string|null  $text     the command in the job log if it differs from the command
      */
     public function __construct(
         public readonly int $sequence,
-        public readonly string $input,
-        public readonly string $text,
+        private readonly array $values,
         public readonly Command $command,
         public readonly int $slot = 0,
         public readonly int|float|string $id = 0,
+        private readonly ?string $text = null,
     ) {}
+
+    /** Returns what --tag writes before each line: the values, joined with blanks. */
+    public function input(): string
+    {
+        return implode(' ', $this->values);
+    }
+
+    /** Returns about how much memory the values and the command need. */
+    public function bytes(): int
+    {
+        return 2 * array_sum(array_map(\strlen(...), $this->values)) + \strlen($this->command->line ?? '');
+    }
+
+    /** Returns the command in the job log. */
+    public function text(): string
+    {
+        return $this->text ?? $this->command->toString();
+    }
 }

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** Source of records, one per job: the arguments after `:::`, a file, or standard input. Records are read on demand. */
+/** Source of records: the arguments after `:::`, a file, or standard input. Records are read on demand. */
 final class InputSource
 {
     private const READ_SIZE = 1 << 16;
@@ -14,6 +14,12 @@ final class InputSource
     private const S_IFREG = 0o100000;
     private const ADVICE = 'give input through a pipe, from a file (-a FILE; -a - reads the terminal),'
         . ' or as arguments (::: ARGUMENT...)';
+
+    /** Whether a header has been read, so that the records begin after it. */
+    private bool $hasHeader = false;
+
+    /** Bytes after the header of a stream that can't seek. */
+    private string $unread = '';
 
     /**
      * @param string           $recordName what messages call a record
@@ -75,13 +81,49 @@ final class InputSource
         return new self('input line', [], $stream, $separator);
     }
 
+    /** Returns whether {@see records()} can be called again. */
+    public function canRestart(): bool
+    {
+        return $this->stream === null;
+    }
+
+    /**
+     * Removes the first record, and returns it; null if there is none. Waits for it without the event loop. Must be
+     * called before the records are counted or read.
+     */
+    public function header(): ?string
+    {
+        $this->hasHeader = true;
+        if ($this->stream === null) {
+            return $this->arguments[0] ?? null;
+        }
+        $start = self::isFile($this->stream) ? (int) ftell($this->stream) : null;
+        stream_set_read_buffer($this->stream, 0);
+        while (!str_contains($this->unread, $this->separator) && !feof($this->stream)) {
+            [$readable, $none] = [[$this->stream], []];
+            @stream_select($readable, $none, $none, null);
+            $this->unread .= (string) @fread($this->stream, self::READ_SIZE);
+        }
+        if ($this->unread === '') {
+            return null;
+        }
+        [$header, $rest] = explode($this->separator, $this->unread, 2) + [1 => ''];
+        $this->unread = $rest;
+        if ($start !== null) {
+            fseek($this->stream, (int) ftell($this->stream) - \strlen($rest));
+            $this->unread = '';
+        }
+
+        return $header;
+    }
+
     /** Counts the arguments, or the records in a regular file, which is read for this; null for other inputs. */
     public function count(): ?int
     {
         if ($this->stream === null) {
-            return \count($this->arguments);
+            return max(0, \count($this->arguments) - ($this->hasHeader ? 1 : 0));
         }
-        if (!self::isFile($this->stream)) {
+        if (!self::isFile($this->stream) || \strlen($this->separator) > 1) {
             return null;
         }
         $start = (int) ftell($this->stream);
@@ -106,7 +148,7 @@ final class InputSource
     public function records(InputWait $wait): \Generator
     {
         $number = 0;
-        foreach ($this->stream === null ? [$this->arguments] : $this->pieces($wait, $number) as $records) {
+        foreach ($this->pieces($wait) as $records) {
             foreach ($records as $record) {
                 if ($wait->isStopped()) {
                     return;
@@ -117,14 +159,50 @@ final class InputSource
     }
 
     /**
-     * @param int $number number of records before the current piece; the caller updates it
+     * Yields the records as they are read, many at a time.
      *
      * @return \Generator<int, list<string>>
+     *
+     * @throws UsageException when the input can't be read
      */
-    private function pieces(InputWait $wait, int &$number): \Generator
+    public function pieces(InputWait $wait): \Generator
+    {
+        if ($this->stream === null) {
+            yield $this->hasHeader ? \array_slice($this->arguments, 1) : $this->arguments;
+
+            return;
+        }
+        $splitter = new RecordSplitter($this->separator);
+        $number = 0;
+        foreach ($this->bytes($wait, $number) as $bytes) {
+            $records = $splitter->push($bytes);
+            $number += \count($records);
+            yield $records;
+            if ($splitter->isTooLong()) {
+                throw new UsageException(\sprintf(
+                    'input line %d is longer than %d MiB, the limit for one line',
+                    $number + 1,
+                    RecordSplitter::MAX_RECORD_BYTES >> 20,
+                ));
+            }
+        }
+        if (!$wait->isStopped()) {
+            yield $splitter->end();
+        }
+    }
+
+    /**
+     * @param int $number number of records before the current bytes; the caller updates it
+     *
+     * @return \Generator<int, string>
+     */
+    private function bytes(InputWait $wait, int &$number): \Generator
     {
         \assert($this->stream !== null);
-        $splitter = new RecordSplitter($this->separator);
+        if ($this->unread !== '') {
+            yield $this->unread;
+            $this->unread = '';
+        }
         $isFile = self::isFile($this->stream);
         stream_set_read_buffer($this->stream, 0);
         while (true) {
@@ -141,23 +219,12 @@ final class InputSource
                     "can't read the input after line {$number}: " . self::reason('unknown error'),
                 );
             }
-            if ($bytes === '') {
-                if (feof($this->stream)) {
-                    break;
-                }
-
-                continue;
-            }
-            yield $splitter->push($bytes);
-            if ($splitter->isTooLong()) {
-                throw new UsageException(\sprintf(
-                    'input line %d is longer than %d MiB, the limit for one line',
-                    $number + 1,
-                    RecordSplitter::MAX_RECORD_BYTES >> 20,
-                ));
+            if ($bytes !== '') {
+                yield $bytes;
+            } elseif (feof($this->stream)) {
+                return;
             }
         }
-        yield $splitter->end();
     }
 
     /**

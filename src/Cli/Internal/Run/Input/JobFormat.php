@@ -4,15 +4,36 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-/** Conversion of a record of the input into a job. */
+/** Conversion of the values from the input into a job. */
 interface JobFormat
 {
+    /** Returns whether a shell reads the command, so that all of it is one argument of the shell. */
+    public function isShellLine(): bool;
+
     /** Returns whether {@see job()} needs the number of a slot. */
     public function usesSlot(): bool;
 
-    /** Returns whether a record is skipped silently. */
-    public function skips(string $record): bool;
+    /**
+     * Returns whether the values are skipped silently.
+     *
+     * @param list<string> $values
+     */
+    public function skips(array $values): bool;
 
-    /** @throws BadRecordException */
-    public function job(int $sequence, string $record, int $slot): InputJob;
+    /** @return array{int, int} bytes of a command without values, with one more for the end of each word; words */
+    public function baseSize(): array;
+
+    /**
+     * @param list<string> $values of a record
+     *
+     * @return array{int, int} bytes and words that a record adds to a command
+     */
+    public function addedSize(array $values): array;
+
+    /**
+     * @param list<string> $values of all records of the job
+     *
+     * @throws BadRecordException
+     */
+    public function job(int $sequence, array $values, int $slot): InputJob;
 }

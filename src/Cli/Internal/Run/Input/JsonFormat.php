@@ -10,21 +10,36 @@ use Spindle\Command\Command;
 /** Each record is a JSON object `{"id":...,"cmd":...}`. */
 final class JsonFormat implements JobFormat
 {
+    public function isShellLine(): bool
+    {
+        return true;
+    }
+
     public function usesSlot(): bool
     {
         return false;
     }
 
-    public function skips(string $record): bool
+    public function skips(array $values): bool
     {
-        return trim($record, " \t\r\n") === '';
+        return trim(implode(' ', $values), " \t\r\n") === '';
     }
 
-    public function job(int $sequence, string $record, int $slot): InputJob
+    public function baseSize(): array
     {
-        [$id, $line] = JsonLines::decodeTask($record);
+        return [0, 1];
+    }
+
+    public function addedSize(array $values): array
+    {
+        return [array_sum(array_map(\strlen(...), $values)) + \count($values), 0];
+    }
+
+    public function job(int $sequence, array $values, int $slot): InputJob
+    {
+        [$id, $line] = JsonLines::decodeTask(implode(' ', $values));
         try {
-            return new InputJob($sequence, $record, $line, Command::shell($line), $slot, $id);
+            return new InputJob($sequence, $values, Command::shell($line), $slot, $id);
         } catch (\ValueError $error) {
             throw new BadRecordException($error->getMessage());
         }

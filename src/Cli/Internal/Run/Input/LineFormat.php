@@ -6,23 +6,38 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
-/** Each record is a shell line. */
+/** Each record is a shell line. Several values are joined with blanks. */
 final class LineFormat implements JobFormat
 {
+    public function isShellLine(): bool
+    {
+        return true;
+    }
+
     public function usesSlot(): bool
     {
         return false;
     }
 
-    public function skips(string $record): bool
+    public function skips(array $values): bool
     {
-        return trim($record, " \t\n") === '';
+        return trim(implode(' ', $values), " \t\n") === '';
     }
 
-    public function job(int $sequence, string $record, int $slot): InputJob
+    public function baseSize(): array
+    {
+        return [0, 1];
+    }
+
+    public function addedSize(array $values): array
+    {
+        return [array_sum(array_map(\strlen(...), $values)) + \count($values), 0];
+    }
+
+    public function job(int $sequence, array $values, int $slot): InputJob
     {
         try {
-            return new InputJob($sequence, $record, $record, Command::shell($record), $slot);
+            return new InputJob($sequence, $values, Command::shell(implode(' ', $values)), $slot);
         } catch (\ValueError $error) {
             throw new BadRecordException($error->getMessage());
         }

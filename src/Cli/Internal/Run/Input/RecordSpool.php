@@ -11,36 +11,50 @@ use Spindle\Cli\Internal\Run\TemporaryFile;
 final class RecordSpool
 {
     private const HEADER_BYTES = 12;
+    private const LENGTH_BYTES = 4;
 
     /** @var resource|null */
     private mixed $file = null;
 
-    /** @throws OutputFailedException */
-    public function add(int $number, string $record): void
+    /**
+     * @param list<string> $values
+     *
+     * @throws OutputFailedException
+     */
+    public function add(int $number, array $values): void
     {
         $this->file ??= TemporaryFile::open();
-        $bytes = pack('JN', $number, \strlen($record)) . $record;
+        $bytes = pack('JN', $number, \count($values))
+            . pack('N*', ...array_map(\strlen(...), $values))
+            . implode('', $values);
         error_clear_last();
         if (@fwrite($this->file, $bytes) !== \strlen($bytes)) {
             throw OutputFailedException::lastError('a temporary file');
         }
     }
 
-    /** @return \Generator<int, string> records by number, in the order of {@see add()} */
+    /**
+     * Yields the values of all records. Can be called several times, each after the last {@see add()}.
+     *
+     * @return \Generator<int, list<string>> by number, in the order of {@see add()}
+     */
     public function records(): \Generator
     {
         if ($this->file === null) {
             return;
         }
         rewind($this->file);
-        while (\strlen($head = (string) stream_get_contents($this->file, self::HEADER_BYTES)) === self::HEADER_BYTES) {
-            /** @var array{number: int, length: int} $entry */
-            $entry = unpack('Jnumber/Nlength', $head);
-            yield $entry['number'] => $entry['length'] === 0
-                ? ''
-                : (string) stream_get_contents($this->file, $entry['length']);
+        while (\strlen($head = $this->read(self::HEADER_BYTES)) === self::HEADER_BYTES) {
+            /** @var array{number: int, count: int} $entry */
+            $entry = unpack('Jnumber/Ncount', $head);
+            /** @var array<int> $lengths */
+            $lengths = unpack('N*', $this->read(self::LENGTH_BYTES * $entry['count']));
+            yield $entry['number'] => array_values(array_map($this->read(...), $lengths));
         }
-        fclose($this->file);
-        $this->file = null;
+    }
+
+    private function read(int $length): string
+    {
+        return $length === 0 || $this->file === null ? '' : (string) stream_get_contents($this->file, $length);
     }
 }

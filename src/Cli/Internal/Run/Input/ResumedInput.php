@@ -21,10 +21,10 @@ final class ResumedInput
     ) {}
 
     /**
-     * @param \Generator<int, string> $records by number
+     * @param \Generator<int, list<string>> $records values of jobs, by number
      * @param RunStatistics          $statistics updated for each record that is skipped
      *
-     * @return \Generator<int, string> by number
+     * @return \Generator<int, list<string>> by number
      *
      * @throws UsageException when the input does not match the log
      */
@@ -53,10 +53,11 @@ final class ResumedInput
         }
     }
 
-    private function needsRun(int $number, string $record): bool
+    /** @param list<string> $values */
+    private function needsRun(int $number, array $values): bool
     {
         try {
-            return $this->finished->needsRun($this->format->job($number, $record, 0), $this->retryFailed);
+            return $this->finished->needsRun($this->format->job($number, $values, 0), $this->retryFailed);
         } catch (BadRecordException $bad) {
             if ($this->finished->has($number)) {
                 throw $this->finished->mismatch($number, "the input has no command there: {$bad->getMessage()}");

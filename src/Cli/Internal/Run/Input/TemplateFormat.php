@@ -9,25 +9,40 @@ final class TemplateFormat implements JobFormat
 {
     public function __construct(private readonly CommandTemplate $template) {}
 
+    public function isShellLine(): bool
+    {
+        return $this->template->isShellLine();
+    }
+
     public function usesSlot(): bool
     {
         return $this->template->usesSlot();
     }
 
-    public function skips(string $record): bool
+    public function skips(array $values): bool
     {
         return false;
     }
 
-    public function job(int $sequence, string $record, int $slot): InputJob
+    public function baseSize(): array
+    {
+        return $this->template->baseSize();
+    }
+
+    public function addedSize(array $values): array
+    {
+        return $this->template->addedSize($values);
+    }
+
+    public function job(int $sequence, array $values, int $slot): InputJob
     {
         try {
-            $command = $this->template->command($record, $sequence, $slot);
-            $text = $this->usesSlot() ? $this->template->text($record, $sequence) : $command->toString();
+            $command = $this->template->command($values, $sequence, $slot);
+            $text = $this->usesSlot() ? $this->template->text($values, $sequence) : null;
         } catch (\ValueError $error) {
             throw new BadRecordException($error->getMessage());
         }
 
-        return new InputJob($sequence, $record, $text, $command, $slot);
+        return new InputJob($sequence, $values, $command, $slot, text: $text);
     }
 }

@@ -36,7 +36,7 @@ final class GroupedOutput implements ResultWriter
     private function copy(mixed $from, InputJob $job, \Closure $write): int
     {
         $length = 0;
-        $tag = $this->tag ? new LineTag($job->input) : null;
+        $tag = $this->tag ? new LineTag($job->input()) : null;
         $size = min(self::MAX_PIECE_BYTES, $tag?->maxPieceBytes(self::MAX_TAGGED_BYTES) ?? self::MAX_PIECE_BYTES);
         while (($piece = (string) stream_get_contents($from, $size)) !== '') {
             $length += \strlen($piece);

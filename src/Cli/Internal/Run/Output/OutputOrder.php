@@ -115,6 +115,6 @@ final class OutputOrder
 
     private static function size(InputJob $job): int
     {
-        return \strlen($job->input) + \strlen($job->text);
+        return $job->bytes();
     }
 }

@@ -29,7 +29,7 @@ final class OutputOrderTest extends TestCase
         $order = new OutputOrder();
         $large = str_repeat('x', 4 << 20);
         $jobs = array_map(
-            static fn(int $number): InputJob => new InputJob($number, $large, $large, Command::of('true')),
+            static fn(int $number): InputJob => new InputJob($number, [$large], Command::of('true')),
             range(0, 2),
         );
         array_map($order->expect(...), $jobs);

@@ -1,0 +1,207 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+use Spindle\Cli\Internal\Run\Output\OutputFailedException;
+use Spindle\Cli\Internal\UsageException;
+
+/**
+ * The combinations of records of several sources. Linked sources are a group, which has one row for each record. All
+ * combinations of the rows of the groups are made: those of the last group change first. The rows of the first group
+ * are read on demand. Those of other groups, which are needed several times, are kept in a temporary file.
+ */
+final class InputSources
+{
+    /** @var array<int, RecordSpool> rows of groups that have been read to their end, by group */
+    private array $spools = [];
+
+    /**
+     * @param non-empty-list<non-empty-list<InputSource>> $groups
+     * @param bool $restarts whether shorter sources of a group start again, as by --link, or end the group
+     */
+    public function __construct(
+        private readonly array $groups,
+        private readonly RecordFields $fields,
+        private readonly bool $restarts = false,
+    ) {}
+
+    /** Returns the only source if its records are values without any change; null otherwise. */
+    public function plainSource(): ?InputSource
+    {
+        $isSingle = \count($this->groups) === 1 && \count($this->groups[0]) === 1;
+
+        return $isSingle && $this->fields->isEmpty() ? $this->groups[0][0] : null;
+    }
+
+    /** Returns what messages call a record. */
+    public function recordName(): string
+    {
+        $source = $this->plainSource();
+
+        return $source === null ? 'job' : $source->recordName;
+    }
+
+    /** Returns whether a record can have several values. */
+    public function hasColumns(): bool
+    {
+        return $this->fields->hasColumns() || \count($this->groups) > 1 || \count($this->groups[0]) > 1;
+    }
+
+    /**
+     * Removes the first record of each source.
+     *
+     * @return list<string> names of columns
+     */
+    public function header(): array
+    {
+        $names = [];
+        foreach (array_merge(...$this->groups) as $source) {
+            $header = $source->header();
+            array_push($names, ...($header === null ? [] : $this->fields->values($header)));
+        }
+
+        return $names;
+    }
+
+    /** Counts the combinations; null if a source can't be counted before it is read. */
+    public function count(): ?int
+    {
+        $total = 1;
+        $isEmpty = true;
+        foreach ($this->groups as $group) {
+            $counts = array_map(static fn(InputSource $source): ?int => $source->count(), $group);
+            if (\in_array(null, $counts, true) || !$this->fields->keepsAll()) {
+                return null;
+            }
+            $count = $this->restarts ? max($counts) : min($counts);
+            $isEmpty = $isEmpty && $count === 0;
+            $total *= max(1, $count);
+        }
+
+        return $isEmpty ? 0 : $total;
+    }
+
+    /**
+     * Yields the values of each combination. Ends early when $wait is stopped.
+     *
+     * @return \Generator<int, list<string>> without meaningful keys
+     *
+     * @throws UsageException        when the input can't be read
+     * @throws OutputFailedException when a temporary file can't be written
+     */
+    public function rows(InputWait $wait): \Generator
+    {
+        return $this->combinations($wait, 0);
+    }
+
+    /** @return \Generator<int, list<string>> */
+    private function combinations(InputWait $wait, int $index): \Generator
+    {
+        $isLast = $index === \count($this->groups) - 1;
+        $isEmpty = true;
+        foreach ($this->group($wait, $index) as $row) {
+            $isEmpty = false;
+            if ($isLast) {
+                yield $row;
+                continue;
+            }
+            $hasMore = false;
+            foreach ($this->combinations($wait, $index + 1) as $more) {
+                $hasMore = true;
+                yield [...$row, ...$more];
+            }
+            if (!$hasMore && !$wait->isStopped()) {
+                yield $row; // GNU parallel ignores groups without records.
+            }
+        }
+        if ($isEmpty && !$isLast) {
+            yield from $this->combinations($wait, $index + 1);
+        }
+    }
+
+    /** @return \Generator<int, list<string>> */
+    private function group(InputWait $wait, int $index): \Generator
+    {
+        if ($index === 0) {
+            yield from $this->linked($wait, $this->groups[0]);
+
+            return;
+        }
+        $group = $this->groups[$index] ?? [];
+        if ($group === []) {
+            return;
+        }
+        if (isset($this->spools[$index])) {
+            yield from $this->spools[$index]->records();
+
+            return;
+        }
+        $spool = new RecordSpool();
+        foreach ($this->linked($wait, $group) as $row) {
+            $spool->add(0, $row);
+            yield $row;
+        }
+        $this->spools[$index] = $spool;
+    }
+
+    /**
+     * @param non-empty-list<InputSource> $sources
+     *
+     * @return \Generator<int, list<string>>
+     */
+    private function linked(InputWait $wait, array $sources): \Generator
+    {
+        if (\count($sources) === 1) {
+            yield from $this->values($sources[0]->records($wait));
+
+            return;
+        }
+        $spools = array_map(static fn(): RecordSpool => new RecordSpool(), $sources);
+        $rows = array_map(fn(InputSource $source): \Generator => $this->values($source->records($wait)), $sources);
+        $hasEnded = array_fill(0, \count($sources), false);
+        while (!$wait->isStopped()) {
+            $row = [];
+            foreach ($rows as $i => $next) {
+                if (!$next->valid() && $this->restarts) {
+                    $hasEnded[$i] = true;
+                    $rows[$i] = $next = $spools[$i]->records();
+                }
+                if (!$next->valid() && !$this->restarts) {
+                    return;
+                }
+                if ($next->valid()) {
+                    array_push($row, ...$next->current());
+                }
+            }
+            if (!\in_array(false, $hasEnded, true)) {
+                return;
+            }
+            yield $row;
+            foreach ($rows as $i => $next) {
+                if ($this->restarts && !$hasEnded[$i] && $next->valid()) {
+                    $spools[$i]->add(0, $next->current());
+                }
+                $next->next();
+            }
+        }
+    }
+
+    /**
+     * @param \Generator<int, string> $records
+     *
+     * @return \Generator<int, list<string>>
+     */
+    private function values(\Generator $records): \Generator
+    {
+        foreach ($records as $record) {
+            if ($this->fields->isEnd($record)) {
+                return;
+            }
+            if (!$this->fields->skips($record)) {
+                yield $this->fields->values($record);
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+use Spindle\Cli\Internal\UsageException;
+
+/** How many records a job has: the options -n, -N, -L, -m, -X and -s. */
+final class Packing
+{
+    /** Bytes that Linux counts for the pointer to each argument: execve(2), "Limits on size of arguments". */
+    private const POINTER_BYTES = 8;
+
+    /**
+     * @param int|null $maxRecords   null for as many as fit; 0 for one whose values are not inserted
+     * @param int      $maxBytes     limit of the command's words, each with a byte for its end
+     * @param int      $limit        of the system: as $maxBytes, but with the pointers to the words
+     * @param bool     $isSpread     whether the last records are distributed among the jobs that run at once
+     * @param bool     $isLimited    whether $maxBytes was given
+     */
+    public function __construct(
+        public readonly ?int $maxRecords,
+        public readonly int $maxBytes,
+        public readonly int $limit,
+        public readonly bool $isSpread,
+        private readonly bool $isLimited,
+    ) {}
+
+    /** Returns whether each record is a job, whatever its size is. */
+    public function isOneByOne(): bool
+    {
+        return $this->maxRecords === 1 && !$this->isLimited;
+    }
+
+    /**
+     * Yields the values of each job.
+     *
+     * @param \Generator<int, list<string>> $rows
+     * @param \Closure(): int               $concurrency number of jobs that run at once
+     *
+     * @return \Generator<int, list<string>> without meaningful keys
+     *
+     * @throws UsageException when a record does not fit into a command
+     */
+    public function jobs(\Generator $rows, JobFormat $format, \Closure $concurrency): \Generator
+    {
+        [$baseBytes, $baseWords] = $format->baseSize();
+        $job = [];
+        [$bytes, $words] = [$baseBytes, $baseWords];
+        $number = 0;
+        foreach ($rows as $row) {
+            ++$number;
+            if ($this->maxRecords === 0) {
+                yield [];
+                continue;
+            }
+            [$moreBytes, $moreWords] = $format->addedSize($row);
+            if ($job !== [] && !$this->fits($bytes + $moreBytes, $words + $moreWords)) {
+                yield array_merge(...$job);
+                $job = [];
+                [$bytes, $words] = [$baseBytes, $baseWords];
+            }
+            if (!$this->fits($bytes + $moreBytes, $words + $moreWords)) {
+                throw $this->tooLong($number, $bytes + $moreBytes);
+            }
+            $job[] = $row;
+            $bytes += $moreBytes;
+            $words += $moreWords;
+            if (\count($job) === $this->maxRecords) {
+                yield array_merge(...$job);
+                $job = [];
+                [$bytes, $words] = [$baseBytes, $baseWords];
+            }
+        }
+        if ($job !== []) {
+            yield from $this->last($job, max(1, $concurrency()));
+        }
+    }
+
+    /**
+     * @param non-empty-list<list<string>> $rows
+     * @param positive-int                 $jobs
+     *
+     * @return \Generator<int, list<string>>
+     */
+    private function last(array $rows, int $jobs): \Generator
+    {
+        $size = $this->isSpread ? (int) ceil(\count($rows) / $jobs) : \count($rows);
+        foreach (array_chunk($rows, max(1, $size)) as $chunk) {
+            yield array_merge(...$chunk);
+        }
+    }
+
+    private function fits(int $bytes, int $words): bool
+    {
+        return $bytes <= $this->maxBytes && $bytes + $words * self::POINTER_BYTES <= $this->limit;
+    }
+
+    private function tooLong(int $number, int $bytes): UsageException
+    {
+        return new UsageException(
+            "option --max-chars: input {$number} makes the command {$bytes} bytes long, and the limit is"
+            . " {$this->maxBytes}; give a larger limit or a shorter input",
+        );
+    }
+}

@@ -1,0 +1,112 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+use Spindle\Command\Command;
+
+/** A program and its arguments, which no shell reads. A word can become several words, or none without a value. */
+final class ProgramTemplate implements TemplateBody
+{
+    /** @var non-empty-list<non-empty-list<string|Replacement>> each word as {@see ReplacementStrings::split()} */
+    private readonly array $words;
+
+    /**
+     * @param non-empty-list<string> $words
+     * @param bool                   $repeatsWords whether a word with a list is repeated for each value, as by -X
+     */
+    public function __construct(
+        array $words,
+        private readonly ReplacementStrings $strings,
+        private readonly bool $repeatsWords,
+    ) {
+        $this->words = array_map($this->strings->split(...), $words);
+    }
+
+    public function command(array $values, int $sequence, string $slot): Command
+    {
+        $words = [];
+        foreach ($this->words as $parts) {
+            $isValuesOnly = \count($parts) === 3 && $parts[0] === '' && $parts[2] === '';
+            if ($isValuesOnly && $parts[1] instanceof Replacement && $parts[1]->isList()) {
+                array_push($words, ...($parts[1]->part === '' ? $values : array_map($parts[1]->of(...), $values)));
+            } elseif (\count($values) > 1 && $this->repeatsWords && self::hasList($parts)) {
+                foreach ($values as $value) {
+                    array_push($words, ...self::expand($parts, $values, [$value], $sequence, $slot));
+                }
+            } else {
+                array_push($words, ...self::expand($parts, $values, $values, $sequence, $slot));
+            }
+        }
+
+        return Command::of(...($words === [] ? [''] : $words));
+    }
+
+    public function addedSize(array $values): array
+    {
+        $bytes = $words = 0;
+        foreach ($this->words as $parts) {
+            if (!self::hasList($parts)) {
+                continue;
+            }
+            foreach ($parts as $part) {
+                if (\is_string($part)) {
+                    $bytes += $this->repeatsWords ? \strlen($part) * \count($values) : 0;
+                } elseif ($part->isList()) {
+                    $bytes += array_sum(array_map(\strlen(...), array_map($part->of(...), $values)));
+                }
+            }
+            $bytes += \count($values);
+            $words += \count($values);
+        }
+
+        return [$bytes, $words];
+    }
+
+    /** @param non-empty-list<string|Replacement> $parts */
+    private static function hasList(array $parts): bool
+    {
+        foreach ($parts as $part) {
+            if ($part instanceof Replacement && $part->isList()) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /**
+     * @param non-empty-list<string|Replacement> $parts
+     * @param list<string>                       $values
+     * @param list<string>                       $listed the values of lists: the second one begins another word
+     *
+     * @return list<string> empty if the word has only replacement strings, and no value for any of them
+     */
+    private static function expand(array $parts, array $values, array $listed, int $sequence, string $slot): array
+    {
+        $words = [];
+        $word = '';
+        $isMissing = true;
+        foreach ($parts as $part) {
+            if (\is_string($part)) {
+                $word .= $part;
+                $isMissing = $isMissing && $part === '';
+                continue;
+            }
+            $texts = $part->isList()
+                ? array_map($part->of(...), $listed)
+                : array_filter([$part->scalar($values, $sequence, $slot)], \is_string(...));
+            foreach ($texts as $index => $text) {
+                if ($index > 0) {
+                    $words[] = $word;
+                    $word = '';
+                }
+                $word .= $text;
+                $isMissing = false;
+            }
+        }
+
+        return $isMissing && \count($parts) > 1 ? [] : [...$words, $word];
+    }
+}

@@ -1,0 +1,78 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+/** The place of a replacement string in a shell line, with the quotes that values need there. */
+final class QuotedPlace
+{
+    /** Values that need no quotes, if the characters around them allow it. */
+    private const PLAIN_PATTERN = '~^[\w@%+:./-]+$~D';
+    private const RESERVED_WORD_PATTERN = '~^(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in'
+        . '|function|select|time|coproc)$~D';
+    private const BEFORE_PLAIN_PATTERN = '~[\s/.:=-]$|^$~D';
+    private const AFTER_PLAIN_PATTERN = '~^[\s/.:;|)-]|^$~D';
+
+    /** Start of a bracket expression such as [a-z]. The words [ and [[ are commands. */
+    private const BRACKET_PATTERN = '~\[(?!\[?\s)~';
+
+    /**
+     * Characters in double quotes after which a plain value needs no quotes of its own. A line feed is not one of them:
+     * the shell removes it after a backslash, so that the value would continue the variable name before the backslash.
+     */
+    private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]$~D';
+
+    /** Whether a plain value needs no quotes between its neighbouring characters. */
+    private readonly bool $allowsPlain;
+
+    /**
+     * Without quotes, a value could become part of a variable's name, the descriptor of a redirection, or a reserved
+     * word. Bash reads a - at the end of a redirection's word (>&3-) as "move the descriptor". Between brackets, a -
+     * means a range. The values of a list have blanks between them, which allow plain values.
+     *
+     * @param list<string|Replacement> $parts the line; the replacement is at $i
+     */
+    public function __construct(
+        public readonly Replacement $replacement,
+        private readonly OpenQuotes $quotes,
+        array $parts,
+        int $i,
+    ) {
+        $before = $parts[$i - 1];
+        $after = $parts[$i + 1];
+        \assert(\is_string($before) && \is_string($after));
+        $earlier = implode('', array_map(
+            static fn(string|Replacement $part): string => \is_string($part) ? $part : '',
+            \array_slice($parts, 0, $i),
+        ));
+        $this->allowsPlain = match ($quotes) {
+            OpenQuotes::None => preg_match(self::BRACKET_PATTERN, $earlier) !== 1
+                && ($before !== '' || $i === 1)
+                && ($after !== '' || $i + 2 === \count($parts))
+                && preg_match(self::BEFORE_PLAIN_PATTERN, $before) === 1
+                && preg_match(self::AFTER_PLAIN_PATTERN, $after) === 1,
+            OpenQuotes::Single => true,
+            OpenQuotes::Double => preg_match(self::BEFORE_IN_DOUBLE_PATTERN, $before) === 1,
+            OpenQuotes::Refused => false,
+        };
+    }
+
+    public function quote(string $value): string
+    {
+        $isPlain = $this->allowsPlain && preg_match(self::PLAIN_PATTERN, $value) === 1;
+        $quoted = "'" . str_replace("'", "'\\''", $value) . "'";
+
+        return match ($this->quotes) {
+            OpenQuotes::None => $isPlain && !self::isSpecial($value) ? $value : $quoted,
+            OpenQuotes::Single => $isPlain ? $value : "'{$quoted}'",
+            OpenQuotes::Double => $isPlain ? $value : "\"{$quoted}\"",
+            OpenQuotes::Refused => $value,
+        };
+    }
+
+    private static function isSpecial(string $value): bool
+    {
+        return str_ends_with($value, '-') || preg_match(self::RESERVED_WORD_PATTERN, $value) === 1;
+    }
+}

@@ -1,0 +1,261 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+use Spindle\Cli\Internal\UsageException;
+use Spindle\Command\Command;
+
+/** A line for the shell. Inserted values are quoted as their places require. */
+final class ShellTemplate implements TemplateBody
+{
+    /** The characters that end a word which is repeated for each value. */
+    private const WORD_END_PATTERN = '~([ \t\n;&|<>()]+)~';
+
+    private const QUOTED_PATTERN = "~'[^']*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\\\.~s";
+
+    /** A whole assignment, or a redirection with its whole target. */
+    private const COMPLETE_PATTERN = '~(?<=[\s;&|()])\w+\+?=[^\s`()]*(?=\s)|[<>][&|]?\s*[^\s`()<>]+(?=\s)~';
+
+    /** The start of an assignment, of a redirection or of a comment. */
+    private const INCOMPLETE_PATTERN = '~[<>]|[\s;&|()]\w+(?:\[.*\])?\+?=|[\s;&|()]#~s';
+
+    /** @var non-empty-list<list<string|QuotedPlace>> the line in pieces; a piece with a list can be repeated */
+    private readonly array $pieces;
+
+    /**
+     * @param bool $repeatsWords whether a word with a list is repeated for each value, as by -X
+     * @param bool $hasLists     whether a job can have several values
+     *
+     * @throws UsageException when a shell could run a value as code
+     */
+    public function __construct(string $line, ReplacementStrings $strings, bool $repeatsWords, bool $hasLists)
+    {
+        $parts = $strings->split($line);
+        $quotes = self::openQuotes($parts);
+        if ($hasLists) {
+            self::rejectListsInOneWord($parts);
+        }
+        $places = [];
+        foreach ($parts as $i => $part) {
+            $places[] = \is_string($part) ? $part : new QuotedPlace($part, $quotes[$i >> 1], $parts, $i);
+        }
+        $this->pieces = $repeatsWords ? self::words($places) : [$places];
+    }
+
+    public function command(array $values, int $sequence, string $slot): Command
+    {
+        $line = '';
+        foreach ($this->pieces as $piece) {
+            if (\count($values) > 1 && \count($this->pieces) > 1 && self::hasList($piece)) {
+                $line .= implode(' ', array_map(
+                    static fn(string $value): string => self::expand($piece, $values, [$value], $sequence, $slot),
+                    $values,
+                ));
+            } else {
+                $line .= self::expand($piece, $values, $values, $sequence, $slot);
+            }
+        }
+
+        return Command::shell($line);
+    }
+
+    public function addedSize(array $values): array
+    {
+        $bytes = 0;
+        foreach ($this->pieces as $piece) {
+            if (!self::hasList($piece)) {
+                continue;
+            }
+            foreach ($piece as $part) {
+                if (\is_string($part)) {
+                    $bytes += \count($this->pieces) > 1 ? \strlen($part) * \count($values) : 0;
+                } elseif ($part->replacement->isList()) {
+                    $texts = array_map($part->quote(...), array_map($part->replacement->of(...), $values));
+                    $bytes += array_sum(array_map(\strlen(...), $texts)) + \count($values);
+                }
+            }
+        }
+
+        return [$bytes, 0];
+    }
+
+    /**
+     * @param list<string|QuotedPlace> $piece
+     * @param list<string>             $values
+     * @param list<string>             $listed the values of lists
+     */
+    private static function expand(array $piece, array $values, array $listed, int $sequence, string $slot): string
+    {
+        $text = '';
+        foreach ($piece as $part) {
+            if (\is_string($part)) {
+                $text .= $part;
+                continue;
+            }
+            $replacement = $part->replacement;
+            $texts = $replacement->isList()
+                ? array_map($replacement->of(...), $listed)
+                : array_filter([$replacement->scalar($values, $sequence, $slot)], \is_string(...));
+            $text .= implode(' ', array_map($part->quote(...), $texts));
+        }
+
+        return $text;
+    }
+
+    /** @param list<string|QuotedPlace> $piece */
+    private static function hasList(array $piece): bool
+    {
+        foreach ($piece as $part) {
+            if ($part instanceof QuotedPlace && $part->replacement->isList()) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /**
+     * @param list<string|Replacement> $parts
+     *
+     * @return list<OpenQuotes> for each replacement
+     */
+    private static function openQuotes(array $parts): array
+    {
+        $scanner = new ShellLineScanner();
+        $openQuotes = [];
+        $refused = [];
+        foreach ($parts as $part) {
+            if (\is_string($part)) {
+                $scanner->read($part);
+                continue;
+            }
+            $openQuotes[] = $scanner->openQuotes();
+            $place = $scanner->refusalReason();
+            if ($place === 'directly after $' || !$part->isNumber()) {
+                $refused[] = [$part->text, $place];
+            }
+            $scanner->valueInserted();
+        }
+        foreach ($refused as [$replacement, $place]) {
+            $place = $scanner->hasHereDocument() ? 'in a line with a here-document (<<)' : $place;
+            if ($place !== null) {
+                throw self::unsafe($replacement, $place);
+            }
+        }
+
+        return $scanner->hasHereDocument()
+            ? array_map(static fn(): OpenQuotes => OpenQuotes::Refused, $openQuotes)
+            : $openQuotes;
+    }
+
+    /**
+     * A second value after an assignment would be run as a command, and after a redirection it would be an argument.
+     *
+     * @param list<string|Replacement> $parts
+     */
+    private static function rejectListsInOneWord(array $parts): void
+    {
+        $before = ' ';
+        foreach ($parts as $part) {
+            if (\is_string($part)) {
+                $before .= $part;
+                continue;
+            }
+            $code = (string) preg_replace(
+                self::COMPLETE_PATTERN,
+                '',
+                (string) preg_replace(self::QUOTED_PATTERN, 'q', $before),
+            );
+            if ($part->isList() && preg_match(self::INCOMPLETE_PATTERN, $code) === 1) {
+                throw new UsageException(
+                    "the command contains {$part->text} after =, <, > or #, where only one value can be inserted;"
+                    . ' give the position of a value, such as {1}',
+                );
+            }
+            $before .= 'v';
+        }
+    }
+
+    /**
+     * @param list<string|QuotedPlace> $places
+     *
+     * @return non-empty-list<list<string|QuotedPlace>> the words and what is between them
+     */
+    private static function words(array $places): array
+    {
+        $pieces = [[]];
+        foreach ($places as $place) {
+            $texts = \is_string($place)
+                ? preg_split(self::WORD_END_PATTERN, $place, -1, \PREG_SPLIT_DELIM_CAPTURE)
+                : false;
+            if ($texts === false) {
+                $pieces[\count($pieces) - 1][] = $place;
+                continue;
+            }
+            foreach ($texts as $index => $text) {
+                if ($index > 0) {
+                    $pieces[] = [];
+                }
+                $pieces[\count($pieces) - 1][] = $text;
+            }
+        }
+        self::rejectWordsInDifferentQuotes($pieces);
+
+        return $pieces;
+    }
+
+    /**
+     * A word that begins in quotes and ends outside of them, or the other way round, can't be repeated.
+     *
+     * @param list<list<string|QuotedPlace>> $pieces
+     */
+    private static function rejectWordsInDifferentQuotes(array $pieces): void
+    {
+        foreach ($pieces as $index => $piece) {
+            if (!self::hasList($piece)) {
+                continue;
+            }
+            $start = self::quotesAfter(\array_slice($pieces, 0, $index));
+            if ($start === OpenQuotes::Refused || $start !== self::quotesAfter(\array_slice($pieces, 0, $index + 1))) {
+                $word = implode('', array_map(
+                    static fn(string|QuotedPlace $part): string => \is_string($part) ? $part : $part->replacement->text,
+                    $piece,
+                ));
+
+                throw new UsageException(
+                    "the command contains the word {$word}, which can't be repeated for several values because of its"
+                    . ' quotes; use -m, or put all of the word into the quotes',
+                );
+            }
+        }
+    }
+
+    /** @param list<list<string|QuotedPlace>> $pieces */
+    private static function quotesAfter(array $pieces): OpenQuotes
+    {
+        $scanner = new ShellLineScanner();
+        $text = '';
+        foreach (array_merge(...$pieces) as $part) {
+            if (\is_string($part)) {
+                $text .= $part;
+                continue;
+            }
+            $scanner->read($text);
+            $scanner->valueInserted();
+            $text = '';
+        }
+        $scanner->read($text);
+
+        return $scanner->openQuotes();
+    }
+
+    private static function unsafe(string $replacement, string $place): UsageException
+    {
+        return new UsageException(
+            "the command contains {$replacement} {$place}, where a shell could run the input as code; pass it as an"
+            . " argument, as in: sh -c 'echo \"\$1\"' sh {$replacement}",
+        );
+    }
+}

@@ -1,0 +1,25 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+use Spindle\Command\Command;
+
+/** The parsed words of a template. */
+interface TemplateBody
+{
+    /**
+     * @param list<string> $values of all records of the job
+     *
+     * @throws \ValueError when the command contains a NUL byte or has no program
+     */
+    public function command(array $values, int $sequence, string $slot): Command;
+
+    /**
+     * @param list<string> $values of a record
+     *
+     * @return array{int, int} bytes and words that a record adds to the command
+     */
+    public function addedSize(array $values): array;
+}

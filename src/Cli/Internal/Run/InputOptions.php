@@ -1,0 +1,263 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\Run\Input\ArgumentList;
+use Spindle\Cli\Internal\Run\Input\CommandLimit;
+use Spindle\Cli\Internal\Run\Input\CommandTemplate;
+use Spindle\Cli\Internal\Run\Input\InputSource;
+use Spindle\Cli\Internal\Run\Input\InputSources;
+use Spindle\Cli\Internal\Run\Input\JobFormat;
+use Spindle\Cli\Internal\Run\Input\JobInputs;
+use Spindle\Cli\Internal\Run\Input\JsonFormat;
+use Spindle\Cli\Internal\Run\Input\LineFormat;
+use Spindle\Cli\Internal\Run\Input\Packing;
+use Spindle\Cli\Internal\Run\Input\RecordFields;
+use Spindle\Cli\Internal\Run\Input\Replacement;
+use Spindle\Cli\Internal\Run\Input\ReplacementStrings;
+use Spindle\Cli\Internal\Run\Input\TemplateFormat;
+use Spindle\Cli\Internal\UsageException;
+
+/** The jobs of a run: the command, the sources of its values, and how many values one command has. */
+final class InputOptions
+{
+    /** Options that set another spelling of a replacement string, by the part that it stands for. */
+    private const SPELLINGS = [
+        '' => 'replace',
+        '.' => 'er',
+        '/' => 'bnr',
+        '//' => 'dnr',
+        '/.' => 'bner',
+        Replacement::SEQUENCE => 'seqreplace',
+        Replacement::SLOT => 'slotreplace',
+    ];
+
+    /** Escape sequences in the value of --delimiter. */
+    private const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
+
+    private function __construct(public readonly JobInputs $inputs, public readonly JobFormat $format) {}
+
+    /**
+     * @param list<string> $words the command, and the lists of arguments and files
+     *
+     * @throws UsageException when an option or a combination is invalid, or an input can't be opened
+     */
+    public static function of(GivenOptions $given, array $words): self
+    {
+        [$template, $lists] = self::lists($given, $words);
+        if ($template !== [] && $given->flag('jsonl')) {
+            throw new UsageException('option --jsonl: the commands come from the input; remove the command template');
+        }
+        $sources = self::sources($given, $lists);
+        $columns = self::columns($given, $sources);
+        $maxRecords = self::maxRecords($given);
+        $hasLists = $maxRecords !== 1 || $sources->hasColumns();
+        $format = self::format($given, $template, $columns, $hasLists);
+        $packing = self::packing($given, $maxRecords, $format);
+
+        return new self(new JobInputs($sources, $packing, $format), $format);
+    }
+
+    /**
+     * @param list<string> $words
+     *
+     * @return array{list<string>, list<ArgumentList>} the template, and the lists after it
+     */
+    private static function lists(GivenOptions $given, array $words): array
+    {
+        $arguments = $given->text('arg-sep') ?? ':::';
+        $files = $given->text('arg-file-sep') ?? '::::';
+        $template = [];
+        $lists = [];
+        foreach ($words as $word) {
+            $list = match ($word) {
+                $arguments => new ArgumentList(false, false),
+                $files => new ArgumentList(true, false),
+                "{$arguments}+" => new ArgumentList(false, true),
+                "{$files}+" => new ArgumentList(true, true),
+                default => null,
+            };
+            if ($list !== null) {
+                $lists[] = $list;
+            } elseif ($lists === []) {
+                $template[] = $word;
+            } else {
+                end($lists)->words[] = $word;
+            }
+        }
+
+        return [$template, $lists];
+    }
+
+    /** @param list<ArgumentList> $lists */
+    private static function sources(GivenOptions $given, array $lists): InputSources
+    {
+        $separator = self::separator($given);
+        $groups = array_map(
+            static fn(string $path): array => [InputSource::file($path, $separator)],
+            $given->texts('arg-file'),
+        );
+        $first = \count($groups);
+        foreach ($lists as $list) {
+            $sources = $list->isFiles
+                ? array_map(static fn(string $path): InputSource => InputSource::file($path, $separator), $list->words)
+                : [self::arguments($given, $list->words, $separator)];
+            foreach ($sources as $source) {
+                if ($list->isLinked && \count($groups) > $first) {
+                    $groups[\count($groups) - 1][] = $source;
+                } else {
+                    $groups[] = [$source];
+                }
+            }
+        }
+        if ($groups === []) {
+            $groups = [[InputSource::standardInput($separator)]];
+        }
+        $fields = RecordFields::of(
+            $given->text('colsep'),
+            $given->text('trim'),
+            $given->text('eof'),
+            $given->flag('no-run-if-empty'),
+        );
+        if ($given->flag('jsonl') && (\count($groups) > 1 || $given->text('colsep') !== null)) {
+            throw new UsageException('option --jsonl: the tasks come from one input without columns');
+        }
+
+        return $given->flag('link')
+            ? new InputSources([array_merge(...$groups)], $fields, restarts: true)
+            : new InputSources($groups, $fields);
+    }
+
+    /**
+     * @param list<string>     $words
+     * @param non-empty-string $separator
+     */
+    private static function arguments(GivenOptions $given, array $words, string $separator): InputSource
+    {
+        foreach ($words as $word) {
+            if ($given->text('delimiter') !== null && str_contains($word, $separator)) {
+                throw new UsageException(
+                    "option --delimiter: the argument '{$word}' is not split, because it is not read from a file;"
+                    . ' give several arguments',
+                );
+            }
+        }
+
+        return InputSource::arguments($words);
+    }
+
+    /** @return non-empty-string */
+    private static function separator(GivenOptions $given): string
+    {
+        $delimiter = $given->text('delimiter');
+        if ($given->flag('null')) {
+            return "\0";
+        }
+        if ($delimiter !== null && preg_match('/^\\\\(?:x[0-9a-f]+|[0-7]{2,}|[abfv])/i', $delimiter) === 1) {
+            throw UsageException::option('--delimiter', $delimiter, 'characters, or one of \n, \t, \r and \0');
+        }
+        $separator = strtr($delimiter ?? "\n", self::ESCAPES);
+
+        return $separator === '' ? "\n" : $separator;
+    }
+
+    /** @return list<string> the names of the columns */
+    private static function columns(GivenOptions $given, InputSources $sources): array
+    {
+        $header = $given->text('header');
+        if ($header !== null && $header !== ':') {
+            throw UsageException::option('--header', $header, 'a colon, for names in the first line of the input');
+        }
+
+        return $header === null ? [] : $sources->header();
+    }
+
+    /** Returns how many records a command has: null for as many as fit, 0 for one whose values are not inserted. */
+    private static function maxRecords(GivenOptions $given): ?int
+    {
+        $maxRecords = null;
+        foreach (['max-args', 'args', 'max-lines'] as $name) {
+            $number = $given->number($name, 'a number of inputs for one command');
+            if ($number !== null && $maxRecords !== null) {
+                throw new UsageException("option --{$name}: give only one of -n, -N and -L");
+            }
+            $maxRecords ??= $number;
+        }
+        $fills = self::fills($given);
+        if ($given->flag('jsonl') && ($fills || $maxRecords !== null)) {
+            throw new UsageException('option --jsonl: a task is one command; remove -m, -X, -n, -N and -L');
+        }
+
+        return $maxRecords ?? ($fills ? null : 1);
+    }
+
+    private static function fills(GivenOptions $given): bool
+    {
+        return $given->flag('pack') || $given->flag('xargs') || $given->flag('each-word');
+    }
+
+    private static function packing(GivenOptions $given, ?int $maxRecords, JobFormat $format): Packing
+    {
+        $isRemote = $given->text('queue') !== null;
+        $limit = $isRemote || $format->isShellLine() ? CommandLimit::ARGUMENT_BYTES : CommandLimit::bytes();
+        $allowed = "a number of bytes, at most {$limit}";
+        $bytes = $given->number('max-chars', $allowed);
+        if ($bytes === 0 || $bytes > $limit) {
+            throw UsageException::option('--max-chars', (string) $bytes, $allowed);
+        }
+
+        return new Packing(
+            $maxRecords,
+            $bytes ?? $limit,
+            $limit,
+            isSpread: $given->flag('pack') || $given->flag('each-word'),
+            isLimited: $bytes !== null,
+        );
+    }
+
+    /**
+     * @param list<string> $template
+     * @param list<string> $columns
+     */
+    private static function format(
+        GivenOptions $given,
+        array $template,
+        array $columns,
+        bool $hasLists,
+    ): JobFormat {
+        if ($given->flag('jsonl')) {
+            return new JsonFormat();
+        }
+        if ($template === []) {
+            return new LineFormat();
+        }
+        if ($template[0] === '') {
+            throw new UsageException('the first word of the command is empty; give a program');
+        }
+        $spellings = array_filter(
+            array_map($given->text(...), self::SPELLINGS),
+            static fn(?string $spelling): bool => $spelling !== null,
+        );
+
+        $strings = new ReplacementStrings($spellings, $columns);
+        if (self::fills($given) && $strings->hasPosition(implode(' ', $template))) {
+            throw new UsageException(
+                'the command contains the position of a value, but with -m, -X and --xargs the number of values is not'
+                . ' known; give a number with -N',
+            );
+        }
+
+        return new TemplateFormat(CommandTemplate::fromWords(
+            $template,
+            $strings,
+            $given->flag('quote'),
+            repeatsWords: $given->flag('each-word')
+                || $given->text('args') !== null
+                || $given->text('max-lines') !== null,
+            hasLists: $hasLists,
+        ));
+    }
+}

@@ -1,0 +1,76 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Words;
+
+/** Options that change the command: its replacement strings, and how many inputs one command has. */
+final class CommandWords
+{
+    private const PERL = 'code of Perl is not run, because spindle run has no Perl; use a shell line, such as'
+        . " 'x={}; echo \"\${x%.*}\"', or {.} {/} {//} {/.} {1}";
+
+    public const ROWS = [
+        [
+            'replace I i', 'R', Meaning::Same, 'Use R instead of {}', 'Give the value as `-I R` or `--replace=R`',
+            'replace I i', 'Give the value as `-I R` or `--replace=R`. Lines are not stripped of leading blanks',
+        ],
+        ['er extensionreplace', 'R', Meaning::Same, 'Use R instead of {.}'],
+        ['bnr basenamereplace', 'R', Meaning::Same, 'Use R instead of {/}'],
+        ['dnr dirnamereplace', 'R', Meaning::Same, 'Use R instead of {//}'],
+        ['bner basenameextensionreplace', 'R', Meaning::Same, 'Use R instead of {/.}'],
+        ['seqreplace', 'R', Meaning::Same, 'Use R instead of {#}'],
+        ['slotreplace', 'R', Meaning::Same, 'Use R instead of {%}'],
+        [
+            'max-args n maxargs', 'N', Meaning::Same, 'Insert up to N inputs into one command', '',
+            'max-args n', 'Lines are the inputs, and not words; use -d or tr(1) to split at blanks',
+        ],
+        [
+            'args N max-replace-args maxreplaceargs', 'N', Meaning::Same,
+            'Insert N inputs into one command: {1} to {N}. Repeat words with {} as -X does',
+            '`--args` is only a name of `spindle run`',
+        ],
+        [
+            'max-lines L l maxlines', 'N', Meaning::Same, 'Insert up to N lines into one command',
+            'A line that ends with a blank is continued on the next line', 'max-lines L l',
+        ],
+        [
+            'pack m', '', Meaning::Same, 'Insert as many inputs as a command can have, the same number for each job at'
+            . ' the end of the input', '`--pack` is only a name of `spindle run`',
+        ],
+        ['xargs', '', Meaning::Same, 'As -m, but do not distribute the end of the input'],
+        [
+            'each-word X', '', Meaning::Same, 'As -m, but repeat the word that has {}: pre{}post becomes pre1post'
+            . ' pre2post', '`--each-word` is only a name of `spindle run`',
+        ],
+        [
+            'max-chars s maxchars', 'N', Meaning::Same, 'Insert inputs with -m, -X, -n, -N or -L up to this length of'
+            . ' the command in bytes [default: the limit of the system]',
+            'Each argument counts with one more byte. Quotes, which GNU parallel adds to values, do not count',
+            'max-chars s', 'The default of xargs is 128 KiB, and here the limit of the system',
+        ],
+        [
+            'exit x', '', Meaning::Refused, 'leave it out: only an input that does not fit alone ends the run', '',
+            'exit x',
+        ],
+        [
+            'quote q', '', Meaning::Same, 'No shell reads the command, even if it is one word',
+            'Several words are never read by a shell, with or without this option',
+        ],
+        ['rpl', 'STRING', Meaning::Refused, self::PERL],
+        ['parens', 'PARENS', Meaning::Refused, self::PERL],
+        ['plus', '', Meaning::Refused, self::PERL],
+        ['U', 'R', Meaning::Refused, 'use --er R'],
+        ['shell-quote shellquote shell_quote', '', Meaning::Refused, "use bash: printf '%q\\n'"],
+        [
+            'max-line-length-allowed maxlinelengthallowed', '', Meaning::Refused,
+            'use getconf ARG_MAX',
+        ],
+        ['show-limits showlimits', '', Meaning::Refused, 'use getconf ARG_MAX', '', 'show-limits'],
+        ['Y shebang hashbang', '', Meaning::Refused, 'start spindle run in a shell script'],
+        ['filter', 'EXPRESSION', Meaning::Refused, self::PERL],
+        ['embed', '', Meaning::Refused, 'a script needs an installed spindle'],
+    ];
+
+    private function __construct() {}
+}

@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Words;
+
+/** Options that say where the input is and how it is split. */
+final class InputWords
+{
+    public const ROWS = [
+        [
+            'arg-file a argfile', 'FILE', Meaning::Same,
+            'Read the input from this file, and - is standard input', 'Several files are combined, as by `::::`',
+            'arg-file a', 'Several files are several inputs. xargs reads the last one only',
+        ],
+        ['null 0', '', Meaning::Same, 'Read input lines that end with NUL. Also -0', '', 'null 0'],
+        [
+            'delimiter d', 'D', Meaning::Same, 'Read input lines that end with D, such as , or \t',
+            'D is one or more characters, \n, \t, \r or \0. GNU parallel also splits the arguments after `:::`; here'
+            . ' such an argument is refused',
+            'delimiter d', 'Numbers such as \x2c are refused',
+        ],
+        [
+            'colsep C col-sep', 'REGEX', Meaning::Same,
+            'Split each line into columns {1} {2}, at the matches of a regular expression',
+            'The regular expression is one of PCRE, which has no code of Perl',
+        ],
+        [
+            'header', ':', Meaning::Same, 'The first line of each input has names for its columns: {name} is {1}',
+            'Only `:` is accepted; a regular expression is for `--pipe`',
+        ],
+        [
+            'trim', 'HOW', Meaning::Same, 'Remove white space of values: l (left), r, lr, rl or n (none) [default: n,'
+            . ' with --colsep rl]',
+        ],
+        [
+            'link xapply', '', Meaning::Same, 'Read one line of each input for a job, instead of all combinations.'
+            . ' Shorter inputs start again',
+        ],
+        [
+            'eof E e', 'END', Meaning::Same, 'End the input at a line END',
+            'Give the value as `-E END` or `--eof=END`', 'eof E e',
+            'Give the value as `-E END` or `--eof=END`; without it, no line ends the input',
+        ],
+        [
+            'no-run-if-empty r norunifempty', '', Meaning::Same, 'Skip empty and blank lines', '',
+            'no-run-if-empty r', 'Without input, nothing runs with or without this option',
+        ],
+        ['arg-sep argsep', 'WORD', Meaning::Same, 'Use WORD instead of :::'],
+        ['arg-file-sep argfilesep', 'WORD', Meaning::Same, 'Use WORD instead of ::::'],
+        ['csv', '', Meaning::Refused, 'quotes of CSV are not read; convert the input to tabs and use --colsep \'\t\''],
+        ['skip-first-line skipfirstline', '', Meaning::Refused, 'use tail -n +2 FILE | spindle run ..., or --header :'],
+        ['shuf', '', Meaning::Refused, 'use shuf FILE | spindle run ...'],
+        ['total-jobs totaljobs total', 'N', Meaning::Refused, 'the total is counted if the input is a file or a list'],
+        [
+            'linkinputsource xapplyinputsource', 'N', Meaning::Refused,
+            'link inputs with :::+, ::::+ or --link',
+        ],
+        ['bg fg semaphore', '', Meaning::Refused, 'use flock(1) to run one command at a time'],
+        [
+            'semaphore-name id semaphorename', 'NAME', Meaning::Refused, 'use flock(1) to run one command at a time',
+        ],
+        [
+            'semaphore-timeout st semaphoretimeout', 'SECONDS', Meaning::Refused,
+            'use flock(1) to run one command at a time',
+        ],
+        ['wait', '', Meaning::Refused, 'use flock(1) to run one command at a time'],
+    ];
+
+    private function __construct() {}
+}

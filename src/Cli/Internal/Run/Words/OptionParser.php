@@ -1,0 +1,157 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Words;
+
+use Spindle\Cli\Internal\UsageException;
+
+/**
+ * Reads options as GNU parallel and xargs do, and rewrites them for Symfony's parser. Options end at the first word
+ * that is not an option; Symfony's parser would need a `--` there. Each option gets the form --name or --name=value
+ * with the name that `spindle run` defines. So a value can begin with a dash, and letters such as -0 and -P are
+ * possible, which Symfony's parser does not support.
+ */
+final class OptionParser
+{
+    /** Spellings whose value is optional, and which GNU parallel and xargs read in two ways without it. */
+    private const NEEDS_VALUE = ['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'];
+
+    public function __construct(private readonly WordTable $table = new WordTable()) {}
+
+    /**
+     * @param list<string> $tokens the words after the command's name
+     *
+     * @return list<string> the same words with rewritten options and a `--` before the rest
+     *
+     * @throws UsageException when an option is refused
+     */
+    public function normalise(array $tokens): array
+    {
+        $options = [];
+        while (($token = array_shift($tokens)) !== null) {
+            if ($token === '--') {
+                break;
+            }
+            if ($token === '' || $token[0] !== '-' || $token === '-') {
+                array_unshift($tokens, $token);
+                break;
+            }
+            array_push(
+                $options,
+                ...(str_starts_with($token, '--') ? $this->long($token, $tokens) : $this->short($token, $tokens)),
+            );
+        }
+
+        return [...$options, '--', ...$tokens];
+    }
+
+    /**
+     * @param list<string> $following words after the option; its value is removed from them
+     *
+     * @return list<string>
+     */
+    private function long(string $token, array &$following): array
+    {
+        $position = strpos($token, '=');
+        $name = substr($token, 2, $position === false ? null : $position - 2);
+        $value = $position === false ? null : substr($token, $position + 1);
+        $word = \strlen($name) === 1 ? null : $this->table->find($name);
+
+        return $word === null
+            ? [$this->unknown($token, $name)]
+            : $this->option($word, "--{$name}", $value, $following);
+    }
+
+    /** Returns an unknown option for Symfony's parser. GNU parallel accepts the beginning of a long name. */
+    private function unknown(string $token, string $name): string
+    {
+        $completions = $name === '' ? [] : $this->table->completions($name);
+        $words = array_unique(array_map(fn(string $full): ?string => $this->table->find($full)?->name(), $completions));
+        if (\count($words) !== 1) {
+            return $token;
+        }
+
+        throw new UsageException("option --{$name}: write the whole name --{$completions[0]}");
+    }
+
+    /**
+     * Splits a word such as -kj8 into its options. The last option can have the rest of the word as its value.
+     *
+     * @param list<string> $following
+     *
+     * @return list<string>
+     */
+    private function short(string $token, array &$following): array
+    {
+        if (preg_match('/^-v+$/D', $token) === 1) {
+            return [$token];
+        }
+        $options = [];
+        for ($i = 1, $length = \strlen($token); $i < $length; ++$i) {
+            $word = $this->table->find($token[$i]);
+            if ($word === null) {
+                return $token[$i] === 'v'
+                    ? [...$options, '-' . substr($token, $i)]
+                    : [$token]; // Symfony's parser reports the error.
+            }
+            $hasRest = $word->takesValue() && $i + 1 < $length;
+            $value = $hasRest ? substr($token, $i + 1) : null;
+            array_push($options, ...$this->option($word, "-{$token[$i]}", $value, $following));
+            if ($hasRest) {
+                break;
+            }
+        }
+
+        return $options;
+    }
+
+    /**
+     * @param string|null  $value     the value in the same word; null for none
+     * @param list<string> $following
+     *
+     * @return list<string>
+     */
+    private function option(Word $word, string $spelling, ?string $value, array &$following): array
+    {
+        if ($word->meaning === Meaning::Refused) {
+            throw $word->refusal($spelling);
+        }
+        if ($word->meaning === Meaning::Ignored && $value === null) {
+            return [];
+        }
+        if ($value !== null || !$word->takesValue()) {
+            return [$value === null ? "--{$word->name()}" : "--{$word->name()}={$value}"];
+        }
+        $withValue = self::NEEDS_VALUE[$spelling] ?? null;
+        if ($withValue !== null) {
+            throw new UsageException(
+                "option {$spelling}: without a value, GNU parallel and xargs differ; give it as {$withValue} VALUE",
+            );
+        }
+        if ($spelling === '-l' || $spelling === '--max-lines') {
+            return $this->maxLines($spelling, $following);
+        }
+
+        return $following === []
+            ? ["--{$word->name()}"]
+            : ["--{$word->name()}=" . array_shift($following)];
+    }
+
+    /**
+     * Returns the option for -l without a value: one line. GNU parallel takes a number in the next word as the value,
+     * and xargs takes it as the command.
+     *
+     * @param list<string> $following
+     *
+     * @return list<string>
+     */
+    private function maxLines(string $spelling, array $following): array
+    {
+        if (is_numeric($following[0] ?? '')) {
+            throw new UsageException("option {$spelling}: give the number as -L {$following[0]}");
+        }
+
+        return ['--max-lines=1'];
+    }
+}

@@ -1,0 +1,82 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Words;
+
+use Spindle\Cli\Internal\UsageException;
+
+/** One option of `spindle run`, GNU parallel or xargs, with all its spellings. */
+final class Word
+{
+    /**
+     * @param non-empty-list<string> $names    without dashes, that of spindle run first; one letter is a short option
+     * @param string                 $value    name of the value; '' for a flag
+     * @param string                 $text     what the option does here; for a refused option, what to use instead
+     * @param string                 $note     difference from GNU parallel, or an addition to the text; '' for none
+     * @param list<string>           $xargs    spellings that xargs has
+     * @param string                 $xargsNote difference from xargs; '' for none
+     */
+    private function __construct(
+        public readonly array $names,
+        public readonly string $value,
+        public readonly Meaning $meaning,
+        public readonly string $text,
+        public readonly string $note,
+        public readonly array $xargs,
+        public readonly string $xargsNote,
+    ) {}
+
+    /** @param list<string|Meaning> $row the arguments of the constructor; blanks separate names and spellings */
+    public static function of(array $row): self
+    {
+        [$names, $value, $meaning, $text, $note, $xargs, $xargsNote] = $row + ['', '', Meaning::Own, '', '', '', ''];
+        \assert(\is_string($names) && \is_string($value) && $meaning instanceof Meaning && \is_string($text));
+        \assert(\is_string($note) && \is_string($xargs) && \is_string($xargsNote));
+        $spellings = $xargs === '' ? [] : explode(' ', $xargs);
+
+        return new self(explode(' ', $names), $value, $meaning, $text, $note, $spellings, $xargsNote);
+    }
+
+    /** Returns whether the definition of the command has the option. The application defines --help and --version. */
+    public function isDefined(): bool
+    {
+        return !\in_array($this->meaning, [Meaning::Refused, Meaning::Ignored], true)
+            && !\in_array($this->name(), ['help', 'version'], true);
+    }
+
+    /** Returns the name that the definition of the command has. */
+    public function name(): string
+    {
+        return $this->names[0];
+    }
+
+    /** Returns the letter that the help shows; null for none. */
+    public function letter(): ?string
+    {
+        foreach ($this->names as $name) {
+            if (\strlen($name) === 1) {
+                return $name;
+            }
+        }
+
+        return null;
+    }
+
+    public function takesValue(): bool
+    {
+        return $this->value !== '';
+    }
+
+    /** @param string $spelling with dashes */
+    public function refusal(string $spelling): UsageException
+    {
+        return new UsageException("option {$spelling}: not supported; {$this->text}");
+    }
+
+    /** Returns a name with its dashes. */
+    public static function spelled(string $name): string
+    {
+        return \strlen($name) === 1 ? "-{$name}" : "--{$name}";
+    }
+}

@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Cli\Run\Words;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\Run\Words\OptionParser;
+use Spindle\Cli\Internal\UsageException;
+
+final class OptionParserTest extends TestCase
+{
+    /** @return iterable<string, array{list<string>, list<string>}> */
+    public static function commandLines(): iterable
+    {
+        yield 'nothing' => [[], ['--']];
+        yield 'options of the program stay' => [
+            ['-j', '8', 'flac', '-k', '--jobs', '9'],
+            ['--jobs=8', '--', 'flac', '-k', '--jobs', '9'],
+        ];
+        yield 'after -- too' => [['-k', '--', '-x', '--', 'y'], ['--keep-order', '--', '-x', '--', 'y']];
+        yield 'a value in the same word' => [['-j8', '--jobs=9', 'x'], ['--jobs=8', '--jobs=9', '--', 'x']];
+        yield 'a value that begins with a dash' => [
+            ['-j', '-1', '--jobs', '-2', 'x'],
+            ['--jobs=-1', '--jobs=-2', '--', 'x'],
+        ];
+        yield 'an empty value' => [['-j', '', 'x'], ['--jobs=', '--', 'x']];
+        yield 'letters in one word' => [['-k0j', '8', 'x'], ['--keep-order', '--null', '--jobs=8', '--', 'x']];
+        yield 'letters, and a value' => [['-k0j8', 'x'], ['--keep-order', '--null', '--jobs=8', '--', 'x']];
+        yield 'a value that is missing' => [['--jobs'], ['--jobs', '--']];
+        yield 'a letter whose value is missing' => [['-j'], ['--jobs', '--']];
+        yield 'what is unknown is left alone' => [['--what', '-kZ', 'x'], ['--what', '-kZ', '--', 'x']];
+        yield 'a shortcut of several letters is left alone' => [['-vvv', 'x'], ['-vvv', '--', 'x']];
+        yield 'a dash alone is a word' => [['-', '-k'], ['--', '-', '-k']];
+        yield 'an empty word is a word' => [['', '-k'], ['--', '', '-k']];
+        yield 'arguments alone' => [['-k', ':::', '-k'], ['--keep-order', '--', ':::', '-k']];
+        yield 'other spellings' => [
+            ['-P', '2', '--keeporder', '--jl', 'log', '--xapply', '-C', ','],
+            ['--jobs=2', '--keep-order', '--joblog=log', '--link', '--colsep=,', '--'],
+        ];
+        yield 'the defaults of GNU parallel' => [
+            ['--will-cite', '--gnu', '--group', '-k', 'x'],
+            ['--keep-order', '--', 'x'],
+        ];
+        yield 'optional values' => [
+            ['-iX', '--replace=Y', '-eE', '-l', '-l2', '--max-lines=3', 'x'],
+            ['--replace=X', '--replace=Y', '--eof=E', '--max-lines=1', '--max-lines=2', '--max-lines=3', '--', 'x'],
+        ];
+    }
+
+    /**
+     * @param list<string> $given
+     * @param list<string> $expected
+     */
+    #[DataProvider('commandLines')]
+    public function testOptionsEndAtTheFirstWordAndHaveTheirOwnNames(array $given, array $expected): void
+    {
+        self::assertSame($expected, (new OptionParser())->normalise($given));
+    }
+
+    /** @return iterable<string, array{list<string>, string}> */
+    public static function refusals(): iterable
+    {
+        yield 'an option of GNU parallel' => [['--pipe', 'x'], 'option --pipe: not supported; use split(1)'];
+        yield 'a letter among others' => [['-ku', 'x'], 'option -u: not supported; the output of a job is printed'];
+        yield 'the beginning of a name' => [['--keep', 'x'], 'option --keep: write the whole name --keep-order'];
+        foreach (['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'] as $option => $with) {
+            yield "{$option} without a value" => [
+                [$option, 'x'],
+                "option {$option}: without a value, GNU parallel and xargs differ; give it as {$with} VALUE",
+            ];
+        }
+        yield '-l and a number' => [['-l', '2', 'x'], 'option -l: give the number as -L 2'];
+    }
+
+    /** @param list<string> $given */
+    #[DataProvider('refusals')]
+    public function testARefusedOptionHasAHint(array $given, string $message): void
+    {
+        $this->expectException(UsageException::class);
+        $this->expectExceptionMessage($message);
+
+        (new OptionParser())->normalise($given);
+    }
+}

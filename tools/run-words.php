@@ -1,0 +1,12 @@
+<?php
+
+declare(strict_types=1);
+
+use Spindle\Tests\Docs\WordPages;
+
+require __DIR__ . '/../vendor/autoload.php';
+
+foreach (WordPages::all() as $path => $content) {
+    file_put_contents($path, $content);
+}
+echo "The pages for users of GNU parallel and xargs are up to date\n";
