@@ -6,8 +6,6 @@ namespace Spindle\Remote\Internal;
 
 use Amp\CancelledException;
 use Spindle\Internal\Clock;
-use Spindle\Remote\Broker;
-use Spindle\Worker\ResultBudget;
 
 /** Stores the items of a generator task in the engine. Waits while too many items were not taken by a reader. */
 final class ItemStore
@@ -17,20 +15,12 @@ final class ItemStore
     /** Seconds between two checks for taken items, in case the message about them is lost. */
     private const CHECK_INTERVAL = 1.0;
 
-    /**
-     * @param \Generator<mixed, mixed, mixed, mixed>|null $items     encoded items; null once the task must end
-     * @param float                                       $retention seconds to wait until a reader takes items
-     * @param ResultBudget                                $budget    memory budget of items that are not stored yet
-     */
+    /** @param \Generator<mixed, mixed, mixed, mixed>|null $items encoded items; null once the task must end */
     public function __construct(
         private ?\Generator $items,
-        private readonly Broker $broker,
-        private readonly string $queue,
-        private readonly string $owner,
+        private readonly AgentLease $lease,
         private readonly ClaimedJob $job,
         private readonly SettlementFactory $settlements,
-        private readonly float $retention,
-        private readonly ResultBudget $budget,
     ) {
         $job->itemCount = 0;
     }
@@ -67,7 +57,7 @@ final class ItemStore
         foreach ($this->references() as &$item) {
             $untakenCount = $this->putItem(\is_string($item) ? $item : '');
             $item = null; // also frees the memory in the generator
-            $deadline = Clock::now() + $this->retention;
+            $deadline = Clock::now() + $this->lease->options->retention;
             for (; $untakenCount >= self::MAX_UNTAKEN_ITEMS; $untakenCount = $this->put([])) {
                 if (Clock::now() > $deadline) {
                     throw new CancelledException();
@@ -99,11 +89,11 @@ final class ItemStore
     private function putItem(string $item): int
     {
         $size = \strlen($item);
-        $this->budget->occupy($size);
+        $this->lease->pools->budget->occupy($size);
         try {
             return $this->put([$this->settlements->item($this->job->delivery, $this->job->itemCount ?? 0, $item)]);
         } finally {
-            $this->budget->release($size);
+            $this->lease->pools->budget->release($size);
         }
     }
 
@@ -119,9 +109,9 @@ final class ItemStore
         $untakenCount = ReconnectBackoff::retry(\INF, function () use ($first, $frames): ?int {
             $this->job->throwIfRequested();
 
-            return $this->broker->putItems(
-                $this->queue,
-                $this->owner,
+            return $this->lease->broker->putItems(
+                $this->lease->queue,
+                $this->lease->owner,
                 $this->job->delivery->id,
                 $this->job->delivery->claimNumber,
                 $first,

@@ -1,0 +1,290 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Revolt\EventLoop;
+use Spindle\Internal\Backoff;
+use Spindle\Internal\Clock;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Settlement;
+
+/**
+ * Settles the jobs of a lease and claims others. At most one request is pending, so settlements that are added while it
+ * is pending go together in the next request. A {@see JobRunner} says how many jobs it wants, and receives them.
+ */
+final class JobExchange
+{
+    /** Seconds that are added to the time until a delay is over, because the engine rounds to milliseconds. */
+    private const ROUNDING_SECONDS = 0.002;
+
+    /** Maximum size of all outcomes in one request, in bytes. A single outcome may be larger. */
+    private const MAX_REQUEST_BYTES = 4 << 20;
+
+    /** Memory that reading a frame needs, as a multiple of the frame's size: the frame is copied several times. */
+    private const MEMORY_PER_FRAME = 6;
+
+    /** Size of the largest job frame that this process has the memory to read. */
+    public readonly int $maxFrameBytes;
+
+    private readonly Backoff $backoff;
+
+    /** @var list<Settlement> */
+    private array $pending = [];
+
+    /** Bytes of the frames of all settlements that the engine has not confirmed. */
+    private int $settlementBytes = 0;
+
+    /** Number of settlements that the engine has confirmed since {@see takeConfirmedCount()}. */
+    private int $confirmedCount = 0;
+
+    private bool $isRunning = false;
+    private bool $isRequested = false;
+
+    /** Whether an answer or a message can have been lost, so that a claim or a withdrawal is unknown here. */
+    private bool $mayHaveMissedMessages = false;
+
+    /** Time until which requests are retried while the engine is not available. Finite once jobs are given back. */
+    private float $retryDeadline = \INF;
+
+    /** Timer that claims again when the delay of the next job is over. */
+    private ?string $dueTimer = null;
+
+    private float $dueAt = 0.0;
+
+    /** Last sequence number that was reserved. This lease numbers its jobs in the order in which it claims them. */
+    private int $lastReservedNumber = 0;
+
+    /** The last result of {@see JobRunner::lastStartableNumber()} that the broker has received. */
+    private int $lastReportedNumber = 0;
+
+    public function __construct(private readonly AgentLease $lease, private readonly JobRunner $jobs)
+    {
+        $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
+        $memory = ini_parse_quantity(\ini_get('memory_limit'));
+        $this->maxFrameBytes = $memory > 0 ? max(1, intdiv($memory, self::MEMORY_PER_FRAME)) : \PHP_INT_MAX;
+    }
+
+    /** Returns whether the broker has answered a claim. */
+    public function hasClaimed(): bool
+    {
+        return $this->lastReportedNumber > 0;
+    }
+
+    /** Returns whether further jobs may finish, because there is memory for their results until they are settled. */
+    public function hasRoom(): bool
+    {
+        return $this->settlementBytes === 0 || !$this->lease->pools->budget->isFull();
+    }
+
+    /** Returns the number of settlements that the engine has confirmed since the last call. */
+    public function takeConfirmedCount(): int
+    {
+        [$count, $this->confirmedCount] = [$this->confirmedCount, 0];
+
+        return $count;
+    }
+
+    public function settle(Settlement $settlement): void
+    {
+        ++$this->lease->pools->counters[$settlement->kind->counter()];
+        $this->pending[] = $settlement;
+        $this->settlementBytes += \strlen($settlement->frame);
+        $this->lease->pools->budget->occupy(\strlen($settlement->frame));
+        $this->request();
+    }
+
+    /** Schedules {@see run()}, or makes a running one continue: jobs can be settled or claimed. */
+    public function request(): void
+    {
+        $this->isRequested = true;
+        if (!$this->isRunning && !$this->lease->hasFailed()) {
+            $this->isRunning = true;
+            EventLoop::queue($this->run(...));
+        }
+    }
+
+    /** Claims again in $seconds, when the delay of a job is over. One timer waits for the earliest of these times. */
+    public function requestIn(float $seconds): void
+    {
+        $seconds += self::ROUNDING_SECONDS;
+        $time = Clock::now() + $seconds;
+        if ($this->dueTimer !== null && $this->dueAt <= $time) {
+            return;
+        }
+        $this->cancelDueTimer();
+        $this->dueAt = $time;
+        $this->dueTimer = EventLoop::unreference(EventLoop::delay($seconds, function (): void {
+            $this->dueTimer = null;
+            $this->request();
+        }));
+    }
+
+    /** Requests the owner's jobs from the broker, because a message or an answer was possibly lost. */
+    public function recheck(): void
+    {
+        $this->mayHaveMissedMessages = true;
+        $this->request();
+    }
+
+    /** @param float $deadline time of {@see Clock::now()} until which a request without an answer is retried */
+    public function retryUntil(float $deadline): void
+    {
+        $this->retryDeadline = min($this->retryDeadline, $deadline);
+    }
+
+    public function close(): void
+    {
+        $this->cancelDueTimer();
+        $this->releaseBudget($this->settlementBytes);
+    }
+
+    /** Settles finished jobs and claims others, until there is nothing to send. */
+    private function run(): void
+    {
+        $failures = 0;
+        try {
+            while (!$this->lease->hasFailed() && $this->isRequested) {
+                $this->isRequested = false;
+                try {
+                    if ($this->mayHaveMissedMessages) {
+                        $this->isRequested = true;
+                        $this->mayHaveMissedMessages = false;
+                        $this->recoverClaims(); // perhaps the lease is lost now
+                    } else {
+                        $this->settleAndClaim();
+                        $failures = 0;
+                    }
+                } catch (BrokerUnavailableException $failure) {
+                    $this->recover($failure, ++$failures);
+                }
+            }
+        } catch (\Throwable $failure) {
+            $this->lease->abandon($failure);
+        } finally {
+            $this->isRunning = false;
+        }
+        if ($this->pending === []) {
+            $this->lease->onIdle();
+        }
+    }
+
+    /** Sends the pending settlements, and claims as many jobs as this agent can take, unless there is neither. */
+    private function settleAndClaim(): void
+    {
+        $settlements = $this->takeSettlements();
+        $maxClaims = $this->jobs->wantedCount();
+        $lastStartable = $this->jobs->lastStartableNumber($this->lastReservedNumber);
+        $isReported = $lastStartable === $this->lastReportedNumber;
+        if ($settlements === [] && $maxClaims === 0 && $isReported) {
+            return;
+        }
+        $first = $this->lastReservedNumber + 1;
+        $this->lastReservedNumber += $maxClaims;
+        try {
+            $claim = $this->lease->broker->settleAndClaim(
+                $this->lease->queue,
+                $this->lease->owner,
+                $settlements,
+                $maxClaims,
+                $this->lease->options->retention,
+                $first,
+                $isReported ? null : $lastStartable,
+                $this->maxFrameBytes,
+            );
+        } catch (BrokerUnavailableException $failure) {
+            array_unshift($this->pending, ...$settlements);
+
+            throw $failure;
+        }
+        $this->lastReportedNumber = $lastStartable;
+        $sizes = array_map(static fn(Settlement $settlement): int => \strlen($settlement->frame), $settlements);
+        $this->releaseBudget(array_sum($sizes));
+        $this->confirmedCount += \count($settlements);
+        $this->lease->pools->counters['stale_total'] += \count($claim->stale);
+        $ranOut = !$this->jobs->hasWaiting();
+        $this->jobs->add($claim->deliveries, $first);
+        if ($maxClaims > 0 && \count($claim->deliveries) === $maxClaims) {
+            $this->isRequested = true;
+            if ($ranOut && \count($settlements) >= $this->lease->workers) {
+                $this->jobs->raiseCapacity(); // jobs finish faster than the engine answers
+            }
+        }
+    }
+
+    /** @return list<Settlement> the first pending settlements: one, or as many as have MAX_REQUEST_BYTES together */
+    private function takeSettlements(): array
+    {
+        $size = 0;
+        foreach ($this->pending as $i => $settlement) {
+            $size += \strlen($settlement->frame);
+            if ($size > self::MAX_REQUEST_BYTES && $i > 0) {
+                $this->isRequested = true;
+
+                return array_splice($this->pending, 0, $i);
+            }
+        }
+        [$batch, $this->pending] = [$this->pending, []];
+
+        return $batch;
+    }
+
+    /**
+     * Recovers from a request without an answer: requests the jobs that the lost answer possibly contained. Otherwise
+     * no agent would run them while this lease is renewed.
+     */
+    private function recover(BrokerUnavailableException $failure, int $failures): void
+    {
+        if (Clock::now() > $this->retryDeadline) {
+            throw $failure;
+        }
+        $this->lease->logger->warning($failure->getMessage());
+        \Amp\delay($this->backoff->after($failures));
+        $this->isRequested = true;
+        try {
+            $this->recoverClaims();
+        } catch (BrokerUnavailableException $again) {
+            if (!$this->lease->hasFailed()) {
+                $this->recover($again, $failures + 1);
+            }
+        }
+    }
+
+    /** Adds jobs of lost answers, and ends jobs whose withdrawal was lost. Must not run while a claim is pending. */
+    private function recoverClaims(): void
+    {
+        // The claims of $this->jobs are newer: an earlier claim of the same job is possibly not settled yet.
+        $known = $this->jobs->claimNumbers() + array_column($this->pending, 'claimNumber', 'id');
+        $deliveries = $this->lease->broker->claimedJobs(
+            $this->lease->queue,
+            $this->lease->owner,
+            $known,
+            $this->maxFrameBytes,
+        );
+        $lost = [];
+        foreach ($deliveries as $delivery) {
+            if (($known[$delivery->id] ?? 0) === $delivery->claimNumber) {
+                $this->jobs->cancel($delivery->id, $delivery->claimNumber);
+            } else {
+                $lost[] = $delivery;
+            }
+        }
+        $this->jobs->addRecovered($lost, $this->lastReservedNumber);
+    }
+
+    private function cancelDueTimer(): void
+    {
+        if ($this->dueTimer !== null) {
+            EventLoop::cancel($this->dueTimer);
+            $this->dueTimer = null;
+        }
+    }
+
+    /** Frees $bytes of the result budget: the engine has confirmed those results, or they are dropped. */
+    private function releaseBudget(int $bytes): void
+    {
+        $this->settlementBytes -= $bytes;
+        $this->lease->pools->budget->release($bytes);
+    }
+}

@@ -1,0 +1,422 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Amp\Future;
+use Revolt\EventLoop;
+use Spindle\Command\CommandResult;
+use Spindle\Command\PortableCommand;
+use Spindle\Internal\Clock;
+use Spindle\LauncherException;
+use Spindle\Remote\Delivery;
+use Spindle\Remote\LeaseLostException;
+use Spindle\Remote\PayloadTooLargeException;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\TamperedFrameException;
+use Spindle\Worker\WorkerCrashedException;
+
+/**
+ * Runs the jobs that an agent has claimed under one lease. Some of them wait here, so that the pool of workers gets a
+ * job as soon as it has finished another one. A {@see JobExchange} claims and settles the jobs.
+ */
+final class JobRunner
+{
+    /**
+     * The agent holds as many jobs as finish within CLAIM_SECONDS, at least one per worker. The pool gets as many of
+     * them as finish within POOL_SECONDS, also at least one per worker.
+     */
+    private const CLAIM_SECONDS = 0.1;
+    private const POOL_SECONDS = 0.02;
+
+    private const MAX_CLAIMED_JOBS = 2000;
+
+    /** An agent that has never verified any job stops after this number of claims. */
+    private const MAX_REFUSED_CLAIMS = 5;
+
+    /** Pause of such an agent after its first claim, in seconds. Each further pause is twice as long. */
+    private const REFUSAL_PAUSE_SECONDS = 1.0;
+
+    public readonly JobExchange $exchange;
+
+    /** @var array<string, ClaimedJob> all claimed jobs, by id */
+    private array $jobs = [];
+
+    /** @var array<string, ClaimedJob> claimed jobs that the pool does not have yet, by id */
+    private array $waiting = [];
+
+    /** @var array<string, int> claim numbers of withdrawn jobs, by id, whose withdrawal arrived before the job */
+    private array $withdrawn = [];
+
+    /** @var array<string, int> entries of $withdrawn at the last heartbeat; the next heartbeat drops them */
+    private array $withdrawnBefore = [];
+
+    /** Bytes of the frames of all claimed jobs. */
+    private int $bytes = 0;
+
+    /** Number of jobs that the agent wants to hold. */
+    private int $capacity;
+
+    /** The pool has received no job with a higher sequence number than this. */
+    private int $lastPooledNumber = 0;
+
+    private bool $isStopping = false;
+
+    /** Whether the signature of any job was valid, which shows that the agent has a key of the queue. */
+    private bool $hasVerified = false;
+
+    /** Number of claims so far without any verifiable job. */
+    private int $refusedClaimCount = 0;
+
+    private float $claimsPausedUntil = 0.0;
+
+    public function __construct(private readonly AgentLease $lease, private readonly SettlementFactory $settlements)
+    {
+        $this->exchange = new JobExchange($lease, $this);
+        $this->capacity = $lease->workers;
+    }
+
+    public function count(): int
+    {
+        return \count($this->jobs);
+    }
+
+    public function isEmpty(): bool
+    {
+        return $this->jobs === [];
+    }
+
+    public function hasWaiting(): bool
+    {
+        return $this->waiting !== [];
+    }
+
+    /** Returns whether {@see stop()} was called and no job is left. */
+    public function isStopped(): bool
+    {
+        return $this->isStopping && $this->jobs === [];
+    }
+
+    /** @return array<string, int> claim numbers of the claimed jobs, by id */
+    public function claimNumbers(): array
+    {
+        return array_map(static fn(ClaimedJob $job): int => $job->delivery->claimNumber, $this->jobs);
+    }
+
+    /** Returns how many further jobs the agent wants to claim. */
+    public function wantedCount(): int
+    {
+        $mayClaim = !$this->isStopping
+            && $this->bytes < $this->lease->pools->budget->maxBytes
+            && Clock::now() >= $this->claimsPausedUntil;
+
+        return $mayClaim ? max(0, $this->capacity - \count($this->jobs)) : 0;
+    }
+
+    /**
+     * Returns the highest sequence number of a job that the pool can receive before the next request.
+     *
+     * @param int $lastReserved last sequence number that was reserved for a claimed job
+     */
+    public function lastStartableNumber(int $lastReserved): int
+    {
+        return $this->waiting === []
+            ? max($this->lastPooledNumber, $lastReserved + $this->poolCapacity() - \count($this->jobs))
+            : $this->lastPooledNumber;
+    }
+
+    /** Makes the agent hold more jobs. */
+    public function raiseCapacity(): void
+    {
+        $this->capacity = min(self::MAX_CLAIMED_JOBS, $this->capacity + $this->lease->workers);
+    }
+
+    /** @param float $rate settled jobs per second */
+    public function onHeartbeat(float $rate): void
+    {
+        $this->withdrawn = array_diff_key($this->withdrawn, $this->withdrawnBefore);
+        $this->withdrawnBefore = $this->withdrawn;
+        $this->capacity = (int) max($this->lease->workers, min(self::MAX_CLAIMED_JOBS, $rate * self::CLAIM_SECONDS));
+        $running = \count($this->jobs) - \count($this->waiting);
+        // Jobs beyond the new capacity are given back, because other agents can be idle.
+        foreach (\array_slice($this->waiting, max(0, $this->capacity - $running), null, true) as $job) {
+            $this->settle($job, $this->settlements->released($job->delivery));
+        }
+    }
+
+    /** Handles a report of a worker: forwards the report of a task, or starts the time limit of a task that starts. */
+    public function onReport(mixed $report): void
+    {
+        if (!\is_array($report)) {
+            return;
+        }
+        $id = $report[0] ?? null;
+        $job = \is_string($id) ? $this->jobs[$id] ?? $this->jobs["#{$id}"] ?? null : null;
+        if ($job === null) {
+            return;
+        }
+        $bytes = $report[1] ?? null;
+        \is_string($bytes)
+            ? $this->lease->broker->report(
+                $this->lease->queue,
+                $this->lease->owner,
+                $job->delivery->id,
+                $job->delivery->claimNumber,
+                $this->settlements->report($job->delivery, $bytes),
+            )
+            : $job->startTimeLimit();
+    }
+
+    /** Continues a generator task: items of the job were taken. */
+    public function notify(string $id): void
+    {
+        ($this->jobs[$id] ?? null)?->notify();
+    }
+
+    /** Ends a job that was withdrawn, if $claimNumber is that of its current claim. */
+    public function cancel(string $id, int $claimNumber): void
+    {
+        $job = $this->jobs[$id] ?? null;
+        if ($job === null) {
+            $this->withdrawn[$id] = $claimNumber; // perhaps the message has arrived before the answer with the job
+        } elseif ($job->delivery->claimNumber === $claimNumber) {
+            isset($this->waiting[$id])
+                ? $this->settle($job, $this->settlements->cancelled($job->delivery))
+                : $job->cancel();
+        }
+    }
+
+    /** Gives the waiting jobs back, and accepts no others. */
+    public function stop(): void
+    {
+        $this->isStopping = true;
+        foreach ($this->waiting as $job) {
+            $this->settle($job, $this->settlements->released($job->delivery));
+        }
+    }
+
+    /** Ends the running jobs, and gives them back. */
+    public function giveBack(): void
+    {
+        foreach ($this->jobs as $job) {
+            $job->giveBack();
+        }
+    }
+
+    /** Ends the running jobs, and forgets the waiting ones. */
+    public function cancelAll(): void
+    {
+        $this->jobs = array_diff_key($this->jobs, $this->waiting);
+        $this->waiting = [];
+        foreach ($this->jobs as $job) {
+            $job->cancel();
+        }
+    }
+
+    /**
+     * Adds jobs that a lost answer contained.
+     *
+     * @param list<Delivery> $deliveries
+     * @param int            $lastReserved last sequence number that was reserved for a claimed job
+     */
+    public function addRecovered(array $deliveries, int $lastReserved): void
+    {
+        // The sequence numbers of these jobs are unknown, so each reserved number can be that of a started job.
+        $this->lastPooledNumber = $lastReserved;
+        $this->add($deliveries, 0);
+    }
+
+    /**
+     * Adds claimed jobs. Settles those that must not run.
+     *
+     * @param list<Delivery> $deliveries
+     * @param int            $first      sequence number of the first delivery; 0 when unknown
+     */
+    public function add(array $deliveries, int $first): void
+    {
+        if ($this->lease->hasFailed()) {
+            return; // other agents can claim these jobs when the lease has ended
+        }
+        $refusals = [];
+        foreach ($deliveries as $i => $delivery) {
+            try {
+                $job = $this->open($delivery, $first + $i);
+            } catch (PayloadTooLargeException $tooLarge) {
+                $this->lease->logger->error($tooLarge->getMessage());
+                $this->exchange->settle($this->settlements->refused($delivery, $tooLarge));
+
+                continue;
+            } catch (TamperedFrameException $refused) {
+                $this->lease->logger->error($refused->getMessage());
+                $refusals[] = [$delivery, $refused];
+
+                continue;
+            }
+            $isWithdrawn = ($this->withdrawn[$delivery->id] ?? 0) === $delivery->claimNumber;
+            $settlement = match (true) {
+                $isWithdrawn => $this->settlements->cancelled($delivery),
+                $this->isStopping => $this->settlements->released($delivery),
+                default => $this->settlements->withoutRun($job),
+            };
+            if ($settlement !== null) {
+                $this->exchange->settle($settlement);
+            } else {
+                $this->jobs[$delivery->id] = $this->waiting[$delivery->id] = $job;
+                $this->bytes += \strlen($delivery->frame);
+            }
+        }
+        $this->handleRefusals($refusals);
+        $this->fillPool();
+    }
+
+    /** @throws PayloadTooLargeException|TamperedFrameException */
+    private function open(Delivery $delivery, int $sequenceNumber): ClaimedJob
+    {
+        if ($delivery->oversizeBytes > 0) {
+            throw PayloadTooLargeException::forAgent(
+                $delivery->id,
+                $delivery->oversizeBytes,
+                $this->exchange->maxFrameBytes,
+            );
+        }
+        $job = $this->settlements->open($delivery, $sequenceNumber);
+        $this->hasVerified = true;
+
+        return $job;
+    }
+
+    /**
+     * Refuses jobs that can't be verified. An agent that has never verified any job possibly has a wrong key, so it
+     * gives the jobs back instead. Then it pauses, longer after each such claim, and finally stops.
+     *
+     * @param list<array{Delivery, TamperedFrameException}> $refusals
+     */
+    private function handleRefusals(array $refusals): void
+    {
+        $pause = self::REFUSAL_PAUSE_SECONDS * 2 ** $this->refusedClaimCount;
+        foreach ($refusals as [$delivery, $refused]) { // with a delay, so that the next claim returns other jobs
+            $this->exchange->settle(
+                $this->hasVerified
+                    ? $this->settlements->refused($delivery, $refused)
+                    : $this->settlements->released($delivery, 2 * $pause),
+            );
+        }
+        if ($refusals === [] || $this->hasVerified || $this->isStopping) {
+            return;
+        }
+        if (++$this->refusedClaimCount >= self::MAX_REFUSED_CLAIMS) {
+            $this->lease->refuse($refusals[0][1]);
+
+            return;
+        }
+        $this->lease->logger->error(
+            'None of the claimed jobs could be verified. The agent claims no jobs for {pause} s. '
+                . 'Does the key file have the key that signs them?',
+            ['pause' => $pause],
+        );
+        $this->claimsPausedUntil = Clock::now() + $pause;
+        EventLoop::unreference(EventLoop::delay($pause, $this->exchange->request(...)));
+    }
+
+    private function poolCapacity(): int
+    {
+        return max($this->lease->workers, (int) ($this->capacity * self::POOL_SECONDS / self::CLAIM_SECONDS));
+    }
+
+    /** Fills the pool with waiting jobs, unless the lease is nearly over or the budget for results is full. */
+    private function fillPool(): void
+    {
+        if ($this->lease->isExpiring() || !$this->exchange->hasRoom()) {
+            return;
+        }
+        $capacity = $this->poolCapacity();
+        foreach ($this->waiting as $id => $job) {
+            if (\count($this->jobs) - \count($this->waiting) >= $capacity) {
+                return;
+            }
+            unset($this->waiting[$id]);
+            $this->lastPooledNumber = max($this->lastPooledNumber, $job->sequenceNumber);
+            try {
+                $run = $this->startJob($job);
+            } catch (\Throwable $failure) { // the pool could not be created, or refused the job
+                $this->jobFailed($job, $failure);
+
+                return;
+            }
+            $run->catch(fn(\Throwable $failure) => $this->jobFailed($job, $failure))->ignore();
+        }
+    }
+
+    /** @return Future<mixed> */
+    private function startJob(ClaimedJob $job): Future
+    {
+        $pools = $this->lease->pools;
+        if ($job->body->isCommand()) {
+            $runCommand = static fn(): CommandResult => $job->body->asCommand()->runOn($pools->commands(), $job);
+
+            return \Amp\async(fn() => $this->commandEnded($job, $runCommand()));
+        }
+
+        return $pools
+            ->pool()
+            ->submit($job->body->task($job->attempt(), $job->delivery->id, $this->lease->maxResult), $job)
+            ->map(fn(mixed $outcome) => $this->taskReturned($job, $outcome));
+    }
+
+    private function commandEnded(ClaimedJob $job, CommandResult $result): void
+    {
+        $budget = $this->lease->pools->budget;
+        $size = min($this->lease->maxResult, PortableCommand::outputSize($result));
+        $budget->acquire($size);
+        $this->settle($job, $this->settlements->ofCommand($job, $result));
+        $budget->release($size);
+    }
+
+    private function taskReturned(ClaimedJob $job, mixed $outcome): void
+    {
+        if ($outcome instanceof \Generator) {
+            $store = new ItemStore($outcome, $this->lease, $job, $this->settlements);
+            EventLoop::queue(function () use ($job, $store): void {
+                try {
+                    $this->settle($job, $this->settlements->ofTask($job, $store->send()));
+                } catch (\Throwable $failure) {
+                    $this->jobFailed($job, $failure);
+                }
+            });
+
+            return;
+        }
+        $this->settle($job, $this->settlements->ofTask($job, \is_string($outcome) ? $outcome : ''));
+    }
+
+    private function jobFailed(ClaimedJob $job, \Throwable $failure): void
+    {
+        if ($this->lease->isExpiring()) { // perhaps the guard has killed the worker, so this counts as no crash
+            $this->lease->abandon(LeaseLostException::of($this->lease->owner));
+            unset($this->jobs[$job->delivery->id]);
+
+            return;
+        }
+        $this->lease->pools->counters['crashed_total'] += (int) (
+            $failure instanceof WorkerCrashedException
+            || $failure instanceof LauncherException
+        );
+        $settlement = $this->settlements->ofFailure($job, $failure);
+        if ($settlement !== null) {
+            $this->settle($job, $settlement);
+        } else {
+            $this->settle($job, $this->settlements->released($job->delivery));
+            $this->lease->abandon($failure); // the job is not the cause, such as when no worker can be started here
+        }
+    }
+
+    private function settle(ClaimedJob $job, Settlement $settlement): void
+    {
+        $job->stopTimeLimit();
+        $this->bytes -= isset($this->jobs[$job->delivery->id]) ? \strlen($job->delivery->frame) : 0;
+        unset($this->jobs[$job->delivery->id], $this->waiting[$job->delivery->id]);
+        $this->exchange->settle($settlement);
+        $this->fillPool();
+    }
+}
