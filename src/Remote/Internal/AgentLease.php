@@ -66,7 +66,7 @@ final class AgentLease
         $this->jobs = new JobRunner($this, new SettlementFactory($keys, $queue, $this->owner, $maxResult));
         $this->exchange = $this->jobs->exchange;
         $this->finished = new Condition();
-        $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
+        $this->backoff = ReconnectBackoff::backoff();
     }
 
     /** Returns the owner name if this object has no jobs; otherwise null. */

@@ -19,9 +19,9 @@ final class ItemReceiver implements OutcomeReceiver, PendingWork
         $this->client->begin($this);
     }
 
-    public function without(object $owner): ?self
+    public function client(): QueueClient
     {
-        return $owner === $this->client ? null : $this;
+        return $this->client;
     }
 
     public function wantsOutcome(): bool
@@ -48,11 +48,6 @@ final class ItemReceiver implements OutcomeReceiver, PendingWork
     public function onItems(string $id): void
     {
         $this->stream->get()?->onItems();
-    }
-
-    public function onReport(string $id, string $frame): void
-    {
-        $this->client->codec->report($id, $frame);
     }
 
     public function close(): void {}

@@ -97,9 +97,7 @@ final class JobCodec
      * @param mixed $key   key of the task's input in a map
      * @param int   $taken number of items that were taken
      *
-     * @throws TamperedFrameException
-     * @throws JobLostException
-     * @throws \Spindle\Worker\TaskException
+     * @throws TamperedFrameException|JobLostException|\Spindle\Worker\TaskException
      * @throws \Spindle\Worker\UnserializableException
      */
     public function generatorReturn(string $id, string $frame, mixed $key, int $taken): mixed

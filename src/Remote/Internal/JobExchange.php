@@ -61,12 +61,11 @@ final class JobExchange
 
     public function __construct(private readonly AgentLease $lease, private readonly JobRunner $jobs)
     {
-        $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
+        $this->backoff = ReconnectBackoff::backoff();
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
         $this->maxFrameBytes = $memory > 0 ? max(1, intdiv($memory, self::MEMORY_PER_FRAME)) : \PHP_INT_MAX;
     }
 
-    /** Returns whether the broker has answered a claim. */
     public function hasClaimed(): bool
     {
         return $this->lastReportedNumber > 0;
@@ -170,7 +169,6 @@ final class JobExchange
         }
     }
 
-    /** Sends the pending settlements, and claims as many jobs as this agent can take, unless there is neither. */
     private function settleAndClaim(): void
     {
         $settlements = $this->takeSettlements();
@@ -281,7 +279,6 @@ final class JobExchange
         }
     }
 
-    /** Frees $bytes of the result budget: the engine has confirmed those results, or they are dropped. */
     private function releaseBudget(int $bytes): void
     {
         $this->settlementBytes -= $bytes;

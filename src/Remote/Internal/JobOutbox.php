@@ -13,36 +13,33 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobConflictException;
 use Spindle\Remote\SubmitResult;
 
-/** Submits jobs to a queue. Jobs that arrive while a request is pending go together into the next request. */
+/**
+ * Submits jobs to a queue. Jobs that arrive while a request is pending go together into the next request. Senders with
+ * different patience have separate requests, so that a short patience is not exceeded.
+ */
 final class JobOutbox
 {
     /** A request gets no further submission when it has this number of jobs or bytes. */
     private const MAX_BATCH_JOBS = 1000;
     private const MAX_BATCH_BYTES = 4 << 20;
 
-    /** @var list<array{object, int, list<Job>, bool, OneShot<int>}> arguments of {@see send()}, and its result */
+    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> calls of send(), by patience */
     private array $submissions = [];
 
-    /** @var list<array{object, int, list<Job>, bool, OneShot<int>}> the same of the request that is pending */
+    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> the same of pending requests */
     private array $sent = [];
 
     /** @var array<string, true> ids of jobs whose submission is pending, as keys */
     private array $pendingIds = [];
 
-    private bool $isSending = false;
+    /** Fibers that wait until no request is pending; null if there were none. */
+    private ?FiberQueue $flushing = null;
 
-    /** Fibers that wait until no request is pending. */
-    private readonly FiberQueue $flushing;
-
-    /** @param float $patience seconds for which a submission is retried while the engine is not available */
     public function __construct(
         private readonly Broker $broker,
         private readonly string $queue,
         private readonly string $mailbox,
-        private readonly float $patience,
-    ) {
-        $this->flushing = new FiberQueue();
-    }
+    ) {}
 
     public function isPending(string $id): bool
     {
@@ -50,32 +47,31 @@ final class JobOutbox
     }
 
     /**
-     * Sends jobs. Returns how many of them the engine has accepted, from the start of the list.
+     * Sends jobs. Returns how many of them the engine has accepted, from the start of the list. While the engine is not
+     * available, retries for the patience of the sender's options.
      *
-     * @param object    $sender   identifies the caller in {@see abandon()}
      * @param list<Job> $jobs     at most as many as {@see Broker::submit()} accepts
      * @param bool      $mayExist as in {@see Broker::submit()}
      *
-     * @throws CannotWaitException
-     * @throws JobConflictException
-     * @throws \Spindle\Remote\BrokerException
+     * @throws CannotWaitException|JobConflictException|\Spindle\Remote\BrokerException
      */
-    public function send(object $sender, int $maxJobs, array $jobs, bool $mayExist): int
+    public function send(QueueClient $sender, array $jobs, bool $mayExist): int
     {
+        $patience = (string) $sender->options->patience;
         /** @var OneShot<int> $accepted */
         $accepted = new OneShot();
-        $this->submissions[] = [$sender, $maxJobs, $jobs, $mayExist, $accepted];
+        $this->submissions[$patience][] = [$sender, $jobs, $mayExist, $accepted];
         foreach ($jobs as $job) {
             $this->pendingIds[$job->id] = true;
         }
-        if (!$this->isSending) {
-            $this->isSending = true;
-            EventLoop::queue($this->sendAll(...));
+        if (!isset($this->sent[$patience])) {
+            $this->sent[$patience] = [];
+            EventLoop::queue($this->sendAll(...), $patience);
         }
         try {
             return $accepted->await();
         } catch (CannotWaitException $blocked) {
-            array_pop($this->submissions); // the loop has not run since, so the last one is that of this call
+            array_pop($this->submissions[$patience]); // the loop has not run since, so the last one is of this call
 
             throw $blocked;
         } finally {
@@ -89,16 +85,20 @@ final class JobOutbox
      * Makes the pending {@see send()} calls of a sender fail. If a request is pending, the engine perhaps accepts jobs
      * of that request. The other jobs are not sent.
      */
-    public function abandon(object $sender, \Throwable $reason): void
+    public function abandon(QueueClient $sender, \Throwable $reason): void
     {
-        $unsent = [];
-        foreach ($this->submissions as $submission) {
-            $submission[0] === $sender ? $submission[4]->fail($reason) : $unsent[] = $submission;
+        foreach ($this->submissions as $patience => $submissions) {
+            $unsent = [];
+            foreach ($submissions as $submission) {
+                $submission[0] === $sender ? $submission[3]->fail($reason) : $unsent[] = $submission;
+            }
+            $this->submissions[$patience] = $unsent;
         }
-        $this->submissions = $unsent;
-        foreach ($this->sent as [$owner, , , , $accepted]) {
-            if ($owner === $sender) {
-                $accepted->fail($reason);
+        foreach ($this->sent as $batch) {
+            foreach ($batch as [$owner, , , $accepted]) {
+                if ($owner === $sender) {
+                    $accepted->fail($reason);
+                }
             }
         }
     }
@@ -106,50 +106,78 @@ final class JobOutbox
     /** Waits until all jobs have been sent, and the engine has answered. */
     public function flush(): void
     {
-        if ($this->isSending) {
+        while ($this->sent !== []) {
+            $this->flushing ??= new FiberQueue();
             $this->flushing->wait();
         }
     }
 
-    private function sendAll(): void
+    private function sendAll(string $patience): void
     {
-        while ($this->submissions !== []) {
-            [, $maxJobs, , $mayExist] = $this->submissions[0];
-            $jobs = $batch = [];
-            $size = 0;
-            foreach ($this->submissions as $i => [, $otherMaxJobs, $more, $otherMayExist]) {
-                $isFull = \count($jobs) >= self::MAX_BATCH_JOBS || $size >= self::MAX_BATCH_BYTES;
-                if ($i > 0 && ($isFull || $otherMaxJobs !== $maxJobs)) {
-                    break;
-                }
-                $mayExist = $mayExist || $otherMayExist;
-                $batch[] = $this->submissions[$i];
-                foreach ($more as $job) {
-                    $jobs[] = $job;
-                    $size += \strlen($job->frame);
-                }
-            }
-            $this->submissions = \array_slice($this->submissions, \count($batch));
-            $this->sent = $batch;
+        while (($batch = $this->takeBatch($patience)) !== []) {
+            $this->sent[$patience] = $batch;
             try {
-                $this->answer($this->submit($jobs, $maxJobs, $mayExist));
+                $this->submit($batch);
             } catch (\Throwable $failure) {
-                foreach ($this->awaited() as [, , , , $accepted]) {
-                    $accepted->fail($failure);
+                foreach ($batch as [, , , $accepted]) {
+                    if (!$accepted->isCompleted()) {
+                        $accepted->fail($failure);
+                    }
                 }
             }
         }
-        $this->sent = [];
-        $this->isSending = false;
-        $this->flushing->wakeAll();
+        unset($this->sent[$patience], $this->submissions[$patience]);
+        $this->flushing?->wakeAll();
     }
 
-    /** Completes the {@see send()} calls of the request that was pending. */
-    private function answer(SubmitResult $result): void
+    /** @return list<array{QueueClient, list<Job>, bool, OneShot<int>}> submissions for one request; empty if none */
+    private function takeBatch(string $patience): array
     {
+        $batch = [];
+        [$count, $size] = [0, 0];
+        foreach ($this->submissions[$patience] ?? [] as $submission) {
+            $isFull = $count >= self::MAX_BATCH_JOBS || $size >= self::MAX_BATCH_BYTES;
+            $hasOtherLimit = $submission[0]->options->maxJobs !== ($batch[0] ?? $submission)[0]->options->maxJobs;
+            if ($isFull || $hasOtherLimit) {
+                break;
+            }
+            $batch[] = $submission;
+            $count += \count($submission[1]);
+            foreach ($submission[1] as $job) {
+                $size += \strlen($job->frame);
+            }
+        }
+        $this->submissions[$patience] = \array_slice($this->submissions[$patience] ?? [], \count($batch));
+
+        return $batch;
+    }
+
+    /**
+     * Sends a request, and repeats it while the engine is not available and a sender waits for the answer.
+     *
+     * @param non-empty-list<array{QueueClient, list<Job>, bool, OneShot<int>}> $batch
+     */
+    private function submit(array $batch): void
+    {
+        $options = $batch[0][0]->options;
+        $jobs = array_merge(...array_column($batch, 1));
+        $mayExist = \in_array(true, array_column($batch, 2), true);
+        $answers = array_column($batch, 3);
+        $result = ReconnectBackoff::retry(
+            $options->patience,
+            fn(bool $isRepeated): SubmitResult => $isRepeated && !self::isAnyAwaited($answers)
+                ? new SubmitResult(0)
+                : $this->broker->submit(
+                    $this->queue,
+                    $jobs,
+                    $options->maxJobs,
+                    $this->mailbox,
+                    $mayExist || $isRepeated,
+                ),
+        );
         $conflicts = array_flip($result->conflicts);
         $offset = 0;
-        foreach ($this->sent as [, , $jobs, , $accepted]) {
+        foreach ($batch as [, $jobs, , $accepted]) {
             if (!$accepted->isCompleted()) { // otherwise it was abandoned
                 // Only a dispatched job can be in conflict, and its submission consists of that job.
                 isset($conflicts[$offset])
@@ -160,24 +188,15 @@ final class JobOutbox
         }
     }
 
-    /** @return list<array{object, int, list<Job>, bool, OneShot<int>}> sent submissions that were not abandoned */
-    private function awaited(): array
+    /** @param list<OneShot<int>> $answers */
+    private static function isAnyAwaited(array $answers): bool
     {
-        return array_values(array_filter($this->sent, static fn(array $sent): bool => !$sent[4]->isCompleted()));
-    }
+        foreach ($answers as $accepted) {
+            if (!$accepted->isCompleted()) {
+                return true;
+            }
+        }
 
-    /**
-     * Sends a request, and repeats it while the engine is not available and a sender waits for the answer.
-     *
-     * @param list<Job> $jobs
-     */
-    private function submit(array $jobs, int $maxJobs, bool $mayExist): SubmitResult
-    {
-        return ReconnectBackoff::retry(
-            $this->patience,
-            fn(bool $isRepeated): SubmitResult => $isRepeated && $this->awaited() === []
-                ? new SubmitResult(0)
-                : $this->broker->submit($this->queue, $jobs, $maxJobs, $this->mailbox, $mayExist || $isRepeated),
-        );
+        return false;
     }
 }

@@ -92,7 +92,6 @@ final class JobRunner
         return $this->waiting !== [];
     }
 
-    /** Returns whether {@see stop()} was called and no job is left. */
     public function isStopped(): bool
     {
         return $this->isStopping && $this->jobs === [];
@@ -104,7 +103,6 @@ final class JobRunner
         return array_map(static fn(ClaimedJob $job): int => $job->delivery->claimNumber, $this->jobs);
     }
 
-    /** Returns how many further jobs the agent wants to claim. */
     public function wantedCount(): int
     {
         $mayClaim = !$this->isStopping
@@ -114,11 +112,7 @@ final class JobRunner
         return $mayClaim ? max(0, $this->capacity - \count($this->jobs)) : 0;
     }
 
-    /**
-     * Returns the highest sequence number of a job that the pool can receive before the next request.
-     *
-     * @param int $lastReserved last sequence number that was reserved for a claimed job
-     */
+    /** @return int highest sequence number of a job that the pool can receive before the next request */
     public function lastStartableNumber(int $lastReserved): int
     {
         return $this->waiting === []
@@ -126,7 +120,6 @@ final class JobRunner
             : $this->lastPooledNumber;
     }
 
-    /** Makes the agent hold more jobs. */
     public function raiseCapacity(): void
     {
         $this->capacity = min(self::MAX_CLAIMED_JOBS, $this->capacity + $this->lease->workers);
@@ -196,7 +189,6 @@ final class JobRunner
         }
     }
 
-    /** Ends the running jobs, and gives them back. */
     public function giveBack(): void
     {
         foreach ($this->jobs as $job) {
@@ -214,12 +206,7 @@ final class JobRunner
         }
     }
 
-    /**
-     * Adds jobs that a lost answer contained.
-     *
-     * @param list<Delivery> $deliveries
-     * @param int            $lastReserved last sequence number that was reserved for a claimed job
-     */
+    /** @param list<Delivery> $deliveries jobs that a lost answer contained */
     public function addRecovered(array $deliveries, int $lastReserved): void
     {
         // The sequence numbers of these jobs are unknown, so each reserved number can be that of a started job.

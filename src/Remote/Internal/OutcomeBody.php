@@ -72,12 +72,8 @@ final class OutcomeBody
      *
      * @return mixed the task's result, or the encoded result of a command
      *
-     * @throws CancelledException
-     * @throws TamperedFrameException
-     * @throws PayloadTooLargeException
-     * @throws ResultTooLargeException
-     * @throws \Spindle\Worker\TaskException
-     * @throws \Spindle\Worker\UnserializableException
+     * @throws CancelledException|TamperedFrameException|PayloadTooLargeException|ResultTooLargeException
+     * @throws \Spindle\Worker\TaskException|\Spindle\Worker\UnserializableException
      */
     public static function read(string $outcome, mixed $key): mixed
     {

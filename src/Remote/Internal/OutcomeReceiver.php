@@ -6,11 +6,10 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
 
-/** A waiter of one or more jobs: an object that receives their outcomes and the messages about them. */
+/** A waiter of one or more jobs, which receives their outcomes. A client's codec receives the reports of tasks. */
 interface OutcomeReceiver
 {
-    /** Returns this receiver without the part of one {@see QueueClient}; null if nothing is left. */
-    public function without(object $owner): ?self;
+    public function client(): QueueClient;
 
     /** Returns whether the outcome is needed. If not, {@see onOutcome()} can receive an empty string. */
     public function wantsOutcome(): bool;
@@ -30,7 +29,4 @@ interface OutcomeReceiver
 
     /** Called when new items of a generator task are stored. */
     public function onItems(string $id): void;
-
-    /** @param string $frame the unverified frame of a report that the task has sent */
-    public function onReport(string $id, string $frame): void;
 }

@@ -32,7 +32,7 @@ final class PendingRemoteCommand implements OutcomeReceiver, PendingWork
     /** @var DeferredFuture<string> */
     private readonly DeferredFuture $deferred;
 
-    /** False once the command is recalled or cancelled. */
+    /** False once the command is withdrawn or cancelled. */
     private bool $isWanted = true;
 
     public function __construct(private readonly QueueClient $client, private readonly Job $job)
@@ -43,37 +43,37 @@ final class PendingRemoteCommand implements OutcomeReceiver, PendingWork
     /**
      * Sends the command, and returns its outcome as {@see PortableCommand} encodes it.
      *
-     * @param Cancellation $recall       withdraws the command unless an agent has claimed it
+     * @param Cancellation $withdrawal   withdraws the command unless an agent has claimed it
      * @param Cancellation $cancellation ends the command
      *
      * @throws CancelledException      when the command did not start
      * @throws ExecutorClosedException
      */
-    public function run(Cancellation $recall, Cancellation $cancellation): string
+    public function run(Cancellation $withdrawal, Cancellation $cancellation): string
     {
-        $recall->throwIfRequested();
+        $withdrawal->throwIfRequested();
         $cancellation->throwIfRequested();
         $this->client->begin($this);
         try {
-            $either = new CompositeCancellation($recall, $cancellation);
+            $either = new CompositeCancellation($withdrawal, $cancellation);
             while (!$this->isOver() && !$this->trySend($cancellation)) {
                 \Amp\delay(self::FULL_QUEUE_PAUSE_SECONDS, true, $either);
             }
 
-            return $this->awaitOutcome($recall, $cancellation);
+            return $this->awaitOutcome($withdrawal, $cancellation);
         } finally {
             $this->client->end($this);
         }
     }
 
-    private function awaitOutcome(Cancellation $recall, Cancellation $cancellation): string
+    private function awaitOutcome(Cancellation $withdrawal, Cancellation $cancellation): string
     {
-        $recallSubscription = $recall->subscribe($this->withdrawUnclaimed(...));
+        $withdrawalSubscription = $withdrawal->subscribe($this->withdrawUnclaimed(...));
         $cancelSubscription = $cancellation->subscribe($this->cancel(...));
         try {
             return $this->deferred->getFuture()->await();
         } finally {
-            $recall->unsubscribe($recallSubscription);
+            $withdrawal->unsubscribe($withdrawalSubscription);
             $cancellation->unsubscribe($cancelSubscription);
         }
     }
@@ -88,9 +88,9 @@ final class PendingRemoteCommand implements OutcomeReceiver, PendingWork
         }
     }
 
-    public function without(object $owner): ?self
+    public function client(): QueueClient
     {
-        return $owner === $this->client ? null : $this;
+        return $this->client;
     }
 
     public function wantsOutcome(): bool
@@ -124,8 +124,6 @@ final class PendingRemoteCommand implements OutcomeReceiver, PendingWork
 
     public function onItems(string $id): void {}
 
-    public function onReport(string $id, string $frame): void {}
-
     public function close(): void {}
 
     public function kill(ExecutorClosedException $reason): void
@@ -155,7 +153,7 @@ final class PendingRemoteCommand implements OutcomeReceiver, PendingWork
                 // Either the command has failed, which run() throws, or the wait has timed out.
             }
             if (!$this->isOver() && Clock::now() > $deadline) {
-                $this->client->removeWaiter($this->job->id);
+                $this->client->shared()?->removeWaiters($this->job->id);
                 $this->fail(JobLostException::unanswered($this->job->id, $this->client->queue, $patience));
             }
         }
@@ -165,7 +163,7 @@ final class PendingRemoteCommand implements OutcomeReceiver, PendingWork
     /** Abandons the command if the engine is not available. The withdrawal is sent when the engine answers again. */
     private function abandonUnlessConfirmed(): void
     {
-        if ($this->client->isWithdrawalPending($this->job->id)) {
+        if ($this->client->shared()?->withdrawals->isPending($this->job->id) === true) {
             $this->abandon();
         }
     }

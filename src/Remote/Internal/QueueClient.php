@@ -99,37 +99,32 @@ final class QueueClient
     public function send(array $jobs, OutcomeReceiver $waiter): int
     {
         return $this->activity->request(
-            fn(): int => $this->usableClient()->submit($this, $this->queue, $this->options, $jobs, $waiter),
+            fn(): int => $this->listening()->submit($this, $jobs, $waiter),
         );
     }
 
     /**
      * Sends a job without a waiter. Returns 1 when the engine has accepted it, and 0 when the queue is full.
      *
-     * Cancellation: as for {@see request()}.
-     *
-     * @throws \Spindle\Remote\JobConflictException
-     * @throws BrokerException
-     * @throws CancelledException
+     * @throws \Spindle\Remote\JobConflictException|BrokerException|CancelledException
      */
     public function dispatch(Job $job, ?Cancellation $cancellation): int
     {
-        return $this->request(
-            fn(): int => $this->usableClient()->dispatch($this, $this->queue, $this->options, $job),
-            $cancellation,
-        );
+        return $this->request(function () use ($job): int {
+            $queue = $this->usableClient()->queue($this->queue);
+            $queue->withdrawals->drop($job->id);
+
+            return $queue->outbox->send($this, [$job], true);
+        }, $cancellation);
     }
 
     /** Adds a waiter for a job that this or another process has submitted. */
     public function attach(RemoteSubmission $submission): void
     {
-        $this->usableClient()->attach($this->queue, $submission->id, $submission);
+        $this->listening()->attach($submission->id, $submission);
     }
 
-    /**
-     * @throws BrokerException
-     * @throws CancelledException
-     */
+    /** @throws BrokerException|CancelledException */
     public function status(string $id, ?Cancellation $cancellation): ?JobStatus
     {
         return $this->request(fn(): ?JobStatus => $this->broker()->status($this->queue, $id), $cancellation);
@@ -169,8 +164,7 @@ final class QueueClient
      * @param \Closure(CancelledException): void $abandon
      *
      * @throws QueueFullException when the engine is out of memory
-     * @throws PayloadTooLargeException
-     * @throws BrokerException
+     * @throws PayloadTooLargeException|BrokerException
      */
     public function sendUntilCancelled(
         Job $job,
@@ -214,7 +208,7 @@ final class QueueClient
     /** @param list<string> $ids the waiter of a job is notified when the job is removed, or has ended on its agent */
     public function withdraw(array $ids): void
     {
-        $this->activity->request(fn() => $this->brokerClient()?->withdraw($this->queue, $ids, true));
+        $this->activity->request(fn() => $this->shared()?->withdraw($ids, true));
     }
 
     /**
@@ -225,7 +219,7 @@ final class QueueClient
     public function withdrawLater(array $ids): void
     {
         $this->activity->requestLater(function () use ($ids): void {
-            $this->brokerClient()?->withdraw($this->queue, $ids, true);
+            $this->shared()?->withdraw($ids, true);
         });
     }
 
@@ -243,24 +237,9 @@ final class QueueClient
         return EventLoop::reference(WeakTimer::after($this->patience(), $owner, $callback));
     }
 
-    public function isWithdrawalPending(string $id): bool
-    {
-        return $this->brokerClient()?->isWithdrawalPending($this->queue, $id) ?? false;
-    }
-
     public function withdrawUnclaimed(string $id): void
     {
-        $this->activity->request(fn() => $this->brokerClient()?->withdraw($this->queue, [$id], false));
-    }
-
-    public function removeWaiter(string $id): void
-    {
-        $this->brokerClient()?->removeWaiter($this->queue, $id);
-    }
-
-    public function replaceWaiter(string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
-    {
-        $this->brokerClient()?->replaceWaiter($this->queue, $id, $old, $new);
+        $this->activity->request(fn() => $this->shared()?->withdraw([$id], false));
     }
 
     /** Returns whether this process created the id, so that no other process knows it. */
@@ -287,9 +266,7 @@ final class QueueClient
      * @param mixed  $key    key of the task's input in a map
      * @param Broker $broker fetches the items, perhaps after the end of this client
      *
-     * @throws TamperedFrameException
-     * @throws \Spindle\Worker\TaskException
-     * @throws \Spindle\Worker\UnserializableException
+     * @throws TamperedFrameException|\Spindle\Worker\TaskException|\Spindle\Worker\UnserializableException
      */
     public function result(string $id, string $frame, mixed $key, Broker $broker): mixed
     {
@@ -301,6 +278,12 @@ final class QueueClient
         $stream->onOutcome($frame);
 
         return $stream->items();
+    }
+
+    /** Returns what the executors of this queue share; null after the end of {@see close()} or {@see kill()}. */
+    public function shared(): ?SharedQueue
+    {
+        return $this->brokerClient()?->queue($this->queue);
     }
 
     /** @throws ExecutorClosedException after the end of {@see close()} or {@see kill()} */
@@ -342,15 +325,16 @@ final class QueueClient
         $this->brokerClient();
         try {
             $this->activity->close($cancellation);
-            if ($this->brokerClient?->hasWithdrawals($this->queue) === true) {
-                $this->flush($this->brokerClient, $cancellation);
+            $shared = $this->shared();
+            if ($shared?->withdrawals->hasPending() === true) {
+                $this->flush($shared, $cancellation);
             }
         } catch (CancelledException $cancelled) {
             $this->kill();
 
             throw $cancelled;
         }
-        $this->brokerClient?->removeWaitersOf($this, $this->queue); // some, if a withdrawal was not sent
+        $this->shared()?->removeWaitersOf($this); // some, if a withdrawal was not sent
         $this->brokerClient = null;
     }
 
@@ -359,12 +343,12 @@ final class QueueClient
      *
      * @throws CancelledException
      */
-    private function flush(BrokerClient $client, ?Cancellation $cancellation): void
+    private function flush(SharedQueue $queue, ?Cancellation $cancellation): void
     {
         $ending = new DeferredCancellation();
-        $this->activity->requestLater(function () use ($client, $ending): void {
+        $this->activity->requestLater(function () use ($queue, $ending): void {
             try {
-                $client->flush($this->queue, [], $this->patience(), $ending->getCancellation());
+                $queue->flush([], $this->patience(), $ending->getCancellation());
             } catch (CancelledException) {
                 // The wait below has ended.
             }
@@ -379,15 +363,15 @@ final class QueueClient
     /** Ends all work, withdraws its jobs, and waits for CONFIRMATION_TIMEOUT until the engine has confirmed that. */
     public function kill(): void
     {
-        $client = $this->brokerClient();
+        $queue = $this->shared();
         $this->activity->kill(ExecutorClosedException::withdrawn());
-        $client?->abandon($this, $this->queue, ExecutorClosedException::unconfirmed());
+        $queue?->outbox->abandon($this, ExecutorClosedException::unconfirmed());
         $this->brokerClient = null;
-        $ids = $client?->removeWaitersOf($this, $this->queue) ?? [];
-        if ($client === null || $ids === []) {
+        $ids = $queue?->removeWaitersOf($this) ?? [];
+        if ($queue === null || $ids === []) {
             return;
         }
-        $withdrawal = async($client->flush(...), $this->queue, $ids, self::CONFIRMATION_TIMEOUT)->ignore();
+        $withdrawal = async($queue->flush(...), $ids, self::CONFIRMATION_TIMEOUT)->ignore();
         try {
             $withdrawal->await(new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
         } catch (CancelledException|\FiberError) {
@@ -409,6 +393,19 @@ final class QueueClient
         }
 
         return $this->brokerClient;
+    }
+
+    /**
+     * Returns the queue after opening the mailbox that receives the outcomes.
+     *
+     * @throws ExecutorClosedException
+     */
+    private function listening(): SharedQueue
+    {
+        $client = $this->usableClient();
+        $client->openMailbox();
+
+        return $client->queue($this->queue);
     }
 
     /** @throws ExecutorClosedException */

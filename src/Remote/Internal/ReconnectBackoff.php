@@ -11,6 +11,12 @@ use Spindle\Remote\BrokerUnavailableException;
 /** Retries a request while the engine is not available. Each pause is longer than the one before. */
 final class ReconnectBackoff
 {
+    /** Returns the pauses of all reconnections. */
+    public static function backoff(): Backoff
+    {
+        return new Backoff(0.05, 2.0, 2.0, 0.5);
+    }
+
     /**
      * Calls $request until it does not throw a {@see BrokerUnavailableException}.
      *
@@ -26,12 +32,13 @@ final class ReconnectBackoff
      */
     public static function retry(float $seconds, \Closure $request): mixed
     {
-        $backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
+        $backoff = null;
         $end = Clock::now() + $seconds;
         for ($attempt = 1;; ++$attempt) {
             try {
                 return $request($attempt > 1);
             } catch (BrokerUnavailableException $failure) {
+                $backoff ??= self::backoff();
                 $delay = $backoff->after($attempt);
                 if (Clock::now() + $delay > $end) {
                     throw $failure;

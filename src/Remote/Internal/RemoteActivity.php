@@ -18,15 +18,11 @@ final class RemoteActivity
 
     private int $requestCount = 0;
 
-    /** Callers of close(). */
-    private readonly FiberQueue $closing;
+    /** Callers of {@see close()}; null if there were none. */
+    private ?FiberQueue $closing = null;
 
-    public function __construct(private bool $isClosed = false)
-    {
-        $this->closing = new FiberQueue();
-    }
+    public function __construct(private bool $isClosed = false) {}
 
-    /** Returns an object for a fork, without the work of the parent process. */
     public function ofFork(): self
     {
         return new self($this->isClosed);
@@ -96,6 +92,7 @@ final class RemoteActivity
             $work->close();
         }
         if (!$this->isIdle()) {
+            $this->closing ??= new FiberQueue();
             $this->closing->wait($cancellation);
         }
     }
@@ -108,7 +105,7 @@ final class RemoteActivity
             $work->kill($reason);
         }
         $this->work = [];
-        $this->closing->wakeAll();
+        $this->closing?->wakeAll();
     }
 
     private function isIdle(): bool
@@ -119,7 +116,7 @@ final class RemoteActivity
     private function wakeIfIdle(): void
     {
         if ($this->isIdle()) {
-            $this->closing->wakeAll();
+            $this->closing?->wakeAll();
         }
     }
 }

@@ -66,8 +66,8 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
     /** Failure of the input or of a submission. It is thrown after the outcomes of all submitted jobs. */
     private ?\Throwable $failure = null;
 
-    /** First refusal of the engine to return an outcome. It is thrown for each outcome that is null. */
-    private ?BrokerRefusedException $refused = null;
+    /** @var array<string, BrokerRefusedException> why the engine does not return outcomes, by job id */
+    private array $refused = [];
 
     /** The cancellation, or the end by kill(). It is thrown when no job is pending; no outcomes are delivered. */
     private ?\Throwable $abortReason = null;
@@ -128,7 +128,7 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
                 } else {
                     yield $key => $this->client->result(
                         $id,
-                        $outcome ?? throw $this->refused ?? JobLostException::unknown($id, $this->client->queue),
+                        $outcome ?? throw $this->refused[$id] ?? JobLostException::unknown($id, $this->client->queue),
                         $key,
                         $this->broker,
                     );
@@ -143,7 +143,9 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
                 EventLoop::cancel($this->patienceTimer);
             }
             $this->abandon();
-            array_map($this->client->removeWaiter(...), array_keys($this->pending));
+            foreach (array_keys($this->pending) as $id) {
+                $this->client->shared()?->removeWaiters($id);
+            }
             $this->client->end($this);
         }
     }
@@ -169,9 +171,9 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
         $this->onChange();
     }
 
-    public function without(object $owner): ?self
+    public function client(): QueueClient
     {
-        return $owner === $this->client ? null : $this;
+        return $this->client;
     }
 
     public function wantsOutcome(): bool
@@ -191,20 +193,15 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
 
     public function onRefused(string $id, BrokerRefusedException $refused): void
     {
-        $this->refused ??= $refused;
+        $this->refused[$id] = $refused;
         $this->addOutcome($id, null);
     }
 
     public function onItems(string $id): void
     {
         $stream = new StoredItems($this->client, $this->broker, $id, $this->pending[$id][1] ?? null);
-        $this->client->replaceWaiter($id, $this, $stream->waiter());
+        $this->client->shared()?->replaceWaiter($id, $this, $stream->waiter());
         $this->addOutcome($id, $stream->items());
-    }
-
-    public function onReport(string $id, string $frame): void
-    {
-        $this->client->codec->report($id, $frame);
     }
 
     /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if there is none */
@@ -362,8 +359,8 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
             if ($this->isAbandoned()) { // the caller's loop ended during the submission
                 $this->forget(array_column(\array_slice($jobs, $accepted), 'id'));
                 $this->client->withdraw(array_column($jobs, 'id'));
-                if ($this->abortReason === null) {
-                    array_map($this->client->removeWaiter(...), array_column($jobs, 'id'));
+                foreach ($this->abortReason === null ? $jobs : [] as $job) {
+                    $this->client->shared()?->removeWaiters($job->id);
                 }
                 $this->onChange();
 
@@ -410,7 +407,10 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
     private function giveUp(): void
     {
         $this->forget(array_column($this->sending, 'id'));
-        $this->forget(array_filter(array_keys($this->pending), $this->client->isWithdrawalPending(...)));
+        $withdrawals = $this->client->shared()?->withdrawals;
+        if ($withdrawals !== null) {
+            $this->forget(array_filter(array_keys($this->pending), $withdrawals->isPending(...)));
+        }
         $this->onChange();
     }
 }

@@ -22,6 +22,9 @@ final class RemoteSubmission implements OutcomeReceiver, PendingWork
     /** @var Future<mixed>|null null once {@see self::future()} has returned it, for the same reason */
     private ?Future $future;
 
+    /** Receives the items and the outcome of a generator task; null until the task has stored an item. */
+    private ?ItemReceiver $items = null;
+
     private ?CancelledException $cancelled = null;
 
     /** @var (\Closure(): void)|null unsubscribes from the cancellation */
@@ -61,20 +64,30 @@ final class RemoteSubmission implements OutcomeReceiver, PendingWork
         $this->unsubscribe = static fn() => $cancellation->unsubscribe($id);
     }
 
-    public function without(object $owner): ?self
+    public function client(): QueueClient
     {
-        return $owner === $this->client ? null : $this;
+        return $this->client;
+    }
+
+    public function isStreamed(): bool
+    {
+        return $this->items !== null;
     }
 
     public function wantsOutcome(): bool
     {
-        return $this->cancelled === null;
+        return $this->items?->wantsOutcome() ?? ($this->cancelled === null);
     }
 
     public function onOutcome(string $id, string $frame): void
     {
         $deferred = $this->deferred;
         $this->finish();
+        if ($this->items !== null) {
+            $this->items->onOutcome($id, $frame);
+
+            return;
+        }
         try {
             $result = $this->cancelled === null
                 ? $this->client->result($id, $frame, null, $this->client->broker())
@@ -91,25 +104,27 @@ final class RemoteSubmission implements OutcomeReceiver, PendingWork
     {
         $this->deferred?->error($this->cancelled ?? JobLostException::unknown($id, $this->client->queue));
         $this->finish();
+        $this->items?->onUnknown($id);
     }
 
     public function onRefused(string $id, BrokerRefusedException $refused): void
     {
         $this->deferred?->error($this->cancelled ?? $refused);
         $this->finish();
+        $this->items?->onRefused($id, $refused);
     }
 
     public function onItems(string $id): void
     {
+        if ($this->items !== null) {
+            $this->items->onItems($id);
+
+            return;
+        }
         $stream = new StoredItems($this->client, $this->client->broker(), $id, null);
-        $this->client->replaceWaiter($id, $this, new StreamedSubmission($this, $stream->waiter()));
+        $this->items = $stream->waiter();
         $this->deferred?->complete($stream->items());
         $this->deferred = null;
-    }
-
-    public function onReport(string $id, string $frame): void
-    {
-        $this->client->codec->report($id, $frame);
     }
 
     public function close(): void {}
@@ -160,7 +175,7 @@ final class RemoteSubmission implements OutcomeReceiver, PendingWork
     /** Stops waiting if the engine has not confirmed the withdrawal, because the engine perhaps never answers. */
     private function giveUp(CancelledException $cancelled): void
     {
-        if ($this->client->isWithdrawalPending($this->id)) {
+        if ($this->client->shared()?->withdrawals->isPending($this->id) === true) {
             $this->fail($cancelled);
         }
     }

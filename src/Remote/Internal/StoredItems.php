@@ -52,7 +52,7 @@ final class StoredItems
     }
 
     /** Returns a waiter with only a weak reference to this object. */
-    public function waiter(): OutcomeReceiver
+    public function waiter(): ItemReceiver
     {
         return new ItemReceiver($this->client, \WeakReference::create($this));
     }

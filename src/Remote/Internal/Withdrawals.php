@@ -11,52 +11,52 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerUnavailableException;
 
-/** Withdrawals of jobs that the engine has not confirmed. */
+/** Withdrawals of a queue's jobs that the engine has not confirmed. */
 final class Withdrawals
 {
     private const MAX_JOBS_PER_REQUEST = 1000;
 
-    /** @var array<string, array<string, bool>> unsent ones by queue and id; true to end a claimed job as well */
+    /** @var array<string, bool> unsent ones by job id; true to end a claimed job as well */
     private array $unsent = [];
 
-    /** @var array<string, array<string, mixed>> keys: ids of those that are sent and not answered, by queue */
+    /** @var array<string, mixed> keys: ids of those that are sent and not answered */
     private array $sent = [];
 
     /** Fibers that wait for an answer. */
     private readonly FiberQueue $answered;
 
-    public function __construct(private readonly Broker $broker)
+    public function __construct(private readonly Broker $broker, private readonly string $queue)
     {
         $this->answered = new FiberQueue();
     }
 
     /** @param list<string> $ids */
-    public function add(string $queue, array $ids, bool $claimed): void
+    public function add(array $ids, bool $claimed): void
     {
         foreach ($ids as $id) {
-            $this->unsent[$queue][$id] = $claimed || ($this->unsent[$queue][$id] ?? false);
+            $this->unsent[$id] = $claimed || ($this->unsent[$id] ?? false);
         }
     }
 
     /** Drops an unsent withdrawal, which would otherwise remove a new job with the same id. */
-    public function drop(string $queue, string $id): void
+    public function drop(string $id): void
     {
-        unset($this->unsent[$queue][$id]);
+        unset($this->unsent[$id]);
     }
 
-    public function isPending(string $queue, string $id): bool
+    public function isPending(string $id): bool
     {
-        return isset($this->unsent[$queue][$id]) || isset($this->sent[$queue][$id]);
+        return isset($this->unsent[$id]) || isset($this->sent[$id]);
     }
 
-    public function hasUnsent(string $queue): bool
+    public function hasUnsent(): bool
     {
-        return ($this->unsent[$queue] ?? []) !== [];
+        return $this->unsent !== [];
     }
 
-    public function hasPending(string $queue): bool
+    public function hasPending(): bool
     {
-        return $this->hasUnsent($queue) || ($this->sent[$queue] ?? []) !== [];
+        return $this->unsent !== [] || $this->sent !== [];
     }
 
     /** @throws CancelledException */
@@ -66,50 +66,31 @@ final class Withdrawals
     }
 
     /**
-     * Sends the unsent withdrawals, and yields the ids of removed and unknown jobs by queue. Returns false when the
-     * engine is not available.
+     * Sends the unsent withdrawals, and yields the ids of removed and unknown jobs. Returns false when the engine is
+     * not available.
      *
-     * @return \Generator<string, list<string>, mixed, bool>
+     * @return \Generator<int, string, mixed, bool>
      */
     public function send(): \Generator
     {
-        while (($batch = $this->takeBatch()) !== null) {
-            [$queue, $ids, $claimed] = $batch;
-            $removed = $this->sendBatch($queue, $ids, $claimed);
-            $this->sent[$queue] = array_diff_key($this->sent[$queue], array_flip($ids));
+        while ($this->unsent !== []) {
+            $claimed = reset($this->unsent);
+            $ids = \array_slice(array_keys($this->unsent, $claimed, true), 0, self::MAX_JOBS_PER_REQUEST);
+            $keys = array_flip($ids);
+            $this->unsent = array_diff_key($this->unsent, $keys);
+            $this->sent += $keys;
+            $removed = $this->sendBatch($ids, $claimed);
+            $this->sent = array_diff_key($this->sent, $keys);
             $this->answered->wakeAll();
             if ($removed === null) {
-                $this->add($queue, $ids, $claimed);
+                $this->add($ids, $claimed);
 
                 return false;
             }
-            yield $queue => $removed;
+            yield from $removed;
         }
 
         return true;
-    }
-
-    /**
-     * Returns withdrawals for one request, which now count as sent.
-     *
-     * @return array{string, list<string>, bool}|null queue, ids, and whether to end claimed jobs as well
-     */
-    private function takeBatch(): ?array
-    {
-        foreach ($this->unsent as $queue => $ids) {
-            if ($ids === []) {
-                continue;
-            }
-            $claimed = reset($ids);
-            $batch = \array_slice(array_keys($ids, $claimed, true), 0, self::MAX_JOBS_PER_REQUEST);
-            $keys = array_flip($batch);
-            $this->unsent[$queue] = array_diff_key($ids, $keys);
-            $this->sent[$queue] = ($this->sent[$queue] ?? []) + $keys;
-
-            return [$queue, $batch, $claimed];
-        }
-
-        return null;
     }
 
     /**
@@ -117,12 +98,12 @@ final class Withdrawals
      *
      * @return list<string>|null ids of removed and unknown jobs; null when the engine is not available
      */
-    private function sendBatch(string $queue, array $ids, bool $claimed): ?array
+    private function sendBatch(array $ids, bool $claimed): ?array
     {
         try {
             return $claimed
-                ? $this->broker->withdraw($queue, $ids)
-                : $this->broker->withdrawUnclaimed($queue, $ids);
+                ? $this->broker->withdraw($this->queue, $ids)
+                : $this->broker->withdrawUnclaimed($this->queue, $ids);
         } catch (BrokerUnavailableException) {
             return null;
         } catch (BrokerException) {

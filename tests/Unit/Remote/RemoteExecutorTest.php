@@ -7,8 +7,14 @@ namespace Spindle\Tests\Unit\Remote;
 use Amp\DeferredFuture;
 use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\Internal\Frame;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobLookup;
+use Spindle\Remote\JobLostException;
+use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\SubmitResult;
 use Spindle\Tests\Async;
@@ -19,6 +25,12 @@ use function Amp\delay;
 
 final class RemoteExecutorTest extends TestCase
 {
+    /** @var (\Closure(MailboxMessage): void)|null receives the messages of the last mailbox */
+    private ?\Closure $onMessage = null;
+
+    /** @var (\Closure(): void)|null called when the last mailbox is open */
+    private ?\Closure $onOpen = null;
+
     public function testAKilledExecutorWithdrawsAJobWhenTheEngineHasIt(): void
     {
         $calls = [];
@@ -57,5 +69,72 @@ final class RemoteExecutorTest extends TestCase
         self::assertSame(['submission', 'answer', '1 withdrawn'], $calls);
         $this->expectException(ExecutorClosedException::class);
         $task->await();
+    }
+
+    public function testEachExecutorThatAwaitsATaskGetsItsReports(): void
+    {
+        $broker = self::createStub(Broker::class);
+        $broker->method('openMailbox')->willReturnCallback(
+            function (string $mailbox, \Closure $onMessage): \Closure {
+                $this->onMessage = $onMessage;
+
+                return static function (): void {};
+            },
+        );
+        $broker->method('lookUpJobs')->willReturn(['a' => new JobLookup(true, null, false)]);
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $reports = $executors = [];
+        foreach (['first', 'second'] as $name) {
+            $onReport = static function (mixed $report) use (&$reports, $name): void {
+                $reports[] = [$name, $report];
+            };
+            $options = new RemoteOptions(onReport: $onReport);
+            $executors[] = $executor = new RemoteExecutor($broker, 'queue', $keys, options: $options);
+            $executor->attach('a')->ignore();
+            $executor->attach('a')->ignore();
+        }
+        $frame = Frame::seal($keys, Frame::REPORT, 'queue', 'a', 1, serialize('half'));
+        self::assertNotNull($this->onMessage);
+        ($this->onMessage)(new MailboxMessage(reports: ['a' => $frame]));
+
+        self::assertSame([['first', 'half'], ['second', 'half']], $reports);
+        array_map(static fn(RemoteExecutor $executor) => $executor->kill(), $executors);
+    }
+
+    public function testALostTaskOfAMapIsNotReportedAsRefused(): void
+    {
+        $broker = self::createStub(Broker::class);
+        $broker->method('openMailbox')->willReturnCallback(
+            function (string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure {
+                $this->onOpen = $onOpen;
+
+                return static function (): void {};
+            },
+        );
+        $broker->method('submit')->willReturnCallback(
+            /** @param list<Job> $jobs */
+            static fn(string $queue, array $jobs): SubmitResult => new SubmitResult(\count($jobs)),
+        );
+        $broker->method('lookUpJobs')->willReturnCallback(
+            static function (string $queue, array $ids): array {
+                $lookups = [];
+                foreach ($ids as $id) {
+                    \assert(\is_string($id));
+                    $lookups[$id] = new JobLookup(false, null, false);
+                }
+
+                return \count($lookups) === 1000
+                    ? $lookups
+                    : throw BrokerRefusedException::at('localhost', 'no permission', 'grant it');
+            },
+        );
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $results = Async::run(static fn(): array => iterator_to_array($executor->map(range(0, 1000), 'abs')));
+        delay(0.01);
+        self::assertNotNull($this->onOpen);
+        ($this->onOpen)();
+
+        $this->expectException(JobLostException::class);
+        $results->await();
     }
 }

@@ -10,6 +10,7 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\Internal\ReconnectBackoff;
 use Spindle\Remote\MailboxMessage;
 
 /** A mailbox: a subscription to a channel of the engine. It reconnects until it is closed. */
@@ -49,7 +50,7 @@ final class Mailbox
         private readonly \Closure $onOpen,
     ) {
         $this->pid = (int) getmypid();
-        $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
+        $this->backoff = ReconnectBackoff::backoff();
         $this->firstAttempt = new DeferredFuture();
         $this->engine->addUnopenedMailbox($this);
         $this->pingTimer = EventLoop::unreference(EventLoop::repeat(self::PING_INTERVAL, $this->ping(...)));

@@ -1,0 +1,414 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Revolt\EventLoop;
+use Spindle\Internal\Clock;
+use Spindle\Internal\WeakTimer;
+use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerException;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Job;
+use Spindle\Remote\MailboxMessage;
+use Spindle\Remote\QueueFullException;
+
+/**
+ * One queue, as all executors of this process with the same broker object use it: submits and withdraws jobs, and
+ * passes outcomes to the objects that wait for them.
+ */
+final class SharedQueue
+{
+    private const MAX_JOBS_PER_REQUEST = 1000;
+
+    /** Seconds between two lookups of all jobs with waiters, in case a message was lost. */
+    private const LOOKUP_INTERVAL = 30.0;
+
+    /** Pause in seconds before a request without an answer is retried. */
+    private const RETRY_SECONDS = 0.5;
+
+    /** Number of delivered outcomes, and their size in bytes, after which the engine is asked to drop them. */
+    private const MAX_READ_OUTCOMES = 500;
+    private const MAX_READ_BYTES = 4 << 20;
+
+    public readonly JobOutbox $outbox;
+    public readonly Withdrawals $withdrawals;
+
+    /** Process whose jobs these are. */
+    private readonly int $pid;
+
+    /** @var array<string, non-empty-list<OutcomeReceiver>> by job id */
+    private array $waiters = [];
+
+    /** @var list<string> ids of jobs whose outcomes were delivered */
+    private array $readOutcomes = [];
+    private int $readBytes = 0;
+
+    /** @var list<string> ids to look up in the next turn of the loop */
+    private array $idsToLookUp = [];
+
+    /** @var list<string> ids of jobs whose outcomes are too large for a message */
+    private array $largeOutcomes = [];
+
+    private ?string $lookupTimer = null;
+    private ?string $retryTimer = null;
+
+    public function __construct(
+        private readonly Broker $broker,
+        private readonly string $name,
+        private readonly string $mailbox,
+    ) {
+        $this->pid = (int) getmypid();
+        $this->outbox = new JobOutbox($broker, $name, $mailbox);
+        $this->withdrawals = new Withdrawals($broker, $name);
+    }
+
+    public function __destruct()
+    {
+        foreach ([$this->lookupTimer, $this->retryTimer] as $timer) {
+            if ($timer !== null) {
+                EventLoop::cancel($timer);
+            }
+        }
+    }
+
+    /**
+     * Sends jobs. Returns how many of them the engine has accepted, from the start of the list, before the queue was
+     * full. Outcomes can arrive before this method returns. The mailbox must be open.
+     *
+     * @param list<Job> $jobs
+     *
+     * @throws QueueFullException when the engine is out of memory
+     * @throws BrokerException    when the engine does not answer; perhaps it has accepted some of the jobs
+     */
+    public function submit(QueueClient $sender, array $jobs, OutcomeReceiver $waiter): int
+    {
+        $waiters = [$waiter];
+        foreach ($jobs as $job) {
+            $this->waiters[$job->id] = $waiters;
+        }
+        $this->updateLookupTimer();
+        $accepted = 0;
+        try {
+            $accepted = $this->outbox->send($sender, $jobs, false);
+        } finally {
+            for ($i = $accepted; $i < \count($jobs); ++$i) {
+                $this->removeWaiters($jobs[$i]->id);
+            }
+        }
+
+        return $accepted;
+    }
+
+    /** Adds a waiter for a job that this or another process has submitted. The mailbox must be open. */
+    public function attach(string $id, OutcomeReceiver $waiter): void
+    {
+        $this->withdrawals->drop($id);
+        $this->waiters[$id][] = $waiter;
+        $this->updateLookupTimer();
+        $this->lookUpSoon($id);
+    }
+
+    public function replaceWaiter(string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
+    {
+        if (isset($this->waiters[$id])) {
+            $this->waiters[$id] = array_map(
+                static fn(OutcomeReceiver $waiter): OutcomeReceiver => $waiter === $old ? $new : $waiter,
+                $this->waiters[$id],
+            );
+        }
+    }
+
+    /** @return list<OutcomeReceiver> the removed waiters of the job */
+    public function removeWaiters(string $id): array
+    {
+        $waiters = $this->waiters[$id] ?? [];
+        unset($this->waiters[$id]);
+        $this->updateLookupTimer();
+
+        return $waiters;
+    }
+
+    /**
+     * Removes all waiters of a client. Other waiters of the same jobs stay.
+     *
+     * @return list<string> ids of these jobs
+     */
+    public function removeWaitersOf(QueueClient $client): array
+    {
+        $ids = [];
+        foreach ($this->waiters as $id => $waiters) {
+            $others = array_values(array_filter(
+                $waiters,
+                static fn(OutcomeReceiver $waiter): bool => $waiter->client() !== $client,
+            ));
+            if (\count($others) < \count($waiters)) {
+                $ids[] = $id;
+                $this->removeWaiters($id);
+            }
+            if ($others !== []) {
+                $this->waiters[$id] = $others;
+            }
+        }
+        $this->updateLookupTimer();
+
+        return $ids;
+    }
+
+    /**
+     * Withdraws jobs. The waiters of removed jobs are notified that the job is unknown; others receive the outcomes
+     * later. If the engine is not available, the request is sent when the engine is available again.
+     *
+     * @param list<string> $ids
+     * @param bool         $claimed whether claimed jobs are withdrawn too
+     */
+    public function withdraw(array $ids, bool $claimed): void
+    {
+        $this->withdrawals->add($ids, $claimed);
+        if ($this->retryTimer === null) {
+            $this->sendWithdrawals();
+        }
+    }
+
+    /**
+     * Withdraws jobs of pending submissions too, and waits until the engine has confirmed all withdrawals. While the
+     * engine is not available, sends them again for $patience seconds.
+     *
+     * Cancellation: ends the pauses between two attempts, and the wait for a request of another fiber.
+     *
+     * @param list<string> $ids
+     *
+     * @throws CancelledException
+     */
+    public function flush(array $ids, float $patience, ?Cancellation $cancellation = null): void
+    {
+        if ($ids !== []) {
+            $this->outbox->flush(); // the engine can't withdraw a job that it does not have yet
+        }
+        $this->withdrawals->add($ids, true);
+        $deadline = Clock::now() + $patience;
+        while ($this->withdrawals->hasPending()) {
+            if (!$this->withdrawals->hasUnsent()) {
+                $this->withdrawals->awaitAnswer($cancellation);
+            } elseif (!$this->sendWithdrawals()) {
+                if (Clock::now() > $deadline) {
+                    return;
+                }
+                \Amp\delay(self::RETRY_SECONDS, true, $cancellation);
+            }
+        }
+    }
+
+    /** @param bool $hasOtherQueues whether the message can be about another queue, because it has no queue name */
+    public function onMessage(MailboxMessage $message, bool $hasOtherQueues): void
+    {
+        foreach (array_intersect_key($message->outcomes, $this->waiters) as $id => $frame) {
+            if ($hasOtherQueues && !$this->isOwn($id)) {
+                $this->lookUpSoon($id);
+            } elseif ($frame === '' && $this->wantsOutcome($id)) {
+                $this->fetch($id);
+            } else {
+                $this->deliver($id, $frame);
+            }
+        }
+        foreach ($message->items as $id) {
+            $waiter = $this->waiters[$id][0] ?? null;
+            $isStreamed = $waiter instanceof RemoteSubmission && $waiter->isStreamed();
+            if ($hasOtherQueues && $waiter !== null && !$this->isOwn($id) && !$isStreamed) {
+                EventLoop::queue($this->checkForItems(...), $id);
+            } else {
+                $waiter?->onItems($id); // only the first waiter, because each item can be taken only once
+            }
+        }
+        foreach ($message->reports as $id => $frame) {
+            $codecs = [];
+            foreach ($this->waiters[$id] ?? [] as $waiter) {
+                $codecs[spl_object_id($waiter->client())] = $waiter->client()->codec;
+            }
+            foreach ($codecs as $codec) {
+                $codec->report($id, $frame);
+            }
+        }
+    }
+
+    /** Sends the unsent withdrawals. Then looks up all jobs with waiters. */
+    public function lookUpAll(): void
+    {
+        if ($this->retryTimer !== null) {
+            EventLoop::cancel($this->retryTimer);
+            $this->retryTimer = null;
+        }
+        if ($this->pid === getmypid() && $this->sendWithdrawals()) {
+            $this->lookUp(array_keys($this->waiters));
+        }
+    }
+
+    /** @return bool false when the engine is not available */
+    private function sendWithdrawals(): bool
+    {
+        $sending = $this->withdrawals->send();
+        foreach ($sending as $id) {
+            $this->reportUnknown($id);
+        }
+        if (!$sending->getReturn()) {
+            $this->scheduleLookup();
+        }
+
+        return $sending->getReturn();
+    }
+
+    private function isOwn(string $id): bool
+    {
+        return str_starts_with($id, $this->mailbox);
+    }
+
+    private function wantsOutcome(string $id): bool
+    {
+        foreach ($this->waiters[$id] ?? [] as $waiter) {
+            if ($waiter->wantsOutcome()) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    private function checkForItems(string $id): void
+    {
+        try {
+            $frames = $this->broker->takeItems($this->name, $id, 0, 1);
+        } catch (BrokerException) {
+            return; // The waiter fetches the items with the outcome.
+        }
+        if ($frames !== []) {
+            ($this->waiters[$id][0] ?? null)?->onItems($id);
+        }
+    }
+
+    /** Fetches an outcome that is too large for a message. To limit the memory, only one is fetched at a time. */
+    private function fetch(string $id): void
+    {
+        $this->largeOutcomes[] = $id;
+        if (\count($this->largeOutcomes) === 1) {
+            EventLoop::queue(function (): void {
+                for (; $this->largeOutcomes !== []; array_shift($this->largeOutcomes)) {
+                    $id = $this->largeOutcomes[0];
+                    if ($this->wantsOutcome($id)) {
+                        $this->lookUp([$id]);
+                    } elseif (isset($this->waiters[$id])) {
+                        $this->deliver($id, '');
+                    }
+                }
+            });
+        }
+    }
+
+    private function deliver(string $id, string $frame): void
+    {
+        $waiters = $this->removeWaiters($id);
+        if ($this->isOwn($id)) {
+            $this->readOutcomes[] = $id;
+            $this->readBytes += \strlen($frame);
+            $this->dropReadOutcomes();
+        }
+        foreach ($waiters as $waiter) {
+            $waiter->onOutcome($id, $frame);
+        }
+    }
+
+    /** Asks the engine to drop the outcomes that were delivered, once they are many or large. */
+    private function dropReadOutcomes(): void
+    {
+        if (\count($this->readOutcomes) < self::MAX_READ_OUTCOMES && $this->readBytes < self::MAX_READ_BYTES) {
+            return;
+        }
+        [$broker, $queue, $ids] = [$this->broker, $this->name, $this->readOutcomes];
+        [$this->readOutcomes, $this->readBytes] = [[], 0];
+        EventLoop::queue(static function () use ($broker, $queue, $ids): void {
+            try {
+                $broker->dropOutcomes($queue, $ids);
+            } catch (BrokerException) {
+                // The outcomes expire after their retention.
+            }
+        });
+    }
+
+    private function reportUnknown(string $id): void
+    {
+        foreach ($this->removeWaiters($id) as $waiter) {
+            $waiter->onUnknown($id);
+        }
+    }
+
+    private function lookUpSoon(string $id): void
+    {
+        $this->idsToLookUp[] = $id;
+        if (\count($this->idsToLookUp) === 1) {
+            EventLoop::queue(function (): void {
+                [$ids, $this->idsToLookUp] = [$this->idsToLookUp, []];
+                $this->lookUp($ids);
+            });
+        }
+    }
+
+    /** @param list<string> $ids jobs whose outcomes are fetched and delivered */
+    private function lookUp(array $ids): void
+    {
+        foreach (array_chunk($ids, self::MAX_JOBS_PER_REQUEST) as $chunk) {
+            try {
+                $lookups = $this->broker->lookUpJobs($this->name, $chunk, $this->mailbox);
+            } catch (BrokerUnavailableException) {
+                $this->scheduleLookup();
+
+                return;
+            } catch (BrokerRefusedException $refused) {
+                foreach ($chunk as $id) {
+                    foreach ($this->outbox->isPending($id) ? [] : $this->removeWaiters($id) as $waiter) {
+                        $waiter->onRefused($id, $refused);
+                    }
+                }
+
+                continue;
+            }
+            foreach ($lookups as $id => $lookup) {
+                if (!isset($this->waiters[$id]) || $this->outbox->isPending($id)) {
+                    continue;
+                }
+                if ($lookup->outcome !== null) {
+                    $this->deliver($id, $lookup->outcome);
+                } elseif ($lookup->hasOutcome) {
+                    $this->fetch($id);
+                } elseif (!$lookup->known) {
+                    $this->reportUnknown($id);
+                }
+            }
+        }
+    }
+
+    /** Schedules a lookup of all jobs after a request without an answer, because messages can have been lost too. */
+    private function scheduleLookup(): void
+    {
+        $this->retryTimer ??= WeakTimer::after(self::RETRY_SECONDS, $this, static function (self $queue): void {
+            $queue->retryTimer = null;
+            $queue->lookUpAll();
+        });
+    }
+
+    /**
+     * Starts or ends the timer that keeps the loop running while there are waiters. The timer also references this
+     * object, and so the waiters. Otherwise PHP could destroy them together with the fibers that wait.
+     */
+    private function updateLookupTimer(): void
+    {
+        if ($this->waiters !== [] && $this->lookupTimer === null) {
+            $this->lookupTimer = EventLoop::repeat(self::LOOKUP_INTERVAL, $this->lookUpAll(...));
+        } elseif ($this->waiters === [] && $this->lookupTimer !== null) {
+            EventLoop::cancel($this->lookupTimer);
+            $this->lookupTimer = null;
+        }
+    }
+}
