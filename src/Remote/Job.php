@@ -40,7 +40,8 @@ final class Job
 
     /**
      * Returns the id under which the broker stores a job. An id that is an integer, such as an order number, gets the
-     * prefix #, because PHP converts such array keys to int. An id that consists of # and an integer gets another #.
+     * prefix #, because PHP converts such array keys to int. An id that consists of # and an integer gets another #. So
+     * these ids can have one character less.
      *
      * @internal
      *
@@ -70,10 +71,13 @@ final class Job
     public static function checkId(string $id): void
     {
         if (preg_match('/^(?!-?\d+$)[\x21-\x7e]{1,' . self::MAX_NAME_BYTES . '}$/D', $id) !== 1) {
+            $isLong = \strlen($id) > self::MAX_NAME_BYTES;
+
             throw new \ValueError(
                 'The id of a job must have 1 to '
                     . self::MAX_NAME_BYTES
-                    . ' printable ASCII characters, not all of them digits',
+                    . ' printable ASCII characters without spaces, and be no integer, not '
+                    . ($isLong ? \strlen($id) . ' bytes' : json_encode($id, \JSON_INVALID_UTF8_SUBSTITUTE)),
             );
         }
     }

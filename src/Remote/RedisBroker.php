@@ -156,7 +156,7 @@ final class RedisBroker implements Broker
         int $maxDeadLetters = \PHP_INT_MAX,
         float $deadLetterRetention = \INF,
     ): ?float {
-        $answer = $this->engine->runHedged(
+        $dueInMilliseconds = (int) self::requireLease($owner, $this->engine->runHedged(
             $lease * self::RENEWAL_RETRY_FRACTION,
             'renew',
             $queue,
@@ -166,11 +166,7 @@ final class RedisBroker implements Broker
             $description,
             (string) min(self::UNLIMITED, $maxDeadLetters),
             (string) (int) min(self::UNLIMITED, ceil($deadLetterRetention)),
-        );
-        if ($answer === self::LEASE_ENDED) {
-            throw LeaseLostException::of($owner);
-        }
-        $dueInMilliseconds = (int) $answer;
+        ));
 
         return $dueInMilliseconds < 0 ? null : $dueInMilliseconds / 1000;
     }
@@ -185,7 +181,7 @@ final class RedisBroker implements Broker
         ?int $lastStartableSequenceNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
     ): ClaimResult {
-        $answer = $this->engine->run(
+        $answer = self::requireLease($owner, $this->engine->run(
             'settle',
             $queue,
             $owner,
@@ -196,10 +192,7 @@ final class RedisBroker implements Broker
             (string) $firstSequenceNumber,
             (string) $lastStartableSequenceNumber,
             (string) $maxFrameBytes,
-        );
-        if ($answer === self::LEASE_ENDED) {
-            throw LeaseLostException::of($owner);
-        }
+        ));
         $at = 0;
         $stale = Codec::decodeIds($answer, $at);
 
@@ -212,18 +205,14 @@ final class RedisBroker implements Broker
         array $known,
         int $maxFrameBytes = \PHP_INT_MAX,
     ): array {
-        $answer = $this->engine->run(
+        return Codec::decodeDeliveries(self::requireLease($owner, $this->engine->run(
             'claimed-jobs',
             $queue,
             $owner,
             Codec::encodeClaimNumbers($known),
             (string) \count($known),
             (string) $maxFrameBytes,
-        );
-
-        return $answer === self::LEASE_ENDED
-            ? throw LeaseLostException::of($owner)
-            : Codec::decodeDeliveries($answer, 0);
+        )), 0);
     }
 
     public function putItems(
@@ -234,7 +223,7 @@ final class RedisBroker implements Broker
         int $offset,
         array $frames,
     ): ?int {
-        $answer = $this->engine->run(
+        $untakenCount = (int) self::requireLease($owner, $this->engine->run(
             'put-items',
             $queue,
             $owner,
@@ -242,11 +231,7 @@ final class RedisBroker implements Broker
             (string) $claimNumber,
             (string) $offset,
             ...$frames,
-        );
-        if ($answer === self::LEASE_ENDED) {
-            throw LeaseLostException::of($owner);
-        }
-        $untakenCount = (int) $answer;
+        ));
 
         return $untakenCount < 0 ? null : $untakenCount;
     }
@@ -328,5 +313,11 @@ final class RedisBroker implements Broker
     public function releaseLease(string $queue, string $owner): void
     {
         $this->engine->run('release-lease', $queue, $owner);
+    }
+
+    /** Returns the answer of a script, unless the owner's lease has ended. */
+    private static function requireLease(string $owner, string $answer): string
+    {
+        return $answer === self::LEASE_ENDED ? throw LeaseLostException::of($owner) : $answer;
     }
 }

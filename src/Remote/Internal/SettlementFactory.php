@@ -20,21 +20,15 @@ use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\PortableTask;
 use Spindle\Worker\TaskTimeoutException;
-use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
 /** Verifies claimed jobs and creates their settlements. Signs outcomes, items and reports. */
 final class SettlementFactory
 {
-    private const LOST_REASON = 'each agent that ran the job was lost';
-
     /** Matches the messages of PHP and {@see PortableTask} about a class or function that the agent's code lacks. */
     private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found'
         . '|Call to undefined function |A worker has no )/';
-
-    /** Minimum number of attempts for a task that could not be decoded. Perhaps another agent has the missing code. */
-    private const MIN_UNREADABLE_ATTEMPTS = 2;
 
     /** Number of refusals after which a job is dead, if only one agent claims it. */
     private const MAX_REFUSALS = 4;
@@ -72,16 +66,17 @@ final class SettlementFactory
     public function withoutRun(ClaimedJob $job): ?Settlement
     {
         $delivery = $job->delivery;
-
-        return match (true) {
-            $delivery->cancelled => $this->cancelled($delivery),
-            $delivery->streamed, $delivery->crashes >= $job->body->retryPolicy->crashes => $this->lost(
-                $job,
-                $job->attempt() - 1,
-                self::LOST_REASON,
-            ),
-            default => null,
+        if ($delivery->cancelled) {
+            return $this->cancelled($delivery);
+        }
+        $reason = match (true) {
+            $delivery->streamed => 'its agent was lost or stopped after items were stored, so it can\'t run again',
+            $delivery->crashes < $job->body->retryPolicy->crashes => null,
+            $delivery->crashes === 1 => 'its agent was lost',
+            default => "its agents or workers were lost, {$delivery->crashes} times in all",
         };
+
+        return $reason === null ? null : $this->lost($job, $job->attempt() - 1, $reason);
     }
 
     /**
@@ -123,10 +118,10 @@ final class SettlementFactory
     {
         $size = PortableOutcome::excessSize($outcome);
         if ($size !== null) {
-            return $this->tooLarge(
-                $job,
-                ResultTooLargeException::of($job->delivery->id, $size - TaskBody::KIND_BYTES, $this->maxResult),
-            );
+            $bytes = $size - TaskBody::KIND_BYTES;
+            $tooLarge = ResultTooLargeException::of($job->delivery->id, $bytes, $this->maxResult);
+
+            return $this->dead($job, $job->attempt(), OutcomeBody::refused($tooLarge), $tooLarge->getMessage());
         }
         if (PortableOutcome::isSuccess($outcome)) {
             return $this->settlement(
@@ -136,22 +131,22 @@ final class SettlementFactory
             );
         }
         $thrown = PortableOutcome::thrown($outcome);
-        if (
-            $thrown !== null
-            && preg_match(self::MISSING_CODE_PATTERN, $thrown->message) === 1
-            && ($thrown->isA(\Error::class) || PortableOutcome::isUnreadable($outcome))
-        ) {
-            return $this->missingCode($job, $outcome, $thrown);
+        if ($thrown === null) {
+            return $this->failedAttempt($job, $outcome, 1, 'the result of the task can\'t be serialized');
         }
+        $isUnreadable = PortableOutcome::isUnreadable($outcome);
+        $attempts = $job->body->retryPolicy->attempts;
+        $isMissingCode = preg_match(self::MISSING_CODE_PATTERN, $thrown->message) === 1
+            && ($isUnreadable || $thrown->isA(\Error::class));
+        [$maxAttempts, $retry] = match (true) {
+            // Another agent possibly has the class or function that this agent lacks.
+            $isMissingCode => [$isUnreadable ? max(2, $attempts) : $attempts, SettlementKind::Elsewhere],
+            $thrown->isA(NoRetry::class) => [1, SettlementKind::Retry],
+            default => [$attempts, SettlementKind::Retry],
+        };
+        $reason = "{$thrown->class}: {$thrown->message}\n{$thrown->traceAsString()}";
 
-        return $this->failedAttempt(
-            $job,
-            $outcome,
-            $thrown !== null && !$thrown->isA(NoRetry::class),
-            $thrown === null
-                ? 'the result of the task can\'t be serialized'
-                : "{$thrown->class}: {$thrown->message}\n{$thrown->traceAsString()}",
-        );
+        return $this->failedAttempt($job, $outcome, $maxAttempts, $reason, $retry);
     }
 
     /** Returns the settlement of a command that has a result. Any exit status is a result. */
@@ -179,11 +174,11 @@ final class SettlementFactory
                     TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null),
                     $job->body->timeout,
                 ),
-                true,
+                $job->body->retryPolicy->attempts,
                 'the task exceeded its time limit',
             ),
             $failure instanceof UnserializableException
-                => $this->failedAttempt($job, PortableOutcome::refused($failure), false, $failure->getMessage()),
+                => $this->failedAttempt($job, PortableOutcome::refused($failure), 1, $failure->getMessage()),
             $failure instanceof CancelledException => $this->cancelled($job->delivery),
             $job->body->isCommand() && !$failure instanceof LauncherException => $this->lost(
                 $job,
@@ -195,7 +190,12 @@ final class SettlementFactory
                 : $this->lost($job, $job->attempt(), $failure->getMessage()),
             $failure instanceof WorkerCrashedException => $this->mayCrashAgain($job)
                 ? $this->crashed($job)
-                : $this->dead($job, $job->attempt(), PortableOutcome::failed($failure, null), $failure->getMessage()),
+                : $this->deadTask(
+                    $job,
+                    $job->attempt(),
+                    PortableOutcome::failed($failure, null),
+                    $failure->getMessage(),
+                ),
             default => null,
         };
     }
@@ -227,84 +227,52 @@ final class SettlementFactory
     /** Retries a job after a crash of its worker. */
     private function crashed(ClaimedJob $job): Settlement
     {
-        return $this->settlement(
-            $job->delivery,
-            SettlementKind::Retry,
-            $job->delivery->crashes + 1,
-            $job->delivery->failures,
-        );
+        $delivery = $job->delivery;
+
+        return $this->settlement($delivery, SettlementKind::Retry, $delivery->crashes + 1, $delivery->failures);
     }
 
     /** Makes a job a dead letter, because its worker or agent was lost and the job must not run again. */
     private function lost(ClaimedJob $job, int $attempts, string $reason): Settlement
     {
-        return $job->body->isCommand()
-            ? $this->settlement(
-                $job->delivery,
-                SettlementKind::Dead,
-                outcome: OutcomeBody::ofCommand($attempts, PortableCommand::lost($reason)),
-                reason: $this->reasonJson($reason, $attempts),
-            )
-            : $this->dead(
-                $job,
-                $attempts,
-                PortableOutcome::failed(
-                    WorkerCrashedException::died(null, null, $reason, false, '', 0, $attempts, null),
-                    null,
-                ),
-                $reason,
-            );
+        if ($job->body->isCommand()) {
+            $outcome = OutcomeBody::ofCommand($attempts, PortableCommand::lost($reason));
+
+            return $this->dead($job, $attempts, $outcome, $reason);
+        }
+        $failure = WorkerCrashedException::died(null, null, $reason, false, '', 0, $attempts, null);
+
+        return $this->deadTask($job, $attempts, PortableOutcome::failed($failure, null), $reason);
     }
 
-    private function tooLarge(ClaimedJob $job, ResultTooLargeException $tooLarge): Settlement
-    {
-        return $this->settlement(
-            $job->delivery,
-            SettlementKind::Dead,
-            outcome: OutcomeBody::refused($tooLarge),
-            reason: $this->reasonJson($tooLarge->getMessage(), $job->attempt()),
-        );
-    }
-
-    /** Retries a job after a failed attempt, or makes it a dead letter. */
-    private function failedAttempt(ClaimedJob $job, string $outcome, bool $isRetryable, string $reason): Settlement
-    {
+    /**
+     * Retries a job after a failed attempt, or makes it a dead letter.
+     *
+     * @param int $maxAttempts number of attempts after which the job is dead
+     */
+    private function failedAttempt(
+        ClaimedJob $job,
+        string $outcome,
+        int $maxAttempts,
+        string $reason,
+        SettlementKind $retry = SettlementKind::Retry,
+    ): Settlement {
         $failures = $job->delivery->failures + 1;
 
-        return $isRetryable && !$job->hasItems() && $failures < $job->body->retryPolicy->attempts
+        return !$job->hasItems() && $failures < $maxAttempts
             ? $this->settlement(
                 $job->delivery,
-                SettlementKind::Retry,
+                $retry,
                 $job->delivery->crashes,
                 $failures,
                 $job->body->retryPolicy->delayAfter($failures),
             )
-            : $this->dead($job, $job->attempt(), $outcome, $reason);
+            : $this->deadTask($job, $job->attempt(), $outcome, $reason);
     }
 
-    /** Retries a job on another agent, because this agent lacks a class or function, or makes the job a dead letter. */
-    private function missingCode(ClaimedJob $job, string $outcome, Thrown $thrown): Settlement
+    private function deadTask(ClaimedJob $job, int $attempts, string $outcome, string $reason): Settlement
     {
-        $policy = $job->body->retryPolicy;
-        $failures = $job->delivery->failures + 1;
-        $attempts = PortableOutcome::isUnreadable($outcome)
-            ? max(self::MIN_UNREADABLE_ATTEMPTS, $policy->attempts)
-            : $policy->attempts;
-
-        return !$job->hasItems() && $failures < $attempts
-            ? $this->settlement(
-                $job->delivery,
-                SettlementKind::Elsewhere,
-                $job->delivery->crashes,
-                $failures,
-                $policy->delayAfter($failures),
-            )
-            : $this->dead(
-                $job,
-                $job->attempt(),
-                $outcome,
-                "{$thrown->class}: {$thrown->message}\n{$thrown->traceAsString()}",
-            );
+        return $this->dead($job, $attempts, OutcomeBody::ofTask($attempts, $job->itemCount, $outcome), $reason);
     }
 
     private function dead(ClaimedJob $job, int $attempts, string $outcome, string $reason): Settlement
@@ -312,7 +280,7 @@ final class SettlementFactory
         return $this->settlement(
             $job->delivery,
             SettlementKind::Dead,
-            outcome: OutcomeBody::ofTask($attempts, $job->itemCount, $outcome),
+            outcome: $outcome,
             reason: $this->reasonJson($reason, $attempts),
         );
     }

@@ -11,6 +11,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Durability;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
@@ -120,7 +121,7 @@ final class ConnectionRefusalsTest extends TestCase
             'untrusted',
             ["its TLS certificate can't be verified", 'that its certificate is trusted'],
         ];
-        yield 'no scripts' => ['-evalsha', ['evalsha', 'docs/reference/remote.md']];
+        yield 'no scripts' => ['-evalsha', ['ACL SETUSER app +evalsha;', 'docs/reference/remote.md']];
         yield 'no hashes' => ['-hset -get', ['docs/reference/remote.md']];
         yield 'no mailboxes' => ['-subscribe', ['subscribe', 'docs/reference/remote.md']];
         yield 'no channels' => ['resetchannels', ['channel', 'docs/reference/remote.md']];
@@ -176,6 +177,17 @@ final class ConnectionRefusalsTest extends TestCase
         $failure = self::thrown((new RedisBroker($address, $other))->durability(...));
         self::assertInstanceOf(BrokerRefusedException::class, $failure);
         self::assertSays(['redis.test', 'that its certificate is trusted'], $failure->getMessage());
+    }
+
+    public function testAUserThatMayNotLoadScriptsGetsAdvice(): void
+    {
+        $failure = self::thrown((new RedisBroker($this->address('-script')))->durability(...));
+
+        self::assertInstanceOf(BrokerRefusedException::class, $failure);
+        self::assertSays(['ACL SETUSER app +script|exists +script|load;'], $failure->getMessage());
+        self::engine()->command('ACL', 'SETUSER', 'app', '+script|exists', '+script|load');
+        $broker = new RedisBroker('redis://app:secret@127.0.0.1:' . self::engine()->port);
+        self::assertSame(Durability::Fast, $broker->durability());
     }
 
     public function testAUserIsAcceptedOnceItHasTheMissingPermission(): void

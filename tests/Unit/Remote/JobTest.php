@@ -46,29 +46,30 @@ final class JobTest extends TestCase
     }
 
     #[DataProvider('others')]
-    public function testAnInvalidIdIsRefused(string $id): void
+    public function testAnInvalidIdIsRefused(string $id, string $shown): void
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage(
-            'The id of a job must have 1 to 128 printable ASCII characters, not all of them digits',
+            'The id of a job must have 1 to 128 printable ASCII characters without spaces, and be no integer, not '
+                . $shown,
         );
         new Job($id, 'frame');
     }
 
-    /** @return iterable<array{string}> */
+    /** @return iterable<array{string, string}> */
     public static function others(): iterable
     {
         yield from [
-            [''],
-            [str_repeat('a', 129)],
-            ['a b'],
-            ["a\n"],
-            ["a\0"],
-            ["caf\u{e9}"],
-            ["\x7f"],
-            ['1'],
-            ['-1'],
-            [str_repeat('1', 128)],
+            ['', '""'],
+            [str_repeat('a', 129), '129 bytes'],
+            ['a b', '"a b"'],
+            ["a\n", '"a\n"'],
+            ["a\0", '"a\u0000"'],
+            ["caf\u{e9}", '"caf\u00e9"'],
+            ["\x7f", "\"\x7f\""],
+            ['1', '"1"'],
+            ['-1', '"-1"'],
+            [str_repeat('1', 128), '"' . str_repeat('1', 128) . '"'],
         ];
     }
 

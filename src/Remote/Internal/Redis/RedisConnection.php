@@ -297,6 +297,20 @@ final class RedisConnection
         }
     }
 
+    /** Returns what an operator has to do after an error about a permission. */
+    private function missingPermission(string $error): string
+    {
+        $isCommand = preg_match("/permissions to run the '([^']+)' command/", $error, $command) === 1;
+        $missing = match (true) {
+            !$isCommand => '',
+            str_starts_with($command[1], 'script|') => '+script|exists +script|load', // the first needs the second soon
+            default => "+{$command[1]}",
+        };
+
+        return ($missing === '' ? '' : 'run ACL SETUSER ' . ($this->address->user ?? 'default') . " {$missing}; ")
+            . 'docs/reference/remote.md lists all commands, keys and channels that the user needs';
+    }
+
     private function toException(EngineError $error): \RuntimeException
     {
         $where = (string) $this->address;
@@ -317,7 +331,7 @@ final class RedisConnection
                 => BrokerRefusedException::at(
                     $where,
                     $error->getMessage(),
-                    'give the user the commands and keys that docs/reference/remote.md lists',
+                    $this->missingPermission($error->getMessage()),
                     $error,
                 ),
             $error->isTemporary() => BrokerUnavailableException::at($where, $error->explanation(), $error),
