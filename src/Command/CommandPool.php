@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Spindle\Command\Internal\CommandDispatcher;
 use Spindle\Command\Internal\Execution;
 use Spindle\Command\Internal\Run;
+use Spindle\Internal\CommandCarrier;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\NumberRange;
 use Spindle\LauncherException;
@@ -30,11 +31,11 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * @param int|null $concurrency maximum number of commands that run at once; null for the number of usable CPUs.
      *        With a carrier: maximum number of commands that the carrier has at once, running or waiting; null for
-     *        {@see CommandCarrier::DEFAULT_CONCURRENCY}
+     *        256
      * @param int|RetryPolicy $retries maximum retries of a failed command with the default pauses, or a policy
      *
-     * @throws \ValueError when the concurrency is not from 1 to 1,000,000,000, or the retries are not from 0 to
-     *                     1,000,000,000
+     * @throws \ValueError when the concurrency is not from 1 to 1,000,000,000, or 10,000 with a carrier, or the retries
+     *                     are not from 0 to 1,000,000,000
      */
     public function __construct(
         ?int $concurrency = null,
@@ -150,7 +151,7 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * Changes how many commands run at once. When the number becomes lower, running commands still finish.
      *
-     * @throws \ValueError       when the number is below 1 or above 1,000,000,000
+     * @throws \ValueError       when the number is below 1 or above 1,000,000,000, or 10,000 with a carrier
      * @throws LauncherException when the file descriptor limit is too low for that number, or when a launcher can't be
      *                           started
      */
@@ -162,7 +163,7 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * Returns the largest concurrency that the file descriptor limit allows for the present number of launchers. With a
      * higher concurrency, {@see resize()} can start more launchers. This method starts launchers if necessary, and
-     * suspends until one of them is ready. With a carrier, returns {@see CommandCarrier::MAX_CONCURRENCY}.
+     * suspends until one of them is ready. With a carrier, returns 10,000.
      *
      * @throws LauncherException when a launcher can't be started
      */

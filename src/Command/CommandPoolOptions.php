@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 use Psr\Log\LoggerInterface;
+use Spindle\Internal\CommandCarrier;
 use Spindle\Internal\NumberRange;
 use Spindle\LauncherException;
 
@@ -25,8 +26,9 @@ final class CommandPoolOptions
      * @param string|null $php PHP command-line binary that runs launchers; null finds a binary
      * @param string|null $temporaryDirectory directory of unlinked files with large output; null for the system's one
      * @param LoggerInterface|null $logger receives each step at debug level, without output and environment
-     * @param CommandCarrier|null $carrier runs the commands instead of launchers of this process, for example on other
-     *        machines. Then `$grace`, `$redispatch`, `$start` and `$php` have no effect
+     * @param CommandCarrier|null $carrier a {@see \Spindle\Remote\RemoteCommands} runs the commands on other machines;
+     *        null for launchers of this process. With a carrier, `$grace`, `$redispatch`, `$start` and `$php` have no
+     *        effect
      * @param float $delay minimum seconds from one start to the next, across all runs and attempts
      *
      * @throws \ValueError when a number is negative, or above 1,000,000,000

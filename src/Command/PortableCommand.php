@@ -9,7 +9,7 @@ use Amp\CancelledException;
 use Spindle\LauncherException;
 
 /**
- * Encodes commands and their outcomes as bytes, for a {@see CommandCarrier}.
+ * Encodes commands and their outcomes as bytes, for other machines.
  *
  *     $bytes = PortableCommand::encode($command);                        // where the caller is
  *     $result = PortableCommand::decode($bytes)->runOn($pool, $cancellation);

@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
-use Spindle\Command\CommandCarrier;
+use Spindle\Internal\CommandCarrier;
 use Spindle\Lifecycle;
 use Spindle\Remote\Internal\PendingRemoteCommand;
 use Spindle\Remote\Internal\QueueClient;
@@ -66,7 +66,9 @@ final class RemoteCommands implements CommandCarrier, Lifecycle
     private function __clone() {}
 
     /**
-     * Runs a command on an agent, and returns when the agent has reported its outcome.
+     * Runs a command on an agent, and returns when the agent has reported its outcome. Called by the pool.
+     *
+     * @internal
      *
      * Cancellation: removes a command that no agent has claimed. Otherwise, ends the command on its agent, and waits
      * until it has ended, at most for the patience. If the engine does not confirm the cancellation within a second,
@@ -80,12 +82,11 @@ final class RemoteCommands implements CommandCarrier, Lifecycle
      * @throws TamperedFrameException
      * @throws ExecutorClosedException
      */
-    public function carry(string $command, Cancellation $recall, Cancellation $cancellation): string
+    public function carry(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string
     {
-        return (new PendingRemoteCommand($this->client, $this->client->commandJob($command)))->run(
-            $recall,
-            $cancellation,
-        );
+        $command = new PendingRemoteCommand($this->client, $this->client->commandJob($encoded));
+
+        return $command->run($withdrawal, $cancellation);
     }
 
     /**

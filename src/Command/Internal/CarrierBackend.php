@@ -7,9 +7,9 @@ namespace Spindle\Command\Internal;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
-use Spindle\Command\CommandCarrier;
 use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
+use Spindle\Internal\CommandCarrier;
 use Spindle\LauncherException;
 
 /** Passes commands to a carrier, up to the concurrency. Other commands wait here, and slots go to the lanes in turn. */
@@ -23,7 +23,7 @@ final class CarrierBackend implements CommandBackend
 
     /**
      * @var array<int, array{PendingCommand, DeferredCancellation, DeferredCancellation}>
-     *        commands that the carrier has, by id, each with the `$recall` and the `$cancellation` of
+     *        commands that the carrier has, by id, each with the `$withdrawal` and the `$cancellation` of
      *        {@see CommandCarrier::carry()}
      */
     private array $carried = [];
@@ -34,11 +34,13 @@ final class CarrierBackend implements CommandBackend
     /** Process whose commands these are. A fork has copies, and must neither cancel nor start any of them. */
     private int $ownerPid = 0;
 
+    /** @throws \ValueError when the concurrency is too high for a carrier */
     public function __construct(
         private readonly CommandCarrier $carrier,
         private int $concurrency,
         AttemptEvents $events,
     ) {
+        self::check($concurrency);
         $this->events = \WeakReference::create($events);
     }
 
@@ -77,8 +79,8 @@ final class CarrierBackend implements CommandBackend
         if ($this->leaveToParent()) {
             return;
         }
-        [, $recall] = $this->carried[$pending->id] ?? [null, null];
-        $recall === null ? $this->cancelWaiting($pending) : $recall->cancel();
+        [, $withdrawal] = $this->carried[$pending->id] ?? [null, null];
+        $withdrawal === null ? $this->cancelWaiting($pending) : $withdrawal->cancel();
     }
 
     public function unsentBytes(): int
@@ -103,8 +105,10 @@ final class CarrierBackend implements CommandBackend
         return array_map(static fn(array $carried): PendingCommand => $carried[0], $this->carried);
     }
 
+    /** @throws \ValueError when the concurrency is too high for a carrier */
     public function resize(int $concurrency): void
     {
+        self::check($concurrency);
         $this->concurrency = $concurrency;
         if (!$this->leaveToParent()) {
             $this->fillSlots();
@@ -129,6 +133,15 @@ final class CarrierBackend implements CommandBackend
     {
         foreach ($this->isFork() ? [] : $this->calls as $future) {
             $future->await();
+        }
+    }
+
+    private static function check(int $concurrency): void
+    {
+        if ($concurrency > CommandCarrier::MAX_CONCURRENCY) {
+            throw new \ValueError(
+                "The concurrency of a pool with a carrier must be at most 10,000, not {$concurrency}",
+            );
         }
     }
 
@@ -166,13 +179,13 @@ final class CarrierBackend implements CommandBackend
 
     private function carryOne(PendingCommand $pending, string $command): void
     {
-        [$recall, $cancellation] = [new DeferredCancellation(), new DeferredCancellation()];
-        $this->carried[$pending->id] = [$pending, $recall, $cancellation];
-        $this->calls[$pending->id] = \Amp\async(function () use ($pending, $command, $recall, $cancellation): void {
+        [$withdrawal, $cancellation] = [new DeferredCancellation(), new DeferredCancellation()];
+        $this->carried[$pending->id] = [$pending, $withdrawal, $cancellation];
+        $this->calls[$pending->id] = \Amp\async(function () use ($pending, $command, $withdrawal, $cancellation): void {
             try {
                 $outcome = $this->carrier->carry(
                     $command,
-                    $recall->getCancellation(),
+                    $withdrawal->getCancellation(),
                     $cancellation->getCancellation(),
                 );
                 $finish = fn() => $this->finish($pending, ResultFactory::ofOutcome($pending, $outcome));

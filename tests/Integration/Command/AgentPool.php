@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Command;
 
 use Amp\Cancellation;
-use Spindle\Command\CommandCarrier;
+use Spindle\Internal\CommandCarrier;
 use Spindle\Command\CommandPool;
 use Spindle\Command\PortableCommand;
 
@@ -19,8 +19,8 @@ final class AgentPool implements CommandCarrier
         $this->pool = new CommandPool(2);
     }
 
-    public function carry(string $command, Cancellation $recall, Cancellation $cancellation): string
+    public function carry(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string
     {
-        return PortableCommand::outcome(PortableCommand::decode($command)->runOn($this->pool, $cancellation), 1 << 20);
+        return PortableCommand::outcome(PortableCommand::decode($encoded)->runOn($this->pool, $cancellation), 1 << 20);
     }
 }

@@ -113,6 +113,26 @@ final class PortableCommandTest extends TestCase
         self::assertStringContainsString('its output has 10 bytes, more than the 9 of', $outcome);
     }
 
+    public function testAPoolWithACarrierHasAMaximumConcurrency(): void
+    {
+        $options = new CommandPoolOptions(carrier: new AgentPool());
+        $pool = new CommandPool(10_000, options: $options);
+        self::assertSame(10_000, $pool->capacity());
+
+        foreach ([static fn() => $pool->resize(10_001), static fn() => new CommandPool(10_001, 0, $options)] as $use) {
+            try {
+                $use();
+                self::fail('The concurrency is too high');
+            } catch (\ValueError $tooHigh) {
+                self::assertSame(
+                    'The concurrency of a pool with a carrier must be at most 10,000, not 10001',
+                    $tooHigh->getMessage(),
+                );
+            }
+        }
+        self::assertSame(10_000, $pool->statistics()['max']);
+    }
+
     public function testARetryThatWaitsForTheCarrierIsCancelledBeforeItsNextAttempt(): void
     {
         $options = new CommandPoolOptions(carrier: new AgentPool());

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\GivenQueue;
 use Spindle\Cli\Internal\UsageException;
-use Spindle\Command\CommandCarrier;
+use Spindle\Internal\CommandCarrier;
 use Spindle\Remote\RemoteCommands;
 
 /** When and where jobs run. */
