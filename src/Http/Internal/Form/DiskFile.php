@@ -4,14 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
-/** Calls a function when the stream of a file is closed. */
+/** Counts an open file of an upload, until PHP closes the stream of the file and destroys this object. */
 final class DiskFile
 {
-    /** @param \Closure(): void $onClose */
-    public function __construct(private readonly \Closure $onClose) {}
+    public function __construct(private readonly DiskFiles $files)
+    {
+        ++$files->count;
+    }
 
     public function __destruct()
     {
-        ($this->onClose)();
+        --$this->files->count;
     }
 }

@@ -13,30 +13,49 @@ use Spindle\Internal\Async\Condition;
 /** Receives the bodies of a connection's requests for handlers. Sends "100 Continue" before the first wait. */
 final class BodyReader
 {
+    /** Maximum bytes per read while a handler waits for a body. */
+    public const READ_BYTES = 65_536;
+
     private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 
     /** Suspends the fiber that waits for bytes; null if none does. */
     private ?Condition $reader = null;
 
-    public function __construct(private readonly RequestParser $parser, private readonly TimedTransport $timed) {}
+    public function __construct(
+        private readonly RequestParser $parser,
+        private readonly TimedTransport $timed,
+        private readonly Service $service,
+    ) {}
+
+    /** Returns a body if its length is known and allowed, it has arrived, and none of it was read. */
+    public function whole(ServerExchange $exchange): ?string
+    {
+        return !$exchange->ended
+            && !$this->timed->closed
+            && $exchange->head->length <= $this->service->options->maxBody
+            ? $this->parser->readWholeBody($exchange->head->length)
+            : null;
+    }
 
     /**
      * Returns the next bytes of a body. Suspends until some have arrived.
      *
-     * @param int $request number of the request
-     *
      * @return string '' at the end of the body
      *
-     * @throws HttpException when the body is malformed or too slow
+     * @throws HttpException when the body is malformed or too slow, or there is no memory for it
      * @throws ClientLeftException when the client has ended its side, or the connection is closed
      */
-    public function receive(ServerExchange $exchange, int $request): string
+    public function receive(ServerExchange $exchange): string
     {
+        $length = $exchange->head->length;
+        if (($length === null || $length > self::READ_BYTES) && !$this->service->memory->allows(self::READ_BYTES)) {
+            throw $this->service->outOfMemory();
+        }
         $this->check($exchange);
         try {
             $bytes = $this->parser->readBody();
             while ($bytes === '' && !$this->parser->bodyEnded()) {
-                $this->await($exchange, $request);
+                $this->await($exchange);
                 $bytes = $this->parser->readBody();
             }
 
@@ -45,6 +64,12 @@ final class BodyReader
             $this->timed->closeAfterResponse = true;
             throw new HttpException($malformed->status, $malformed->getMessage(), previous: $malformed);
         }
+    }
+
+    /** Returns the field lines after the last chunk; '' when the request is no longer the current one. */
+    public function trailers(ServerExchange $exchange): string
+    {
+        return !$exchange->ended ? $this->parser->trailers() : '';
     }
 
     /** @throws ClientLeftException unless the body belongs to the current request of an open connection */
@@ -57,12 +82,8 @@ final class BodyReader
         }
     }
 
-    /** Waits for body bytes, then restores the interrupted phase with its remaining deadline. */
-    private function await(ServerExchange $exchange, int $request): void
+    private function await(ServerExchange $exchange): void
     {
-        if ($this->reader !== null) {
-            throw new \LogicException('Another fiber is reading the body');
-        }
         $timed = $this->timed;
         [$phase, $remaining] = [$timed->phase, $timed->deadline - (int) hrtime(true)];
         if ($exchange->awaitsContinue() && !$exchange->responseStarted && !$timed->peerEnded) {
@@ -73,22 +94,23 @@ final class BodyReader
             }
             $this->check($exchange);
         }
+        if ($this->reader !== null) {
+            throw new \LogicException('Another fiber is reading the body');
+        }
         if ($timed->peerEnded) {
             throw ClientLeftException::bodyIncomplete();
         }
         $timed->transport->resume();
-        $timed->enterBody($request);
-        $this->reader = new Condition();
+        $timed->enterBody();
+        $reader = $this->reader = new Condition();
         $timed->bodyAwaited = true;
         try {
-            $this->reader->wait();
+            $reader->wait();
         } finally {
-            $now = $timed->endBodyWait();
-            if ($timed->phase === Phase::Body && !$exchange->ended) {
-                $exchange->responseStarted
-                    ? $timed->enterPhase(Phase::Stream, 0)
-                    : $timed->enterPhaseUntil($phase, $now + $remaining);
+            if ($this->reader === $reader) {
+                $this->release(); // PHP could not suspend here
             }
+            $timed->leaveBody($exchange, $phase, $remaining);
         }
         $this->check($exchange);
     }
@@ -102,8 +124,10 @@ final class BodyReader
     /** Makes the waiting fiber, if any, fail because the client was too slow. */
     public function failTooSlow(): void
     {
-        $this->timed->closeAfterResponse = true;
-        $this->release()?->fail(new HttpException(408, 'The body arrived too slowly'));
+        if ($this->reader !== null) {
+            $this->timed->closeAfterResponse = true;
+            $this->release()?->fail(new HttpException(408, 'The body arrived too slowly'));
+        }
     }
 
     private function release(): ?Condition

@@ -89,7 +89,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             && $length <= ($this->limit ?? self::MAX_SHORT_BODY_BYTES)
             && !$this->closed
         ) {
-            $whole = $this->connection->connection()?->wholeBody($this->exchange);
+            $whole = $this->connection->connection()?->bodyReader()->whole($this->exchange);
             if ($whole !== null) {
                 $this->offset = $length;
 
@@ -200,7 +200,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     public function getMetadata(?string $key = null): mixed
     {
         $metadata = ['trailers' => []];
-        $trailers = $this->ended ? $this->connection->connection()?->trailers($this->exchange) : null;
+        $trailers = $this->ended ? $this->connection->connection()?->bodyReader()->trailers($this->exchange) : null;
         foreach (Fields::parse($trailers ?? '') as [$name, $values]) {
             $metadata['trailers'][$name] = $values;
         }
@@ -221,15 +221,12 @@ final class BodyStream implements StreamInterface, BodyLimited
             throw $this->refusal;
         }
         $connection = $this->connection->connection() ?? throw ClientLeftException::bodyIncomplete();
-        $limit = $this->limit ?? $connection->maxBody();
+        $limit = $this->limit ?? $connection->service->options->maxBody;
         $length = $this->exchange->head->length;
         if ($length > $limit) {
             throw self::tooLarge($limit);
         }
-        if ($length === null || $length > self::MAX_SHORT_BODY_BYTES) {
-            $connection->checkMemory();
-        }
-        $piece = $connection->receiveBody($this->exchange);
+        $piece = $connection->bodyReader()->receive($this->exchange);
         if ($piece === '') {
             $this->ended = true;
 

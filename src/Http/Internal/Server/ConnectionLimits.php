@@ -90,7 +90,7 @@ final class ConnectionLimits
 
     public function maxConnections(): int
     {
-        return min($this->options->maxConnections, $this->maxDescriptors() - $this->uploads->count());
+        return min($this->options->maxConnections, $this->maxDescriptors() - $this->uploads->count);
     }
 
     /** Returns how many files of uploads can be open at once. */
@@ -225,7 +225,7 @@ final class ConnectionLimits
         return array_fill_keys(
             array_keys(array_filter(
                 $connections,
-                static fn(Connection $connection): bool => $connection->isTooSlowForOthers($now),
+                static fn(Connection $connection): bool => $connection->timed->isTooSlowForOthers($now),
             )),
             0,
         );

@@ -35,11 +35,18 @@ final class ConnectionReference
 
     public function forms(): FormReader
     {
-        return $this->connection()?->forms() ?? new FormReader($this->formLimits);
+        return $this->connection()?->service->forms ?? new FormReader($this->formLimits);
+    }
+
+    public function trustPeer(): void
+    {
+        $this->connection()?->service->connectionLimits->trust($this->peer);
     }
 
     public function logger(): ?LoggerInterface
     {
-        return $this->connection()?->logger();
+        $logger = $this->connection()?->service->logger;
+
+        return $logger?->isSilent() === false ? $logger : null;
     }
 }

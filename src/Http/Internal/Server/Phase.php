@@ -18,15 +18,18 @@ enum Phase: int
     /** Waits for the handler's response. */
     case Handler = 3;
 
-    /** Waits for more of a body: for the handler that reads it, or to discard an unread body. */
+    /** Waits for more of a body for the handler that reads it. */
     case Body = 4;
 
+    /** Waits for the rest of a body that no handler reads. */
+    case Discard = 5;
+
     /** Waits until the client receives more of the response. */
-    case Write = 5;
+    case Write = 6;
 
     /** Waits for the next piece of a streamed response, without a deadline. */
-    case Stream = 6;
+    case Stream = 7;
 
     /** Sends the rest of the last response, ends this side, and waits for the client to end its side. */
-    case Linger = 7;
+    case Linger = 8;
 }

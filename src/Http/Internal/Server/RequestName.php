@@ -77,7 +77,7 @@ final readonly class RequestName
     private function exchanges(): array
     {
         $exchanges = array_map(
-            static fn(Connection $connection): ?ServerExchange => $connection->exchange(),
+            static fn(Connection $connection): ?ServerExchange => $connection->exchange,
             $this->service->connections,
         );
 

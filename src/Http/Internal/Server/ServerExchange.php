@@ -108,7 +108,7 @@ final class ServerExchange implements RequestExchange
     public function trustPeer(): void
     {
         $this->peerTrusted = true;
-        $this->connection->connection()?->trustPeer();
+        $this->connection->trustPeer();
     }
 
     public function trustsPeer(): bool

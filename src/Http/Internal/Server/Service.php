@@ -12,6 +12,7 @@ use Revolt\EventLoop;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\Form\DiskFiles;
+use Spindle\Http\Internal\Form\FileDescriptors;
 use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\Form\Refusal;
 use Spindle\Http\Internal\FreeMemory;
@@ -23,7 +24,7 @@ use Spindle\Http\Response;
 use Spindle\Internal\Launcher\Process\Signals;
 
 /** The state that all connections of a server share: handler, options, limits, counters and deadlines. */
-final class Service
+final class Service implements FileDescriptors
 {
     /** Minimum nanoseconds from a check of all deadlines to the next one, unless an earlier deadline is added. */
     private const MIN_CHECK_NANOSECONDS = 100_000_000;
@@ -87,7 +88,7 @@ final class Service
         $this->writer = new ResponseWriter();
         $this->counters = new Counters();
         $this->spareDescriptors = new SpareDescriptors();
-        $files = new DiskFiles($this->maxFiles(...), $this->handleTooManyFiles(...));
+        $files = new DiskFiles($this);
         $this->connectionLimits = new ConnectionLimits($options, $files);
         $this->lag = new LoopLag();
         $this->memory = new FreeMemory();
@@ -99,6 +100,7 @@ final class Service
             Phase::Head->value => $options->headTimeout,
             Phase::Handler->value => $options->handlerTimeout,
             Phase::Body->value => $options->rateWindow,
+            Phase::Discard->value => $options->rateWindow,
             Phase::Write->value => $options->writeTimeout,
             Phase::Stream->value => \INF,
             Phase::Linger->value => self::LINGER_SECONDS,
@@ -264,12 +266,12 @@ final class Service
         return Refusal::noMemory();
     }
 
-    private function maxFiles(): int
+    public function maxFiles(): int
     {
         return $this->connectionLimits->maxFiles();
     }
 
-    private function handleTooManyFiles(): void
+    public function handleTooManyFiles(): void
     {
         $this->warnOnce(
             'Uploads are answered with 503, because open files of uploads use a third of the descriptors.'

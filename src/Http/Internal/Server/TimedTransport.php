@@ -20,8 +20,6 @@ final class TimedTransport
     /** Maximum bytes per read of {@see discardReceived()}. */
     private const DISCARD_BYTES = 65_536;
 
-    public readonly Transport $transport;
-
     /** @var Phase without a native type, which would have to be checked twice for each request */
     public $phase = Phase::Head;
 
@@ -42,9 +40,14 @@ final class TimedTransport
     /** Whether a fiber waits for bytes of a request's body. */
     public bool $bodyAwaited = false;
 
-    /** Checks the upload rate; created when the server first waits for a body. And the number of the body's request. */
+    /** Number of the current request. */
+    public int $requestCount = 0;
+
+    /** Time of the last response, by hrtime(). */
+    public int $answeredAt = 0;
+
+    /** Checks the upload rate; created when the server first waits for a body. */
     private ?RateWindow $uploadRate = null;
-    private int $uploadRequest = 0;
 
     /** Fibers that wait until the kernel has accepted all collected bytes; null before the first one. */
     private ?FiberQueue $writers = null;
@@ -59,20 +62,12 @@ final class TimedTransport
     /** Bytes that the transport had received when {@see linger()} was called. */
     private int $receivedBeforeLinger = 0;
 
-    /**
-     * @param resource         $stream     non-blocking
-     * @param Connection|null  $connection null after the end, so that the two objects do not keep each other in memory
-     * @param \Closure(): void $onReadable called when bytes can be received, or the other side has ended
-     */
+    /** @param Connection|null $connection null after the end, so that the objects do not keep each other in memory */
     public function __construct(
-        $stream,
+        public readonly Transport $transport,
         private readonly Service $service,
         private ?Connection $connection,
-        bool $secure,
-        \Closure $onReadable,
-    ) {
-        $this->transport = new Transport($stream, $secure, $onReadable, $this->written(...));
-    }
+    ) {}
 
     public function enterPhase(Phase $phase, int $now): void
     {
@@ -91,28 +86,49 @@ final class TimedTransport
         }
     }
 
-    /**
-     * Starts or continues the wait for more of a body. Its deadline is the end of the rate's time window.
-     *
-     * @param int $request number of the request, unique per connection
-     */
-    public function enterBody(int $request): void
+    /** Starts or continues the wait for more of a body. Its deadline is the end of the rate's time window. */
+    public function enterBody(): void
     {
-        $this->uploadRequest = $request;
+        $this->awaitBytes(Phase::Body);
+    }
+
+    /** Starts the wait for the rest of a body that no handler reads. */
+    public function discardBody(): void
+    {
+        $this->awaitBytes(Phase::Discard);
+    }
+
+    private function awaitBytes(Phase $phase): void
+    {
         $this->uploadRate ??= new RateWindow(
             $this->transport,
             (int) ceil($this->service->options->minRate * $this->service->options->rateWindow),
         );
         $this->enterPhaseUntil(
-            Phase::Body,
-            $this->uploadRate->startWait($request) + $this->service->phaseTimeouts[Phase::Body->value],
+            $phase,
+            $this->uploadRate->startWait($this->requestCount) + $this->service->phaseTimeouts[$phase->value],
         );
     }
 
-    /** @return int now by hrtime() */
-    public function endBodyWait(): int
+    /**
+     * Ends the wait for more of a request's body. Restores the interrupted phase with its remaining deadline, unless
+     * the response has made progress during the wait.
+     *
+     * @param int $remaining nanoseconds until the deadline of the interrupted phase when the wait began
+     */
+    public function leaveBody(ServerExchange $exchange, Phase $interrupted, int $remaining): void
     {
-        return $this->uploadRate?->endWait() ?? (int) hrtime(true);
+        if ($this->phase === Phase::Discard) {
+            return;
+        }
+        $now = $this->uploadRate?->endWait() ?? (int) hrtime(true);
+        if ($this->phase !== Phase::Body || $exchange->ended) {
+            return;
+        }
+        $isWriting = $interrupted === Phase::Write && $this->transport->sending;
+        $exchange->responseStarted && !$isWriting
+            ? $this->enterPhase(Phase::Stream, 0)
+            : $this->enterPhaseUntil($interrupted, $now + $remaining);
     }
 
     /** @return bool whether the body has arrived fast enough, so that the server waits for another time window */
@@ -123,7 +139,7 @@ final class TimedTransport
         }
         $this->uploadRate->endWait();
         $this->uploadRate->restart();
-        $this->enterBody($this->uploadRequest);
+        $this->awaitBytes($this->phase);
 
         return true;
     }
@@ -137,7 +153,7 @@ final class TimedTransport
         if (!$this->bodyAwaited) {
             $this->enterPhase(Phase::Stream, 0);
         } elseif ($this->phase !== Phase::Body) {
-            $this->enterBody($this->uploadRequest);
+            $this->enterBody();
         }
     }
 
@@ -168,7 +184,7 @@ final class TimedTransport
             return false;
         }
         if ($this->transport->isBroken()) {
-            $this->connection?->close();
+            $this->abort();
 
             return false;
         }
@@ -178,11 +194,11 @@ final class TimedTransport
         return true;
     }
 
-    /** Continues after the remaining bytes were sent, or when they can't be sent any more. */
-    private function written(): void
+    /** Continues after delayed bytes were sent, or when they can't be sent any more. */
+    public function continueOutput(): void
     {
         if ($this->transport->isBroken()) {
-            $this->connection?->close();
+            $this->abort();
         } elseif ($this->phase === Phase::Linger) {
             $this->endOutput();
         } else {
@@ -213,11 +229,36 @@ final class TimedTransport
         }
         $this->transport->sentBytes > $this->sentBefore
             ? $this->enterWrite($phase)
-            : $this->connection?->close(ClientLeftException::tooSlow());
+            : $this->abort(ClientLeftException::tooSlow());
     }
 
-    /** Returns whether the client sends a body too slowly to keep its connection while the server is full. */
-    public function isSentTooSlowly(int $now): bool
+    /** Returns when a connection without a running handler can be evicted, by hrtime(); null if it can't be. */
+    public function evictableFrom(): ?int
+    {
+        $minWait = match ($this->phase) {
+            Phase::Idle => ConnectionLimits::MIN_IDLE_NANOSECONDS,
+            Phase::Handshake,
+            Phase::Head,
+            Phase::Discard,
+            Phase::Linger => ConnectionLimits::MIN_UNFINISHED_NANOSECONDS,
+            Phase::Handler, Phase::Body, Phase::Write, Phase::Stream => null,
+        };
+
+        return $minWait === null || $this->transport->sending
+            ? null
+            : $this->deadline - $this->service->phaseTimeouts[$this->phase->value] + $minWait;
+    }
+
+    /**
+     * Returns whether the client is too slow to keep its connection while the server is full: the server is waiting for
+     * it, and it has sent or received too few bytes since an earlier call.
+     */
+    public function isTooSlowForOthers(int $now): bool
+    {
+        return $this->phase === Phase::Body ? $this->isSentTooSlowly($now) : $this->isReceivedTooSlowly($now);
+    }
+
+    private function isSentTooSlowly(int $now): bool
     {
         return $this->uploadRate !== null && $this->isTooSlowSince(
             0,
@@ -226,8 +267,7 @@ final class TimedTransport
         );
     }
 
-    /** Returns whether the client receives a response too slowly to keep its connection while the server is full. */
-    public function isReceivedTooSlowly(int $now): bool
+    private function isReceivedTooSlowly(int $now): bool
     {
         if ($this->phase !== Phase::Write && $this->phase !== Phase::Linger || !$this->transport->sending) {
             return false;
@@ -279,7 +319,7 @@ final class TimedTransport
         $this->outgoing = '';
         $this->receivedBeforeLinger = $this->transport->receivedBytes;
         if ($this->transport->isBroken()) {
-            $this->connection?->close();
+            $this->abort();
         } elseif ($sent) {
             $this->endOutput();
         } else {
@@ -291,7 +331,7 @@ final class TimedTransport
     private function endOutput(): void
     {
         if ($this->peerEnded) {
-            $this->connection?->close();
+            $this->abort();
         } else {
             $this->enterPhase(Phase::Linger, hrtime(true));
             $this->transport->end();
@@ -303,7 +343,7 @@ final class TimedTransport
     public function limitLingering(): void
     {
         if ($this->transport->receivedBytes - $this->receivedBeforeLinger > self::MAX_LINGER_BYTES) {
-            $this->connection?->close();
+            $this->abort();
         }
     }
 
@@ -314,6 +354,12 @@ final class TimedTransport
         do {
             $bytes = $this->transport->receive(self::DISCARD_BYTES) ?? '';
         } while ($bytes !== '' && $this->transport->receivedBytes < $maxBytes);
+    }
+
+    /** @param ClientLeftException|null $why see {@see Connection::close()} */
+    public function abort(?ClientLeftException $why = null): void
+    {
+        $this->connection?->close($why);
     }
 
     /** Closes the transport for {@see Connection::close()}, which then calls {@see wakeWriters()}. */

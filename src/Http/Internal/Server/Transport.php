@@ -50,22 +50,18 @@ final class Transport
     /** PHP's warning in the last {@see handshake()}; '' for none. */
     private string $warning = '';
 
+    /** Null after the end, so that the two objects do not keep each other in memory. */
+    private ?TransportEvents $events;
+
     /** Bytes received, and bytes that the kernel has accepted. */
     public int $receivedBytes = 0;
     public int $sentBytes = 0;
 
-    /**
-     * @param resource         $stream     non-blocking
-     * @param \Closure(): void $onReadable called when bytes can be received, or the other side has ended
-     * @param \Closure(): void $onSent     called when delayed bytes were sent, or can't be sent any more
-     */
-    public function __construct(
-        private $stream,
-        private readonly bool $secure,
-        \Closure $onReadable,
-        private \Closure $onSent,
-    ) {
-        $this->readWatcher = EventLoop::onReadable($stream, $onReadable);
+    /** @param resource $stream non-blocking */
+    public function __construct(private $stream, private readonly bool $secure, TransportEvents $events)
+    {
+        $this->events = $events;
+        $this->readWatcher = EventLoop::onReadable($stream, $events->readable(...));
         if ($secure) {
             $this->socket = self::socketOf($stream);
         }
@@ -249,7 +245,7 @@ final class Transport
         EventLoop::cancel($this->readWatcher);
         $this->stopWriting();
         $this->discardUnsent();
-        $this->onSent = static function (): void {}; // breaks a cycle: the closure refers to the connection
+        $this->events = null;
         if ($this->secure) {
             $this->end(); // fclose() would send the TLS alert only after the shutdown below
         }
@@ -258,7 +254,7 @@ final class Transport
         if ($this->secure || !$this->isIncomplete) {
             @stream_socket_shutdown($this->stream, \STREAM_SHUT_RDWR);
         }
-        Warnings::of(fn() => fclose($this->stream));
+        $this->secure ? Warnings::of(fn() => fclose($this->stream)) : fclose($this->stream);
         $this->socket = null;
     }
 
@@ -268,7 +264,7 @@ final class Transport
         $this->flush();
         if (!$this->sending) {
             $this->stopWriting();
-            ($this->onSent)();
+            $this->events?->written();
         }
     }
 

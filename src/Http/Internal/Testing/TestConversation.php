@@ -9,11 +9,12 @@ use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Server\ResponseWriter;
 use Spindle\Http\Internal\Server\Transport;
+use Spindle\Http\Internal\Server\TransportEvents;
 use Spindle\Http\Response;
 use Spindle\Internal\Async\Condition;
 
 /** Sends a request over one connection, and parses the response. */
-final class TestConversation
+final class TestConversation implements TransportEvents
 {
     private const READ_BYTES = 65_536;
 
@@ -27,7 +28,7 @@ final class TestConversation
     public function __construct($stream)
     {
         $this->ended = new Condition();
-        $this->transport = new Transport($stream, false, $this->readable(...), static function (): void {});
+        $this->transport = new Transport($stream, false, $this);
     }
 
     /** @param array<string, string|list<string>> $headers */
@@ -50,7 +51,7 @@ final class TestConversation
         return self::parse($this->received, $method);
     }
 
-    private function readable(): void
+    public function readable(): void
     {
         $bytes = $this->transport->receive(self::READ_BYTES);
         if ($bytes === '') {
@@ -59,6 +60,8 @@ final class TestConversation
         }
         $this->received .= $bytes;
     }
+
+    public function written(): void {}
 
     private static function parse(string $bytes, string $method): Response
     {

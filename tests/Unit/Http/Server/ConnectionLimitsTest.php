@@ -55,7 +55,7 @@ final class ConnectionLimitsTest extends TestCase
     {
         return new ConnectionLimits(
             new HttpServerOptions(maxConnectionsPerAddress: 2),
-            new DiskFiles(static fn(): int => 1, static function (): void {}),
+            new DiskFiles(new OneDescriptor()),
         );
     }
 

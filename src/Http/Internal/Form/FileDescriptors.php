@@ -1,0 +1,15 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Form;
+
+/** The descriptors of a server, which its connections and the files of uploads share. */
+interface FileDescriptors
+{
+    /** Returns how many files of uploads can be open at once. */
+    public function maxFiles(): int;
+
+    /** Handles that a file was refused. */
+    public function handleTooManyFiles(): void;
+}

@@ -1,0 +1,224 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\StreamInterface;
+use Revolt\EventLoop;
+use Spindle\Http\ClientLeftException;
+use Spindle\Http\Internal\Message\RequestParser;
+use Spindle\Http\Response;
+
+/** Sends the responses of a connection: those of handlers, from strings or streams, and those of the server itself. */
+final class Responder
+{
+    /** Unread bytes up to which the rest of an incomplete body is discarded. Otherwise the connection is closed. */
+    private const MAX_DISCARDED_BYTES = 65_536;
+
+    /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */
+    private const MIN_FORK_NANOSECONDS = 20_000;
+
+    /** The response body that is being sent. */
+    private ?OutgoingBody $body = null;
+
+    public function __construct(
+        private readonly Service $service,
+        private readonly TimedTransport $timed,
+        private readonly RequestParser $parser,
+    ) {}
+
+    /** Ends the connection without a response, because the client does not expect one any more. */
+    public function abandon(): void
+    {
+        ++$this->service->counters->abandoned;
+        $this->timed->closeAfterResponse = true;
+    }
+
+    /** Sends the response of a handler. Collects a short one, which the connection sends with other responses. */
+    public function answer(ResponseInterface $response, ServerExchange $exchange): void
+    {
+        $head = $exchange->head;
+        $service = $this->service;
+        $timed = $this->timed;
+        $timed->answeredAt = $now = (int) hrtime(true);
+        if ($now - $exchange->startedAt > self::MIN_FORK_NANOSECONDS) {
+            $service->killIfForked(); // a fork must not send a second response
+        }
+        $keepAlive = $head->persistent
+            && !$timed->closeAfterResponse
+            && (!$service->closesAfterResponse || $this->parser->holdsHead())
+            && $timed->requestCount < $service->options->maxRequests
+            && ($head->length === 0 || $this->canDiscard($exchange));
+        $body = $response instanceof Response ? $response->body() : $response->getBody();
+        if (!\is_string($body) && !$exchange->awaitsContinue()) {
+            $body = ResponseWriter::shortBody($body) ?? $body;
+            if (!$this->isCurrent($exchange)) {
+                throw ClientLeftException::closed(); // the stream may have suspended while it was read
+            }
+        }
+        if (\is_string($body)) {
+            $timed->outgoing .= $service->writer->complete($response, $body, $head, $keepAlive, $now);
+        } else {
+            $keepAlive = $this->answerByStream($response, $body, $exchange, $keepAlive, $now);
+        }
+        if (!$keepAlive) {
+            $timed->closeAfterResponse = true;
+        }
+        $service->counters->countAnswer(
+            $response->getStatusCode(),
+            $now - $exchange->startedAt,
+            $exchange->route?->getName(),
+        );
+    }
+
+    /** Returns whether the connection can be kept, because the unread rest of the body is short or has arrived. */
+    private function canDiscard(ServerExchange $exchange): bool
+    {
+        return $this->parser->holdsBody()
+            || !$exchange->awaitsContinue()
+                && ($this->parser->remaining() ?? \PHP_INT_MAX) <= self::MAX_DISCARDED_BYTES;
+    }
+
+    /** @return bool whether the connection can be kept */
+    private function answerByStream(
+        ResponseInterface $response,
+        StreamInterface $stream,
+        ServerExchange $exchange,
+        bool $keepAlive,
+        int $now,
+    ): bool {
+        $timed = $this->timed;
+        $body = new OutgoingBody($stream);
+        $headStart = $headEnd = \strlen($timed->outgoing);
+        try {
+            $pieces = $body->prepare($response, $exchange->head);
+            if ($body->isSent) {
+                $this->body = $body;
+                $this->service->stopping ? $body->stop() : null;
+                if ($exchange->awaitsContinue()) {
+                    // the response may depend on a body that the client sends only after "100 Continue"
+                    $pieces->current();
+                    $this->isCurrent($exchange) || throw ClientLeftException::closed();
+                    $headStart = $headEnd = \strlen($timed->outgoing);
+                }
+            }
+            $keepAlive = $keepAlive && !$body->endsByClose();
+            $timed->outgoing .= $this->service->writer->head(
+                $response,
+                $body->length,
+                $exchange->head,
+                $keepAlive,
+                $now,
+            );
+            $headEnd = \strlen($timed->outgoing);
+            $exchange->responseStarted = true;
+            $body->send($pieces, $timed);
+
+            return $keepAlive;
+        } catch (\Throwable $failure) {
+            if (\strlen($timed->outgoing) === $headEnd) { // no part of the response was sent
+                [$timed->outgoing, $exchange->responseStarted] = [substr($timed->outgoing, 0, $headStart), false];
+                $timed->closed ? null : $timed->transport->markIncomplete(false);
+            } else {
+                $this->countAnswer($response->getStatusCode(), $exchange, $now);
+            }
+            throw $failure;
+        } finally {
+            $this->body = null;
+            $timed->closed ? $this->closeUnneeded($body) : $body->close();
+        }
+    }
+
+    /** Answers an exception. A started response is cut off instead, so that it does not look complete to the client. */
+    public function answerFailure(\Throwable $failure, ServerExchange $exchange): void
+    {
+        if (!$this->isCurrent($exchange)) {
+            return;
+        }
+        $response = $this->service->failureResponse($failure, $exchange); // a logger may suspend
+        if (!$this->isCurrent($exchange)) {
+            return;
+        }
+        if ($exchange->responseStarted) {
+            $this->timed->abort();
+        } elseif ($response === null) {
+            $this->abandon();
+        } else {
+            $this->answer($response, $exchange);
+        }
+    }
+
+    /** Returns whether a response can still be sent. Has to be called again after each call that may suspend. */
+    private function isCurrent(ServerExchange $exchange): bool
+    {
+        return !$exchange->ended && !$this->timed->closed;
+    }
+
+    public function countAnswer(int $status, ServerExchange $exchange, int $now): void
+    {
+        $this->service->counters->countAnswer($status, $now - $exchange->startedAt, $exchange->route?->getName());
+    }
+
+    /** Answers a request with 503 whose handler has not returned in time. Its response will be dropped. */
+    public function answerLate(ServerExchange $exchange): void
+    {
+        $exchange->ended = true;
+        $seconds = $this->service->options->handlerTimeout;
+        $this->service->logger->warning(
+            "The handler of {method} {target} did not answer within {$seconds} s",
+            ['method' => $exchange->head->method, 'target' => $exchange->head->target],
+        );
+        $this->countAnswer(503, $exchange, (int) hrtime(true));
+        $this->refuse(503, 'The request took too long', $exchange->head->method);
+        $exchange->cancel(ClientLeftException::handlerTimeout($seconds));
+    }
+
+    /** Refuses the message that the parser reads at present. */
+    public function refuseMessage(int $status, string $message): void
+    {
+        $this->service->counters->countRefusal($status);
+        $this->refuse($status, $message, $this->parser->method());
+    }
+
+    /** Sends a response of the server after those of handlers, and ends this side of the connection. */
+    public function refuse(int $status, string $message, string $method): void
+    {
+        $this->timed->outgoing .= $this->service->writer->refusal($status, $message, $method, hrtime(true));
+        $this->timed->linger();
+    }
+
+    /** Sends as much of such a response as the kernel accepts, because the connection is closed next. */
+    public function refuseNow(int $status, string $message, string $method): void
+    {
+        $this->timed->transport->send(
+            $this->timed->outgoing . $this->service->writer->refusal($status, $message, $method, hrtime(true)),
+        );
+    }
+
+    /** Ends an event stream, because the server stops. */
+    public function stop(): void
+    {
+        $this->body?->stop();
+    }
+
+    /** Closes the response body, which is no longer needed, in another fiber, because the body may suspend. */
+    public function closeBody(): void
+    {
+        $this->body === null ? null : EventLoop::queue($this->closeUnneeded(...), $this->body);
+    }
+
+    /** Closes a response body. Logs an exception from its generator, because no response can report the exception. */
+    private function closeUnneeded(OutgoingBody $body): void
+    {
+        try {
+            $body->close();
+        } catch (\Throwable $failure) {
+            $this->service->logger->warning(
+                "A response body could not be closed: {$failure->getMessage()}",
+                ['exception' => $failure],
+            );
+        }
+    }
+}

@@ -1,0 +1,15 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+/** Receives the events of a {@see Transport}. */
+interface TransportEvents
+{
+    /** Called when bytes can be received, or the other side has ended. */
+    public function readable(): void;
+
+    /** Called when delayed bytes were sent, or can't be sent any more. */
+    public function written(): void;
+}
