@@ -20,8 +20,11 @@ final class FrameReader
     /** Bytes that each frame must begin with, before its length. */
     private string $magic = '';
 
-    /** @param int $maxFrameBytes maximum length of a frame; a longer frame is malformed */
-    public function __construct(public int $maxFrameBytes = \PHP_INT_MAX) {}
+    /**
+     * @param int $maxFrameBytes maximum length of a frame; a longer frame is malformed
+     * @param int $maxType       largest type of a frame; a frame of another type is malformed
+     */
+    public function __construct(public int $maxFrameBytes = \PHP_INT_MAX, private readonly int $maxType = 0xFF) {}
 
     /** Requires `$magic` before the length of each later frame. The handler of a frame may call this. */
     public function expect(string $magic): void
@@ -52,6 +55,11 @@ final class FrameReader
         }
     }
 
+    public function isEmpty(): bool
+    {
+        return $this->rest === '';
+    }
+
     /** Returns the number of bytes that are missing from the incomplete frame, or from the next header. */
     public function missing(): int
     {
@@ -70,8 +78,11 @@ final class FrameReader
                 $before = \strlen($this->magic);
                 /** @var array{length: int, type: int, job: int} $header */
                 $header = unpack('Vlength/Ctype/Vjob', $bytes, $at + $before);
-                $isFrame = $before === 0 || substr_compare($bytes, $this->magic, $at, $before) === 0;
-                if (!$isFrame || $header['length'] < 5 || $header['length'] > $this->maxFrameBytes) {
+                $isFrame = ($before === 0 || substr_compare($bytes, $this->magic, $at, $before) === 0)
+                    && $header['type'] <= $this->maxType
+                    && $header['length'] >= 5
+                    && $header['length'] <= $this->maxFrameBytes;
+                if (!$isFrame) {
                     throw MalformedFrameException::at($bytes, $at);
                 }
                 if ($size - $at - $before - 4 < $header['length']) {

@@ -61,6 +61,21 @@ final class FrameReaderFuzzTest extends TestCase
         }
     }
 
+    public function testAnUnknownTypeIsRefusedBeforeTheFrameIsComplete(): void
+    {
+        $seen = [];
+        $handler = new EachFrame(static function (array $frame) use (&$seen): void {
+            $seen[] = $frame;
+        });
+        $reader = new FrameReader(maxType: 7);
+        $reader->feed(LauncherProtocol::frame(7, 1, 'last') . pack('V', 1_000_000), $handler);
+        self::assertSame([[7, 1, 'last']], $seen);
+        self::assertFalse($reader->isEmpty());
+
+        $this->expectException(MalformedFrameException::class);
+        $reader->feed(pack('CV', 8, 1), $handler);
+    }
+
     public function testTheLongestAndTheShortestFrameAreFrames(): void
     {
         $frames = [[1, 0xFFFFFFFF, ''], [255, 0, str_repeat('x', self::LONGEST - 5)]];

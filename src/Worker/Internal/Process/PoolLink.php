@@ -4,11 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal\Process;
 
+use Spindle\Internal\FrameHandler;
+use Spindle\Internal\FrameReader;
+use Spindle\Internal\Launcher\LauncherProtocol;
+use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /** A worker's end of the socket to its pool. Its methods block, because a worker runs one task at a time. */
-final class PoolLink
+final class PoolLink implements FrameHandler
 {
     /** Smallest and largest read, in bytes. */
     private const MIN_READ_BYTES = 1 << 16;
@@ -17,19 +21,27 @@ final class PoolLink
     /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
     private const MIN_SEPARATE_BYTES = 1 << 16;
 
-    private const HEADER_BYTES = 9;
-
     /** Nanoseconds to wait while the accept queue of the pool's socket is full; and the error code of a full queue. */
     private const CONNECT_TIMEOUT_NANOSECONDS = 30_000_000_000;
     private const EAGAIN = 11;
 
-    private string $buffer = '';
+    private readonly FrameReader $frames;
 
-    /** Bytes that the pool has to send first; null when they have arrived. */
+    /** @var \SplQueue<array{int, int, string}> frames that {@see receive()} has not returned */
+    private readonly \SplQueue $received;
+
+    /** Whether no further frame can be read. */
+    private bool $isEnded = false;
+
+    /** Frame that the pool has to send first; null when it has arrived. */
     private ?string $welcome = null;
 
     /** @param resource $socket */
-    private function __construct(private readonly mixed $socket) {}
+    private function __construct(private readonly mixed $socket)
+    {
+        $this->frames = new FrameReader(maxType: WorkerProtocol::REAP);
+        $this->received = new \SplQueue();
+    }
 
     /** Connects to an abstract Unix socket. Returns null if no process listens, or the accept queue stays full. */
     public static function connect(string $name): ?self
@@ -58,10 +70,10 @@ final class PoolLink
     public function greet(int $type, int $id, #[\SensitiveParameter] string $secret, string $data = ''): void
     {
         $nonce = random_bytes(WorkerProtocol::NONCE_BYTES);
-        $this->welcome = pack('VCV', WorkerProtocol::PROOF_BYTES + 5, WorkerProtocol::WELCOME, $id)
-            . WorkerProtocol::welcome($secret, $nonce);
+        $welcome = WorkerProtocol::welcome($secret, $nonce);
+        $this->welcome = WorkerProtocol::frame(WorkerProtocol::WELCOME, $id, $welcome);
         $greeting = WorkerProtocol::greeting($secret, $nonce, $type, $id, $data);
-        $this->write(pack('VCV', \strlen($greeting) + 5, $type, $id) . $greeting);
+        $this->write(WorkerProtocol::frame($type, $id, $greeting));
     }
 
     /**
@@ -79,30 +91,19 @@ final class PoolLink
             }
             $this->welcome = null;
         }
-        while (true) {
-            $missing = self::HEADER_BYTES - \strlen($this->buffer);
-            if ($missing <= 0) {
-                /** @var array{length: int, type: int, id: int} $header */
-                $header = unpack('Vlength/Ctype/Vid', $this->buffer);
-                if (
-                    $header['length'] < 5
-                    || $header['type'] < WorkerProtocol::CODE
-                    || $header['type'] > WorkerProtocol::REAP
-                ) {
-                    return null; // a task has read from the socket, so frames cannot be found any more
-                }
-                $missing = 4 + $header['length'] - \strlen($this->buffer);
-                if ($missing <= 0) {
-                    $payload = substr($this->buffer, self::HEADER_BYTES, $header['length'] - 5);
-                    $this->buffer = $missing === 0 ? '' : substr($this->buffer, 4 + $header['length']);
-
-                    return [$header['type'], $header['id'], $payload];
-                }
-            }
-            if (!$this->read($missing)) {
+        while ($this->received->isEmpty()) {
+            if ($this->isEnded) {
                 return null;
             }
+            $this->read();
         }
+
+        return $this->received->dequeue();
+    }
+
+    public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void
+    {
+        $this->received->enqueue([$type, $id, substr($bytes, $at, $length)]);
     }
 
     /** @return resource stream to wait for, unless {@see isBuffered()} returns true */
@@ -114,13 +115,13 @@ final class PoolLink
     /** Returns whether bytes were read that {@see receive()} has not returned. */
     public function isBuffered(): bool
     {
-        return $this->buffer !== '';
+        return !$this->received->isEmpty() || !$this->frames->isEmpty();
     }
 
     /** Returns whether part of a frame, or the end of the connection, has arrived. */
     public function isReadable(): bool
     {
-        return $this->buffer !== '' || Warnings::suppressed(function (): bool {
+        return $this->isBuffered() || Warnings::suppressed(function (): bool {
             $reads = [$this->socket];
             $none = null;
 
@@ -147,33 +148,39 @@ final class PoolLink
     /** Checks the first bytes against the expected frame, without trusting any of them, not even a length. */
     private function isWelcomedWith(string $welcome): bool
     {
-        $size = \strlen($welcome);
-        while (\strlen($this->buffer) < $size) {
-            if (
-                !str_starts_with($welcome, substr($this->buffer, 0, self::HEADER_BYTES))
-                || !$this->read($size - \strlen($this->buffer))
-            ) {
+        $bytes = '';
+        while (\strlen($bytes) < \strlen($welcome)) {
+            $more = $this->readBytes(max(1, \strlen($welcome) - \strlen($bytes)));
+            $bytes .= $more;
+            if ($more === null || !str_starts_with($welcome, substr($bytes, 0, LauncherProtocol::HEADER_BYTES))) {
                 return false;
             }
         }
-        if (!hash_equals($welcome, substr($this->buffer, 0, $size))) {
-            return false;
-        }
-        $this->buffer = substr($this->buffer, $size);
 
-        return true;
+        return hash_equals($welcome, $bytes);
     }
 
-    /** @return bool false when the pool has closed the connection; true without new bytes after a signal */
-    private function read(int $missing): bool
+    private function read(): void
     {
-        $bytes = Warnings::read($this->socket, max(self::MIN_READ_BYTES, min($missing, self::MAX_READ_BYTES)));
-        if ($bytes === '' || $bytes === false) {
-            return !feof($this->socket);
+        $bytes = $this->readBytes(max(self::MIN_READ_BYTES, min($this->frames->missing(), self::MAX_READ_BYTES)));
+        try {
+            $this->isEnded = $bytes === null;
+            $this->frames->feed((string) $bytes, $this);
+        } catch (MalformedFrameException) {
+            $this->isEnded = true; // a task has read from the socket, so frames cannot be found any more
         }
-        $this->buffer .= $bytes;
+    }
 
-        return true;
+    /**
+     * @param positive-int $maximum
+     *
+     * @return string|null empty after a signal; null when the pool has closed the connection
+     */
+    private function readBytes(int $maximum): ?string
+    {
+        $bytes = Warnings::read($this->socket, $maximum);
+
+        return ($bytes === '' || $bytes === false) && feof($this->socket) ? null : (string) $bytes;
     }
 
     private function write(string $bytes): bool

@@ -6,6 +6,10 @@ declare(strict_types=1);
 
 require_once dirname(__DIR__, 3) . '/SpindleException.php';
 require_once dirname(__DIR__, 3) . '/Internal/Warnings.php';
+require_once dirname(__DIR__, 3) . '/Internal/FrameHandler.php';
+require_once dirname(__DIR__, 3) . '/Internal/FrameReader.php';
+require_once dirname(__DIR__, 3) . '/Internal/MalformedFrameException.php';
+require_once dirname(__DIR__, 3) . '/Internal/Launcher/LauncherProtocol.php';
 require_once dirname(__DIR__, 2) . '/UnserializableException.php';
 require_once dirname(__DIR__, 2) . '/Thrown.php';
 require_once dirname(__DIR__, 2) . '/TaskContext.php';
