@@ -20,8 +20,7 @@ use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\WebServer;
 use Symfony\Component\Process\Process;
 
-/** Tests persistent connections of the native driver, in requests that one process of FPM handles. */
-#[RequiresPhpExtension('pgsql')]
+/** Tests persistent connections, in requests that one process of FPM handles. */
 final class PersistentTest extends TestCase
 {
     use EndsInTime;
@@ -151,6 +150,7 @@ final class PersistentTest extends TestCase
             $this->page($body),
             $this->page($body, Cluster::shared()->dsn(dbname: $database)),
             $this->page($body, applicationName: 'other'),
+            $this->page($body, password: 'other'),
             $this->page($body, settings: ['my.own' => 'y']),
             $this->page($body, Cluster::shared()->tcpDsn()),
         ];
@@ -158,7 +158,7 @@ final class PersistentTest extends TestCase
         $first = array_map($this->request(...), $pages);
 
         $pids = array_map(static fn(array $one): string => var_export($one[0], true), $first);
-        self::assertCount(5, array_unique($pids));
+        self::assertCount(6, array_unique($pids));
         self::assertSame(['postgres', $database], [$first[0][1], $first[1][1]]);
         self::assertSame($first, array_map($this->request(...), $pages));
     }

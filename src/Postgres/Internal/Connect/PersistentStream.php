@@ -15,19 +15,29 @@ final class PersistentStream
     /** Digits of the name. As a number, the name fits into an integer. */
     private const NAME_DIGITS = 15;
 
+    private const HASH = 'sha256';
+
+    /** File with a random number that Linux chooses at each start of the machine. Other machines do not know it. */
+    private const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
+
     /** @var array<string, true> names of the reserved streams */
     private static array $reserved = [];
 
     /** Identifies the stream among those of this process. The name is part of PHP's key, and may be shown. */
     private readonly string $name;
 
-    /** Derived from the password, and hidden from dumps. */
+    /** Hidden from dumps. */
     private readonly \SensitiveParameterValue $secret;
 
-    private function __construct(private readonly Endpoint $endpoint, #[\SensitiveParameter] string $secret)
-    {
+    private function __construct(
+        private readonly Endpoint $endpoint,
+        #[\SensitiveParameter]
+        string $secret,
+        #[\SensitiveParameter]
+        ?string $password,
+    ) {
         $this->secret = new \SensitiveParameterValue($secret);
-        $this->name = substr(hash('sha256', $secret), 0, self::NAME_DIGITS);
+        $this->name = substr(hash_hmac(self::HASH, serialize($password), $secret), 0, self::NAME_DIGITS);
     }
 
     /** Reserves the first free stream for these options. */
@@ -36,13 +46,15 @@ final class PersistentStream
         // A fork has the streams of its parent, and must not use them. So the process is a part of the identity.
         $identity = serialize([
             getmypid(), $endpoint->uri(), $endpoint->host->host, $options->user, $options->database,
-            $options->password(), $options->passwordFile, $options->authentication, $options->channelBinding,
+            $options->passwordFile, $options->authentication, $options->channelBinding,
             $options->tlsFor($endpoint->host), $options->tlsRootCertificate, $options->tlsCertificate,
             $options->tlsKey, $options->applicationName, $options->settings, $options->statementTimeout,
         ]);
+        $bootId = (string) @file_get_contents(self::BOOT_ID_FILE);
         $number = 0;
         do {
-            $stream = new self($endpoint, hash('sha256', "{$number} {$identity}"));
+            $secret = hash_hmac(self::HASH, "{$number} {$identity}", $bootId);
+            $stream = new self($endpoint, $secret, $options->password());
             ++$number;
         } while (isset(self::$reserved[$stream->name]));
         self::$reserved[$stream->name] = true;
@@ -81,7 +93,10 @@ final class PersistentStream
         return pfsockopen($this->endpoint->uri(), -(int) hexdec($this->name) - 1);
     }
 
-    /** Returns a secret of this stream, which authenticates what an earlier request has left: {@see Handover}. */
+    /**
+     * Returns a secret of this stream, which authenticates what an earlier request has left: {@see Handover}. It does
+     * not depend on the password, because statements with its HMAC are logged, and passwords could be guessed by it.
+     */
     public function secret(): string
     {
         return $this->secret->getValue();
