@@ -58,7 +58,6 @@ enum Contestant: string
             !$this->isFpm() => null,
             Fpm::missing() !== null => Fpm::missing(),
             $this === self::Plain && !Fpm::has('pdo_pgsql') => 'the PHP of php-fpm has no pdo_pgsql',
-            !Fpm::has('pgsql') => 'the PHP of php-fpm has no pgsql',
             default => null,
         };
     }

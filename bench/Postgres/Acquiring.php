@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Bench\Postgres;
 
 use Spindle\Postgres\PoolTimeoutException;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 
@@ -22,13 +21,7 @@ final readonly class Acquiring
     /** Seconds after which the connection is released, when all fibers get it. */
     private const HOLD_SECONDS = 0.05;
 
-    private PostgresDriver $driver;
-
-    public function __construct(private Job $job, private Target $target)
-    {
-        $this->driver = $job->contestant->driver()
-            ?? throw new \LogicException('Acquiring is measured only for Spindle');
-    }
+    public function __construct(private Job $job, private Target $target) {}
 
     /** @return array<string, mixed> milliseconds by which the latest timeout was late */
     public function figures(): array
@@ -108,7 +101,7 @@ final readonly class Acquiring
     private function pool(float $acquireTimeout): PostgresPool
     {
         return new PostgresPool(
-            SpindleClient::options($this->target, $this->driver),
+            $this->target->dsn(),
             1,
             new PostgresPoolOptions(acquireTimeout: $acquireTimeout),
         );

@@ -16,7 +16,6 @@ final readonly class Comparison
 {
     /** Divisors of the number of operations for slow contestants, which is possible because rates are compared. */
     private const DIVISORS = [
-        'pool-pgsql' => 4,
         'pgsql' => 2,
         'pgsql-blocking' => 4,
         'pdo' => 4,
@@ -115,10 +114,7 @@ final readonly class Comparison
     private function rateJobs(Measurement $what, Variant $variant): iterable
     {
         foreach ($this->available(Contestant::cases()) as $contestant) {
-            if (
-                $contestant === Contestant::ConnectionsByPgsql
-                || $contestant === Contestant::PgbenchPipeline && $what !== Measurement::Select
-            ) {
+            if ($contestant === Contestant::PgbenchPipeline && $what !== Measurement::Select) {
                 continue;
             }
             $withoutFibers = array_map(
@@ -254,13 +250,7 @@ final readonly class Comparison
                 $what->value,
             ),
             $this->available(
-                [
-                    Contestant::Pool,
-                    Contestant::Connections,
-                    Contestant::PoolByPgsql,
-                    Contestant::Pgsql,
-                    Contestant::Amp,
-                ],
+                [Contestant::Pool, Contestant::Connections, Contestant::Pgsql, Contestant::Amp],
             ),
         ));
         $this->table(
@@ -295,11 +285,7 @@ final readonly class Comparison
     private function acquire(): void
     {
         $what = Measurement::Acquire;
-        $series = array_merge(...array_map(
-            fn(Contestant $contestant): array
-                => $this->series($this->job($what, $contestant), $contestant->label(), $what->value),
-            $this->available([Contestant::Pool, Contestant::PoolByPgsql]),
-        ));
+        $series = $this->series($this->job($what, Contestant::Pool), Contestant::Pool->label(), $what->value);
         $this->table($series, "{$what->title()}: {$this->options->count($what)} fibers", [
             Column::median('the latest, ms too late', 2),
             Column::range(2),
@@ -329,19 +315,11 @@ final readonly class Comparison
                 $contestant->shortLabel(),
                 "{$what->value}, {$variant->value}",
             ),
-            // ext-pgsql can't stream COPY TO, so Spindle refuses it with that driver.
-            $this->available(
-                [
-                    Contestant::Connections,
-                    ...($variant === Variant::Out ? [] : [Contestant::ConnectionsByPgsql]),
-                    Contestant::Pgsql,
-                    Contestant::Pdo,
-                ],
-            ),
+            $this->available([Contestant::Connections, Contestant::Pgsql, Contestant::Pdo]),
         ));
     }
 
-    /** @return list<Series> each variant with each of Spindle's drivers */
+    /** @return list<Series> */
     private function scenarios(Measurement $what): array
     {
         $series = [];
@@ -349,10 +327,8 @@ final readonly class Comparison
             if ($variant === Variant::Tls && $this->server->target->tls === null) {
                 continue;
             }
-            foreach ($this->available([Contestant::Connections, Contestant::ConnectionsByPgsql]) as $contestant) {
-                $label = $contestant === Contestant::Connections ? $variant->label() : "{$variant->label()}; ext-pgsql";
-                array_push($series, ...$this->series($this->job($what, $contestant, $variant), $label, $what->value));
-            }
+            $job = $this->job($what, Contestant::Connections, $variant);
+            array_push($series, ...$this->series($job, $variant->label(), $what->value));
         }
 
         return $series;
@@ -363,7 +339,7 @@ final readonly class Comparison
     {
         return array_map(
             fn(?Checkout $checkout): Series => $this->process->series($job, $label, $context, $checkout),
-            $job->contestant->driver() === null ? [null] : $this->options->entrants->checkouts,
+            $job->contestant->isSpindle() ? $this->options->entrants->checkouts : [null],
         );
     }
 

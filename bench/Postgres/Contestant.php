@@ -5,15 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Bench\Postgres;
 
 use Spindle\Bench\Support\Package;
-use Spindle\Postgres\PostgresDriver;
 
 /** Clients of the PostgreSQL benchmarks. */
 enum Contestant: string
 {
     case Pool = 'pool';
     case Connections = 'connections';
-    case PoolByPgsql = 'pool-pgsql';
-    case ConnectionsByPgsql = 'connections-pgsql';
     case Pgsql = 'pgsql';
     case PgsqlBlocking = 'pgsql-blocking';
     case Pdo = 'pdo';
@@ -30,8 +27,6 @@ enum Contestant: string
         return match ($this) {
             self::Pool => 'Spindle, pool',
             self::Connections => 'Spindle, connections',
-            self::PoolByPgsql => 'Spindle, pool, ext-pgsql',
-            self::ConnectionsByPgsql => 'Spindle, connections, ext-pgsql',
             self::Pgsql => 'ext-pgsql, asynchronous by hand',
             self::PgsqlBlocking => 'ext-pgsql, blocking',
             self::Pdo => 'PDO',
@@ -46,7 +41,6 @@ enum Contestant: string
     {
         return match ($this) {
             self::Connections => 'Spindle',
-            self::ConnectionsByPgsql => 'Spindle, ext-pgsql',
             self::Pgsql => 'ext-pgsql',
             default => $this->label(),
         };
@@ -57,8 +51,7 @@ enum Contestant: string
     {
         return match ($this) {
             self::Pool, self::Connections => null,
-            self::PoolByPgsql, self::ConnectionsByPgsql, self::Pgsql, self::PgsqlBlocking
-                => \extension_loaded('pgsql') ? null : 'ext-pgsql is not loaded',
+            self::Pgsql, self::PgsqlBlocking => \extension_loaded('pgsql') ? null : 'ext-pgsql is not loaded',
             self::Pdo => \extension_loaded('pdo_pgsql') ? null : 'ext-pdo_pgsql is not loaded',
             self::Amp => class_exists(AmpClient::POOL) ? null : 'the package amphp/postgres is not installed',
             self::Pgbench, self::PgbenchPipeline => Pgbench::missing(),
@@ -68,23 +61,18 @@ enum Contestant: string
     /** Returns the peer of --peers that includes this contestant; null for Spindle. */
     public function peer(): ?string
     {
-        return $this->driver() === null ? explode('-', $this->value)[0] : null;
+        return $this->isSpindle() ? null : explode('-', $this->value)[0];
     }
 
-    /** Returns Spindle's driver; null for peers. */
-    public function driver(): ?PostgresDriver
+    public function isSpindle(): bool
     {
-        return match ($this) {
-            self::Pool, self::Connections => PostgresDriver::Native,
-            self::PoolByPgsql, self::ConnectionsByPgsql => PostgresDriver::ExtPgsql,
-            default => null,
-        };
+        return $this === self::Pool || $this === self::Connections;
     }
 
     /** Returns whether fibers share the contestant's connections. */
     public function hasFibers(): bool
     {
-        return $this->driver() !== null || $this === self::Amp;
+        return $this->isSpindle() || $this === self::Amp;
     }
 
     public function isPgbench(): bool
@@ -96,10 +84,8 @@ enum Contestant: string
     public function client(Target $target, Shape $shape): Client
     {
         return match ($this) {
-            self::Pool => SpindleClient::pool($target, PostgresDriver::Native, $shape),
-            self::Connections => SpindleClient::connections($target, PostgresDriver::Native, $shape),
-            self::PoolByPgsql => SpindleClient::pool($target, PostgresDriver::ExtPgsql, $shape),
-            self::ConnectionsByPgsql => SpindleClient::connections($target, PostgresDriver::ExtPgsql, $shape),
+            self::Pool => SpindleClient::pool($target, $shape),
+            self::Connections => SpindleClient::connections($target, $shape),
             self::Pgsql => new PgsqlClient($target, $shape->connections),
             self::PgsqlBlocking => new PgsqlBlockingClient($target),
             self::Pdo => new PdoClient($target),
@@ -112,8 +98,7 @@ enum Contestant: string
     public function bulk(Target $target): BulkClient
     {
         return match ($this) {
-            self::Connections => new SpindleBulk($target, PostgresDriver::Native),
-            self::ConnectionsByPgsql => new SpindleBulk($target, PostgresDriver::ExtPgsql),
+            self::Connections => new SpindleBulk($target),
             self::Pgsql => new PgsqlBulk($target),
             self::Pdo => new PdoBulk($target),
             default => throw new \LogicException("{$this->label()} does not support this measurement"),

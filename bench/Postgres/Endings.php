@@ -12,7 +12,6 @@ use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 
@@ -30,8 +29,6 @@ final readonly class Endings
     /** Time limit for each event, in seconds. */
     private const TIMEOUT = 30.0;
 
-    private PostgresDriver $driver;
-
     private Activity $activity;
 
     /** Application name of the measured connections in pg_stat_activity. */
@@ -41,8 +38,6 @@ final readonly class Endings
 
     public function __construct(private Job $job, private Target $target)
     {
-        $this->driver = $job->contestant->driver()
-            ?? throw new \LogicException('Cancellation is measured only for Spindle');
         $this->activity = new Activity($target);
         $this->application = 'spindle-bench-' . bin2hex(random_bytes(4));
         $this->samples = new Samples();
@@ -156,7 +151,6 @@ final readonly class Endings
             \PHP_BINARY,
             ...Program::PHP_OPTIONS,
             __DIR__ . '/victim.php',
-            $this->job->contestant->value,
             $this->application,
         ];
         $process = proc_open($command, [['file', '/dev/null', 'r'], \STDERR, \STDERR], $pipes);
@@ -184,6 +178,6 @@ final readonly class Endings
 
     private function options(): PostgresOptions
     {
-        return SpindleClient::options($this->target, $this->driver)->with(['applicationName' => $this->application]);
+        return PostgresOptions::of($this->target->dsn())->with(['applicationName' => $this->application]);
     }
 }

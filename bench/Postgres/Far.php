@@ -6,7 +6,6 @@ namespace Spindle\Bench\Postgres;
 
 use Spindle\Bench\Aircraft\Endpoint;
 use Spindle\Bench\Aircraft\FarDatabase;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresPool;
 
 use function Amp\async;
@@ -29,7 +28,7 @@ final readonly class Far
         $far = new FarDatabase(new Endpoint($this->target->parameters), self::ROUND_TRIP_SECONDS);
         $there = new Target($far->endpoint->parameters, null, $this->target->schema, null);
         $pool = new PostgresPool(
-            SpindleClient::options($there, PostgresDriver::Native),
+            $there->dsn(),
             $this->job->shape->connections,
         );
         for ($times = 0; $times < self::EARLIER_EXECUTIONS; ++$times) {

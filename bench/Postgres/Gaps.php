@@ -9,7 +9,6 @@ use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
@@ -26,12 +25,7 @@ final readonly class Gaps
     /** Seconds after which a running query is cancelled. */
     private const CANCEL_AFTER = 0.02;
 
-    private PostgresDriver $driver;
-
-    public function __construct(private Job $job, private Target $target)
-    {
-        $this->driver = $job->contestant->driver() ?? throw new \LogicException('Gaps are measured only for Spindle');
-    }
+    public function __construct(private Job $job, private Target $target) {}
 
     /** @return array<string, mixed> milliseconds: the longest gap of all, and the median of the whole operation */
     public function figures(): array
@@ -67,7 +61,7 @@ final readonly class Gaps
     /** @return \Closure(): bool */
     private function parameter(): \Closure
     {
-        $client = new SpindleBulk($this->target, $this->driver);
+        $client = new SpindleBulk($this->target);
         $bytes = str_repeat(random_bytes(1 << 10), max(1, $this->job->bytes >> 10));
 
         return static fn(): bool => \strlen($client->echo($bytes)) === \strlen($bytes);
@@ -131,7 +125,7 @@ final readonly class Gaps
     /** @return \Closure(): bool */
     private function tls(): \Closure
     {
-        $options = PostgresOptions::of($this->target->tlsDsn())->with(['driver' => $this->driver]);
+        $options = PostgresOptions::of($this->target->tlsDsn());
 
         return static fn(): bool => self::answers($options);
     }
@@ -147,6 +141,6 @@ final readonly class Gaps
 
     private function options(): PostgresOptions
     {
-        return SpindleClient::options($this->target, $this->driver);
+        return PostgresOptions::of($this->target->dsn());
     }
 }

@@ -5,15 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Bench\Postgres;
 
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresDriver;
 
 final readonly class SpindleBulk implements BulkClient
 {
     private PostgresConnection $connection;
 
-    public function __construct(Target $target, PostgresDriver $driver)
+    public function __construct(Target $target)
     {
-        $this->connection = PostgresConnection::connect(SpindleClient::options($target, $driver));
+        $this->connection = PostgresConnection::connect($target->dsn());
     }
 
     public function rows(string $sql): array

@@ -5,9 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Bench\Postgres;
 
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresLink;
-use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Transaction;
 
@@ -19,24 +17,19 @@ final readonly class SpindleClient implements Client
     /** @param non-empty-list<PostgresPool|PostgresConnection> $links used by fibers in turn */
     private function __construct(private array $links, private int $fibers) {}
 
-    public static function pool(Target $target, PostgresDriver $driver, Shape $shape): self
+    public static function pool(Target $target, Shape $shape): self
     {
-        return new self([new PostgresPool(self::options($target, $driver), $shape->connections)], $shape->fibers);
+        return new self([new PostgresPool($target->dsn(), $shape->connections)], $shape->fibers);
     }
 
-    public static function connections(Target $target, PostgresDriver $driver, Shape $shape): self
+    public static function connections(Target $target, Shape $shape): self
     {
-        $connections = [PostgresConnection::connect(self::options($target, $driver))];
+        $connections = [PostgresConnection::connect($target->dsn())];
         while (\count($connections) < $shape->connections) {
-            $connections[] = PostgresConnection::connect(self::options($target, $driver));
+            $connections[] = PostgresConnection::connect($target->dsn());
         }
 
         return new self($connections, $shape->fibers);
-    }
-
-    public static function options(Target $target, PostgresDriver $driver): PostgresOptions
-    {
-        return PostgresOptions::of($target->dsn())->with(['driver' => $driver]);
     }
 
     public function run(Load $load, int $count): int

@@ -17,8 +17,8 @@ use Spindle\Postgres\Internal\TransactionRun;
 /**
  * One connection to a PostgreSQL server.
  *
- * Concurrent statements of several fibers run in the order in which they were sent. With the native driver, they share
- * round trips. While a transaction, a stream or a COPY is open, statements of other fibers wait for its end.
+ * Concurrent statements of several fibers run in the order in which they were sent, and share round trips. While a
+ * transaction, a stream or a COPY is open, statements of other fibers wait for its end.
  *
  * The connection is closed when nothing references this object. A lost connection is not replaced; a
  * {@see PostgresPool} replaces its lost connections.

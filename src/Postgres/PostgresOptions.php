@@ -58,7 +58,7 @@ final readonly class PostgresOptions
      * @param LoggerInterface|null $logger gets each step and statement at debug level, and warnings; never parameters
      *     or the password
      * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
-     *     equal. With PostgresDriver::ExtPgsql, connecting then blocks the process
+     *     equal
      * @param int|null $maxValueBytes maximum bytes of a row that is read into memory, at least 1 MiB; null for a
      *     quarter of memory_limit. A larger row causes a {@see ResultTooLargeException}
      * @param JsonMode $json PHP types for values of json and jsonb
@@ -83,7 +83,6 @@ final readonly class PostgresOptions
         public array $settings = [],
         public array $authentication = [AuthenticationMethod::None, AuthenticationMethod::Scram],
         public ChannelBinding $channelBinding = ChannelBinding::Prefer,
-        public PostgresDriver $driver = PostgresDriver::Native,
         public ?int $statementCache = null,
         public ?string $passwordFile = null,
         public ?LoggerInterface $logger = null,

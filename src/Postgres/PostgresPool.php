@@ -79,7 +79,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         };
         $sessionFactory = new SessionFactory($this->options);
         $this->pool = new SessionPool($sessionFactory, $maxConnections, $this->poolOptions, $this->warn);
-        $this->queryRunner = new QueryRunner($this->pool, $sessionFactory->supportsPipelining());
+        $this->queryRunner = new QueryRunner($this->pool);
         $this->listeningEnd = new DeferredCancellation();
     }
 

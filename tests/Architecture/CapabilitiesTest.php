@@ -57,7 +57,7 @@ final class CapabilitiesTest extends TestCase
     ];
 
     /** Extensions that this PHP may not have, by the namespace of their classes. */
-    private const EXTENSIONS = ['FFI' => 'ext-ffi', 'PgSql' => 'ext-pgsql', 'parallel' => 'ext-parallel'];
+    private const EXTENSIONS = ['FFI' => 'ext-ffi', 'parallel' => 'ext-parallel'];
 
     /** @return iterable<string, array{string}> */
     public static function folders(): iterable

@@ -32,7 +32,6 @@ use Spindle\Http\Middleware\BodyLimit;
 use Spindle\Http\Middleware\Errors;
 use Spindle\Http\Middleware\StaticFiles;
 use Spindle\Http\MiddlewareStack;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
@@ -57,8 +56,6 @@ final class Services extends Container
     /** Largest file to import, in bytes. */
     private const MAX_IMPORT = 1 << 30;
 
-    private const COPY_DATABASE = 'database for copies';
-
     /** Seconds in which changes are collected for one notification. */
     private const ANNOUNCEMENT_DELAY = 0.02;
 
@@ -78,9 +75,9 @@ final class Services extends Container
         $this[CommandPool::class] = static fn(): CommandPool => new CommandPool(concurrency: self::COMMANDS);
         $this[AircraftService::class] = static fn(self $it): AircraftService
             => new AircraftService($it->database(), $it->one(Announcements::class));
-        $this[Transfer::class] = static fn(self $it): Transfer => new Transfer($it->databaseForCopies());
+        $this[Transfer::class] = static fn(self $it): Transfer => new Transfer($it->database());
         $this[Reports::class] = static fn(self $it): Reports
-            => new Reports($it->databaseForCopies(), $it->one(CommandPool::class));
+            => new Reports($it->database(), $it->one(CommandPool::class));
         $this->defineHandlers();
     }
 
@@ -90,7 +87,6 @@ final class Services extends Container
         $services = new self($settings);
         $services[PostgresPool::class] = static fn(): PostgresPool
             => self::pool(self::databaseOptions($settings), $settings);
-        $services[self::COPY_DATABASE] = static fn(self $it): PostgresPool => $it->database();
         $services[Announcements::class] = static fn(self $it): Announcements
             => $it->announcements(self::ANNOUNCEMENT_DELAY);
         $services[ChangeFeed::class] = static fn(self $it): ChangeFeed => new ChangeFeed($it->database());
@@ -132,12 +128,9 @@ final class Services extends Container
     {
         $services = new self($settings);
         $services[PostgresPool::class] = static fn(): PostgresPool => self::pool(
-            self::databaseOptions($settings)->with(['driver' => PostgresDriver::ExtPgsql, 'persistent' => true]),
+            self::databaseOptions($settings)->with(['persistent' => true]),
             $settings,
         );
-        // ext-pgsql has no streaming COPY.
-        $services[self::COPY_DATABASE] = static fn(): PostgresPool
-            => new PostgresPool(self::databaseOptions($settings), 1);
         $services[Announcements::class] = static fn(self $it): Announcements => $it->announcements(0.0);
         $services[FollowAircraft::class] = static fn(): StreamingUnavailable => new StreamingUnavailable();
         $services[Executor::class] = static fn(): Executor => new InlineExecutor();
@@ -192,14 +185,6 @@ final class Services extends Container
     private function database(): PostgresPool
     {
         return $this->one(PostgresPool::class);
-    }
-
-    private function databaseForCopies(): PostgresPool
-    {
-        $database = $this[self::COPY_DATABASE];
-        \assert($database instanceof PostgresPool);
-
-        return $database;
     }
 
     private function announcements(float $gather): Announcements

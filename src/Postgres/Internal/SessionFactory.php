@@ -48,20 +48,18 @@ use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Internal\Native\NativeSession;
 use Spindle\Postgres\Internal\Native\Pipeline;
 use Spindle\Postgres\Internal\Native\PreparedStatements;
-use Spindle\Postgres\Internal\Pgsql\PgsqlConnector;
 use Spindle\Postgres\Internal\Pool\TransientFailures;
 use Spindle\Postgres\Internal\Pool\WaitingFiber;
 use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\PoolTimeoutException;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Opens sessions with the configured driver. Sessions of the same server share the types that were loaded from it. */
+/** Opens sessions. Sessions of the same server share the types that were loaded from it. */
 final class SessionFactory
 {
     private readonly Types $types;
@@ -70,7 +68,7 @@ final class SessionFactory
 
     private readonly Connector $connector;
 
-    /** Number of native sessions opened so far, which is also the number of the last one in the log. */
+    /** Number of sessions opened so far, which is also the number of the last one in the log. */
     private int $openedCount = 0;
 
     public function __construct(private readonly PostgresOptions $options)
@@ -110,10 +108,6 @@ final class SessionFactory
             LoopLimit::class,
             ConnectionSession::class,
             PendingCommit::class,
-            PgsqlConnector::class,
-            Pgsql\Conninfo::class,
-            Pgsql\PgsqlErrors::class,
-            Pgsql\Libpq::class,
             PoolTimeoutException::class,
             ProtocolException::class,
             QueryException::class,
@@ -138,19 +132,6 @@ final class SessionFactory
         $this->connector = new Connector($options);
     }
 
-    /** Whether a session accepts a query before earlier queries are answered. */
-    public function supportsPipelining(): bool
-    {
-        return $this->options->driver === PostgresDriver::Native;
-    }
-
-    public function open(?Cancellation $cancellation): Session
-    {
-        return $this->options->driver === PostgresDriver::Native
-            ? $this->openNative($cancellation)
-            : (new PgsqlConnector($this->options, $this->types))->connect($cancellation);
-    }
-
     public function readTimeout(): ?float
     {
         return $this->options->readTimeout;
@@ -162,7 +143,7 @@ final class SessionFactory
         return !$this->mustWrite || !$session->isReadOnly();
     }
 
-    private function openNative(?Cancellation $cancellation): NativeSession
+    public function open(?Cancellation $cancellation): NativeSession
     {
         $options = $this->options;
         $connector = $this->connector;

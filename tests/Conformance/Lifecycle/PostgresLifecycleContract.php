@@ -9,7 +9,6 @@ use PHPUnit\Framework\Attributes\After;
 use Revolt\EventLoop;
 use Spindle\Lifecycle;
 use Spindle\Postgres\ConnectionClosedException;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Tests\Conformance\Postgres\Gate;
@@ -36,11 +35,9 @@ abstract class PostgresLifecycleContract extends LifecycleContract
         );
     }
 
-    abstract protected function driver(): PostgresDriver;
-
     protected function options(): PostgresOptions
     {
-        return PostgresOptions::of(Cluster::shared()->dsn())->with(['driver' => $this->driver()]);
+        return PostgresOptions::of(Cluster::shared()->dsn());
     }
 
     protected function begin(Lifecycle $object): Future

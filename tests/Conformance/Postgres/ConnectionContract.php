@@ -12,7 +12,7 @@ use Spindle\Postgres\PostgresPool;
 abstract class ConnectionContract extends LinkContract
 {
     use Contract\RunsOnEveryLink;
-    use Contract\RunsOnEveryDriver;
+    use Contract\SendsStatements;
     use Contract\CarriesTypes;
     use Contract\PreparesStatements;
     use Contract\SharesRoundTrips;

@@ -9,8 +9,8 @@ use Spindle\Postgres\PostgresLink;
 /**
  * Tests of one kind of link: a connection, a borrowed one, a pool or a transaction.
  *
- * Full runs check the whole contract on each link of each driver. Other runs check it on the connections of both
- * drivers, and on other links only what these may break: {@see Contract\RunsOnEveryLink}.
+ * Full runs check the whole contract on each link. Other runs check it on connections, and on other links only what
+ * these may break: {@see Contract\RunsOnEveryLink}.
  */
 abstract class LinkContract extends PostgresContract
 {

@@ -12,7 +12,6 @@ use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Revolt\EventLoop\DriverFactory;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\Transaction;
@@ -25,7 +24,7 @@ use Spindle\Tests\Postgres\UsesCluster;
 
 use function Amp\delay;
 
-/** Common code of the client's tests for both drivers. After each test, the server has none of its connections left. */
+/** Common code of the client's tests. After each test, the server has none of its connections left. */
 abstract class PostgresContract extends TestCase
 {
     use EndsInTime;
@@ -34,11 +33,6 @@ abstract class PostgresContract extends TestCase
 
     /** Identifies this test's connections on the server. */
     private string $application = '';
-
-    abstract protected function driver(): PostgresDriver;
-
-    /** Whether the driver supports COPY … TO STDOUT. */
-    abstract protected function copiesOut(): bool;
 
     #[BeforeClass(-1)]
     public static function startObserver(): void
@@ -95,7 +89,6 @@ abstract class PostgresContract extends TestCase
         return PostgresOptions::of(Cluster::shared()->dsn())->with(
             [
                 'applicationName' => $this->application,
-                'driver' => $this->driver(),
                 'settings' => ['TimeZone' => 'UTC'],
                 ...$changes,
             ],
@@ -117,7 +110,6 @@ abstract class PostgresContract extends TestCase
 
         return $options->with(
             [
-                'driver' => $this->driver(),
                 'applicationName' => $this->options()->applicationName,
                 'settings' => ['TimeZone' => 'UTC'],
             ],
@@ -224,20 +216,6 @@ abstract class PostgresContract extends TestCase
     protected static function assertUsable(PostgresLink $link): void
     {
         self::assertSame([[42, 'ok']], $link->query('SELECT $1::int, $2::text', [42, 'ok'])->lists());
-    }
-
-    /**
-     * Returns a callback as a list, which is empty if the driver does not support COPY … TO STDOUT.
-     *
-     * @template T of \Closure
-     *
-     * @param T $verb copies out
-     *
-     * @return list<T>
-     */
-    protected function copyingOut(\Closure $verb): array
-    {
-        return $this->copiesOut() ? [$verb] : [];
     }
 
     /**

@@ -6,7 +6,6 @@ namespace Spindle\Tests\Conformance\Postgres;
 
 use Amp\TimeoutCancellation;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
@@ -35,10 +34,10 @@ final class Secrets
      *
      * @return string outputs that show the secret; expected to be empty
      */
-    public static function shown(string $dsn, string $driver, string $table, array $kinds): string
+    public static function shown(string $dsn, string $table, array $kinds): string
     {
         \assert(\ini_get('zend.exception_ignore_args') === '0');
-        $options = PostgresOptions::of($dsn)->with(['driver' => \constant(PostgresDriver::class . "::{$driver}")]);
+        $options = PostgresOptions::of($dsn);
         $password = (string) $options->password();
         $shown = [];
         $links = [

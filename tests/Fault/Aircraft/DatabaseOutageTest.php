@@ -46,8 +46,6 @@ final class DatabaseOutageTest extends TestCase
         $this->goThroughOutages($this->address, $dsn);
     }
 
-    #[RequiresPhpExtension('pgsql')]
-    #[RequiresPhpExtension('sockets')]
     public function testUnderFpmClientsAreToldToComeBackAndWhatTheyWereToldIsTrue(): void
     {
         $dsn = $this->startDatabase();

@@ -96,6 +96,20 @@ final class ConnectFaultsTest extends TestCase
         $server->stop();
     }
 
+    public function testAServerThatIsSilentAfterTheLoginIsGivenUpInTime(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client): void {
+            $client->welcome();
+            $client->stall();
+        });
+
+        self::assertFailure(
+            'no answer within 0.1 s, while waiting for the session to be set up',
+            self::options($server)->with(['tls' => TlsMode::Disable, 'connectTimeout' => 0.1]),
+        );
+        $server->stop();
+    }
+
     public function testAServerThatAnswersByTheByteIsNotGivenMoreTimeForIt(): void
     {
         $server = FakeServer::start(static function (FakeConnection $client): void {

@@ -9,8 +9,6 @@ use Amp\TimeoutCancellation;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresDriver;
-use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
@@ -223,13 +221,10 @@ final class ForkPrograms
     }
 
     /**
-     * The fork is killed, because libpq would end the parent's connection at its exit.
-     *
      * @return list<string> outcome of a statement during which a fork ends the pool or the connection, for each end
      */
-    public static function endWithExtPgsql(string $dsn): array
+    public static function endDuringStatements(string $dsn): array
     {
-        $options = PostgresOptions::of($dsn)->with(['driver' => PostgresDriver::ExtPgsql]);
         $ends = [
             static fn(PostgresConnection|PostgresPool $link) => $link->kill(),
             static fn(PostgresConnection|PostgresPool $link) => $link->close(),
@@ -237,7 +232,7 @@ final class ForkPrograms
         ];
         $outcomes = [];
         foreach ($ends as $end) {
-            foreach ([new PostgresPool($options, 1), PostgresConnection::connect($options)] as $link) {
+            foreach ([new PostgresPool($dsn, 1), PostgresConnection::connect($dsn)] as $link) {
                 $running = Async::run(static fn(): mixed => $link->query('SELECT pg_sleep(0.3), 8 AS a')->one());
                 delay(0.05);
                 self::fork(static function () use ($end, $link): void {

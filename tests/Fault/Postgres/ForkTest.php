@@ -104,12 +104,11 @@ final class ForkTest extends TestCase
         );
     }
 
-    #[RequiresPhpExtension('pgsql')]
-    public function testAForkThatEndsConnectionsOfExtPgsqlStopsNoStatementOfItsProcess(): void
+    public function testAForkThatEndsConnectionsStopsNoStatementOfItsProcess(): void
     {
         self::assertSame(
             array_fill(0, 6, '{"pg_sleep":"","a":8}'),
-            Host::call(ForkPrograms::class . '::endWithExtPgsql', [Cluster::shared()->dsn()]),
+            Host::call(ForkPrograms::class . '::endDuringStatements', [Cluster::shared()->dsn()]),
         );
     }
 }

@@ -6,12 +6,10 @@ namespace Spindle\Tests\Fault\Postgres;
 
 use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
-use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\CommitUnknownException;
 use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
@@ -55,19 +53,10 @@ final class OutlivesTest extends TestCase
         Cluster::ask("DROP TABLE {$this->table}; DROP FUNCTION {$this->table}()");
     }
 
-    /** @return iterable<string, array{PostgresDriver}> */
-    public static function drivers(): iterable
-    {
-        foreach (PostgresDriver::cases() as $driver) {
-            yield $driver->name => [$driver];
-        }
-    }
-
-    #[DataProvider('drivers')]
-    public function testAStreamThatOutlivesItsLoanIsNothingToTheNextBorrower(PostgresDriver $driver): void
+    public function testAStreamThatOutlivesItsLoanIsNothingToTheNextBorrower(): void
     {
         foreach (['read on', 'let go', 'let go before the first statement'] as $how) {
-            $pool = $this->pool($driver);
+            $pool = $this->pool();
             $borrowed = $pool->acquire();
             $rows = $borrowed->stream('SELECT generate_series(1, 10000) AS i');
             self::assertSame(['i' => 1], $rows->current());
@@ -97,10 +86,9 @@ final class OutlivesTest extends TestCase
         }
     }
 
-    #[DataProvider('drivers')]
-    public function testATransactionWhoseConnectionIsReleasedIsUndoneAndFails(PostgresDriver $driver): void
+    public function testATransactionWhoseConnectionIsReleasedIsUndoneAndFails(): void
     {
-        $pool = $this->pool($driver);
+        $pool = $this->pool();
         $borrowed = $pool->acquire();
         [$begun, $goOn] = [new DeferredFuture(), new DeferredFuture()];
         $first = Async::run(
@@ -136,7 +124,7 @@ final class OutlivesTest extends TestCase
 
     public function testACopyThatOutlivesItsLoanIsStopped(): void
     {
-        $pool = $this->pool(PostgresDriver::Native);
+        $pool = $this->pool();
         $borrowed = $pool->acquire();
         $rows = $borrowed->copyTo("COPY (SELECT repeat('x', 1000) FROM generate_series(1, 1000000)) TO STDOUT");
         $rows->current();
@@ -148,10 +136,9 @@ final class OutlivesTest extends TestCase
         $pool->close();
     }
 
-    #[DataProvider('drivers')]
-    public function testAStreamThatOutlivesItsTransactionIsNothingToTheNext(PostgresDriver $driver): void
+    public function testAStreamThatOutlivesItsTransactionIsNothingToTheNext(): void
     {
-        $pool = $this->pool($driver);
+        $pool = $this->pool();
         $rows = $pool->transaction(static function (Transaction $transaction): \Generator {
             $rows = $transaction->stream('SELECT generate_series(1, 10000) AS i');
             $rows->current();
@@ -168,10 +155,9 @@ final class OutlivesTest extends TestCase
         $pool->close();
     }
 
-    #[DataProvider('drivers')]
-    public function testATransactionThatAStatementBeganIsNotEndedByAnother(PostgresDriver $driver): void
+    public function testATransactionThatAStatementBeganIsNotEndedByAnother(): void
     {
-        $connection = $this->connection($driver);
+        $connection = $this->connection();
         $connection->query('BEGIN');
         $connection->execute("INSERT INTO {$this->table} VALUES (1)");
         foreach ([
@@ -195,10 +181,9 @@ final class OutlivesTest extends TestCase
         );
     }
 
-    #[DataProvider('drivers')]
-    public function testATransactionThatAStatementEndsIsNotMistakenForOneThatIsDone(PostgresDriver $driver): void
+    public function testATransactionThatAStatementEndsIsNotMistakenForOneThatIsDone(): void
     {
-        foreach ([$this->connection($driver), $pool = $this->pool($driver)] as $link) {
+        foreach ([$this->connection(), $pool = $this->pool()] as $link) {
             $outcome = Outcome::of(fn(): mixed => $link->transaction(function (Transaction $transaction): int {
                 $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
 
@@ -213,10 +198,9 @@ final class OutlivesTest extends TestCase
         $pool->close();
     }
 
-    #[DataProvider('drivers')]
-    public function testWhatIsClosedWhileItCommitsLeavesItUnknown(PostgresDriver $driver): void
+    public function testWhatIsClosedWhileItCommitsLeavesItUnknown(): void
     {
-        foreach ([$this->connection($driver), $this->pool($driver)] as $link) {
+        foreach ([$this->connection(), $this->pool()] as $link) {
             $committing = Async::run(
                 fn(): mixed => Outcome::of(
                     fn(): mixed => $link->transaction(
@@ -268,10 +252,10 @@ final class OutlivesTest extends TestCase
         self::assertLessThan(1.0, (float) $before->format('U.u') - (float) $gap->since->format('U.u'));
     }
 
-    private function pool(PostgresDriver $driver): PostgresPool
+    private function pool(): PostgresPool
     {
         return new PostgresPool(
-            self::options($driver),
+            self::options(),
             1,
             new PostgresPoolOptions(onWarning: function (string $warning): void {
                 $this->warnings[] = $warning;
@@ -279,14 +263,14 @@ final class OutlivesTest extends TestCase
         );
     }
 
-    private function connection(PostgresDriver $driver): PostgresConnection
+    private function connection(): PostgresConnection
     {
-        return PostgresConnection::connect(self::options($driver));
+        return PostgresConnection::connect(self::options());
     }
 
-    private static function options(PostgresDriver $driver): PostgresOptions
+    private static function options(): PostgresOptions
     {
-        return PostgresOptions::of(Cluster::shared()->dsn())->with(['driver' => $driver]);
+        return PostgresOptions::of(Cluster::shared()->dsn());
     }
 
     /** @param \Generator<mixed>|null $rows a generator that has begun */

@@ -5,13 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Postgres;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\CommitUnknownException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresOptions;
@@ -53,11 +51,9 @@ final class ServerDeathTest extends TestCase
         self::restartWhereItIsDown();
     }
 
-    #[TestWith([PostgresDriver::Native])]
-    #[TestWith([PostgresDriver::ExtPgsql])]
-    public function testAConnectionThatWasLostInATransactionSaysSoAtTheNextOne(PostgresDriver $driver): void
+    public function testAConnectionThatWasLostInATransactionSaysSoAtTheNextOne(): void
     {
-        $link = PostgresConnection::connect(PostgresOptions::of(self::cluster()->dsn())->with(['driver' => $driver]));
+        $link = PostgresConnection::connect(self::cluster()->dsn());
         $die = static fn(Transaction $transaction): mixed
             => $transaction->query('SELECT pg_terminate_backend(pg_backend_pid())');
         $stream = static fn(): array => iterator_to_array($link->stream('SELECT 1'));
@@ -71,9 +67,7 @@ final class ServerDeathTest extends TestCase
         }
     }
 
-    #[TestWith([PostgresDriver::Native])]
-    #[TestWith([PostgresDriver::ExtPgsql])]
-    public function testAnotherServerInItsPlaceHasTypesOfItsOwn(PostgresDriver $driver): void
+    public function testAnotherServerInItsPlaceHasTypesOfItsOwn(): void
     {
         [$first, $second] = [Cluster::start(['fsync' => false]), Cluster::start(['fsync' => false])];
         $oids = [];
@@ -88,7 +82,6 @@ final class ServerDeathTest extends TestCase
 
         $options = PostgresOptions::of($first->dsn())->with(
             [
-                'driver' => $driver,
                 'hosts' => [
                     new PostgresHost($first->host, $first->port),
                     new PostgresHost($second->host, $second->port),

@@ -16,7 +16,6 @@ use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
@@ -214,23 +213,13 @@ final class SilentPeerTest extends TestCase
         self::assertStringContainsString('the server sent nothing within 0.4 s', $outcome->getMessage());
     }
 
-    /** @return iterable<string, array{PostgresDriver}> */
-    public static function drivers(): iterable
-    {
-        foreach (PostgresDriver::cases() as $driver) {
-            yield $driver->name => [$driver];
-        }
-    }
-
-    #[DataProvider('drivers')]
-    public function testAListenerOfASilentServerGetsAnotherConnection(PostgresDriver $driver): void
+    public function testAListenerOfASilentServerGetsAnotherConnection(): void
     {
         $journal = new Journal();
         $link = PostgresConnection::connect($this->options()->with([
             'readTimeout' => self::TIMEOUT,
             'connectTimeout' => self::TIMEOUT,
             'logger' => $journal,
-            'driver' => $driver,
         ]));
         $outcome = Async::run(static function () use ($link): mixed {
             foreach ($link->listen('silence') as $first) {
@@ -253,10 +242,9 @@ final class SilentPeerTest extends TestCase
         self::assertLessThanOrEqual($silentSince, $gap->since);
     }
 
-    #[DataProvider('drivers')]
-    public function testTheGapOfAListenerBeginsBeforeALossThatIsNoticedLate(PostgresDriver $driver): void
+    public function testTheGapOfAListenerBeginsBeforeALossThatIsNoticedLate(): void
     {
-        $link = PostgresConnection::connect($this->options()->with(['driver' => $driver]));
+        $link = PostgresConnection::connect($this->options());
         $outcome = Async::run(static fn(): mixed => $link->listen('lost')->current());
         Eventually::holds(
             static fn(): bool => Cluster::ask("SELECT 1 FROM pg_stat_activity WHERE query = 'LISTEN \"lost\"'") !== [],
@@ -450,27 +438,25 @@ final class SilentPeerTest extends TestCase
     #[Group('quiet')]
     public function testAServerThatStopsReadingIsGivenUpAfterTheReadTimeoutWhileTheLoopTurns(\Closure $upload): void
     {
-        foreach (PostgresDriver::cases() as $driver) {
-            $options = $this->options()->with(['readTimeout' => self::BRIEFLY, 'driver' => $driver]);
-            $link = PostgresConnection::connect($options);
-            $link->query('SELECT 1');
-            $outcome = null;
-            $gap = Watchdog::during(function () use ($link, $upload, &$outcome): void {
-                $uploading = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $upload($link)));
-                $before = $this->proxy->passed(Direction::ToServer);
-                Eventually::holds(
-                    fn(): bool => $this->proxy->passed(Direction::ToServer) > $before + 1_000_000,
-                    'it is under way',
-                );
-                $this->proxy->pause();
-                $outcome = $uploading->await();
-            });
+        $options = $this->options()->with(['readTimeout' => self::BRIEFLY]);
+        $link = PostgresConnection::connect($options);
+        $link->query('SELECT 1');
+        $outcome = null;
+        $gap = Watchdog::during(function () use ($link, $upload, &$outcome): void {
+            $uploading = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $upload($link)));
+            $before = $this->proxy->passed(Direction::ToServer);
+            Eventually::holds(
+                fn(): bool => $this->proxy->passed(Direction::ToServer) > $before + 1_000_000,
+                'it is under way',
+            );
+            $this->proxy->pause();
+            $outcome = $uploading->await();
+        });
 
-            self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::describe($outcome));
-            self::assertStringContainsString('within 0.15 s', $outcome->getMessage());
-            self::assertLessThan(1.0, $gap, 'seconds that the loop stood still; the proxy is in it too');
-            $this->proxy->resume();
-        }
+        self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::describe($outcome));
+        self::assertStringContainsString('within 0.15 s', $outcome->getMessage());
+        self::assertLessThan(1.0, $gap, 'seconds that the loop stood still; the proxy is in it too');
+        $this->proxy->resume();
     }
 
     /** @param \Closure(PostgresLink, ?Cancellation=): mixed $upload */

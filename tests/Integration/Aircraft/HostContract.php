@@ -430,7 +430,6 @@ abstract class HostContract extends TestCase
             WHERE datname = current_database() AND pid <> pg_backend_pid()
             SQL);
         try {
-            // ext-pgsql does not report why it can not connect. So the application retries until the request times out.
             foreach (['GET /aircraft', 'GET /aircraft/export', 'POST /aircraft/import', 'POST /reports'] as $what) {
                 [$method, $target] = explode(' ', $what);
                 $body = match ($target) {

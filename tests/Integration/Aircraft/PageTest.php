@@ -434,8 +434,6 @@ final class PageTest extends TestCase
         self::assertSame([], $page->complaints(1));
     }
 
-    #[RequiresPhpExtension('pgsql')]
-    #[RequiresPhpExtension('sockets')]
     public function testUnderTheBuiltInServerItWorksAndSaysThatThereAreNoLiveEvents(): void
     {
         $this->file('app.php', "<?php\n{$this->aircraft(['AIRCRAFT_CONNECTIONS' => '1'])}\n");

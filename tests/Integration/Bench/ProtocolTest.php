@@ -73,8 +73,8 @@ final class ProtocolTest extends TestCase
         foreach ($names as $name) {
             self::assertStringStartsWith('Spindle', TaskContestants::named("spindle-{$name}")->label);
         }
-        foreach (['pool', 'connections', 'pool-pgsql', 'connections-pgsql'] as $name) {
-            self::assertNotNull(PostgresContestant::from($name)->driver());
+        foreach (['pool', 'connections'] as $name) {
+            self::assertTrue(PostgresContestant::from($name)->isSpindle());
         }
         self::assertContains('spindle', array_column(HttpContestant::cases(), 'value'));
         foreach (['spindle', 'spindle-2', 'spindle-events'] as $name) {

@@ -19,7 +19,7 @@ use Spindle\Tests\Postgres\Letter;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\TextRows;
 
-/** Tests a result with the rows of each driver. */
+/** Tests a result with rows in each form. */
 final class ResultTest extends TestCase
 {
     private const INT = 23;
@@ -28,7 +28,7 @@ final class ResultTest extends TestCase
     private const INTERVAL = 1186;
 
     /** @return iterable<string, array{\Closure(list<list<string|null>>): Rows}> */
-    public static function drivers(): iterable
+    public static function forms(): iterable
     {
         yield 'texts' => [self::texts(...)];
         yield 'messages one by one' => [self::oneByOne(...)];
@@ -36,7 +36,7 @@ final class ResultTest extends TestCase
     }
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
-    #[DataProvider('drivers')]
+    #[DataProvider('forms')]
     public function testRowsAreReturnedInEachForm(\Closure $rows): void
     {
         $texts = array_map(
@@ -59,7 +59,7 @@ final class ResultTest extends TestCase
     }
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
-    #[DataProvider('drivers')]
+    #[DataProvider('forms')]
     public function testOneReturnsTheOnlyRow(\Closure $rows): void
     {
         $result = self::of(['a' => self::INT, 'b' => self::TEXT], $rows([['1', null]]), 1);
@@ -69,7 +69,7 @@ final class ResultTest extends TestCase
     }
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
-    #[DataProvider('drivers')]
+    #[DataProvider('forms')]
     public function testNoRowIsNull(\Closure $rows): void
     {
         $result = self::of(['a' => self::INT], $rows([]), 0);
@@ -81,7 +81,7 @@ final class ResultTest extends TestCase
     }
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
-    #[DataProvider('drivers')]
+    #[DataProvider('forms')]
     public function testValuesThatAreNotReadAreNotDecoded(\Closure $rows): void
     {
         $result = self::of(['a' => self::INT, 'b' => self::INTERVAL], $rows([['1', 'nonsense'], ['2', null]]), 2);
@@ -97,7 +97,7 @@ final class ResultTest extends TestCase
     }
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
-    #[DataProvider('drivers')]
+    #[DataProvider('forms')]
     public function testUnexpectedRowsAndColumnsAreReported(\Closure $rows): void
     {
         $two = self::of(['a' => self::INT], $rows([['1'], ['2']]), 2);
@@ -137,7 +137,7 @@ final class ResultTest extends TestCase
     }
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
-    #[DataProvider('drivers')]
+    #[DataProvider('forms')]
     public function testRowsBecomeObjects(\Closure $rows): void
     {
         $result = self::of(

@@ -17,7 +17,7 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Opens connections of the native driver, to the first server with the requested kind of session. */
+/** Opens connections, to the first server with the requested kind of session. */
 final class Connector
 {
     /** Maximum seconds of a cancel request, from connecting to the end of its connection. */
@@ -74,17 +74,6 @@ final class Connector
             $socket->awaitEnd($deadline, $for);
         } catch (NetworkException|ProtocolException $failure) {
             throw ConnectionFailedException::cancelNotSent("{$endpoint}: {$failure->getMessage()}", $failure);
-        }
-    }
-
-    /** Logs in and disconnects. Fails if the server requests a proof that the options do not allow. */
-    public function tryLogin(Endpoint $endpoint, Deadline $deadline): void
-    {
-        $socket = $this->open($endpoint, $this->options->tlsFor($endpoint->host), $deadline);
-        try {
-            $this->login($socket, $endpoint->host, $deadline);
-        } finally {
-            $socket->close(Messages::TERMINATE);
         }
     }
 

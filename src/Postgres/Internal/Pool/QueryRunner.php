@@ -16,8 +16,7 @@ final readonly class QueryRunner
 
     private KnownStatements $statements;
 
-    /** @param bool $supportsPipelining whether a session accepts a query before earlier queries are answered */
-    public function __construct(private SessionPool $pool, private bool $supportsPipelining)
+    public function __construct(private SessionPool $pool)
     {
         $this->statements = new KnownStatements();
     }
@@ -33,10 +32,8 @@ final readonly class QueryRunner
             return $this->runExclusively($sql, $parameters, $cancellation);
         }
         $holders = $this->pool->holders;
-        $exclusive = !$statement->mayShare
-            || !$this->supportsPipelining
-            || $holders->connectionCount > 0 && $holders->includesCurrent();
-        if ($cancellation === null && $this->supportsPipelining && !self::mayCallUserCode($parameters)) {
+        $exclusive = !$statement->mayShare || $holders->connectionCount > 0 && $holders->includesCurrent();
+        if ($cancellation === null && !self::mayCallUserCode($parameters)) {
             return $this->send($statement, $exclusive, $sql, $parameters);
         }
 

@@ -184,10 +184,8 @@ trait CancelsOnTheServer
                     yield "2\n";
                     delay(0.05);
                 })()),
-            ...($this->copiesOut() ? [
-                static fn(PostgresConnection $connection): array
-                    => iterator_to_array($connection->copyTo('COPY (SELECT pg_sleep(0.05)) TO STDOUT')),
-            ] : []),
+            static fn(PostgresConnection $connection): array
+                => iterator_to_array($connection->copyTo('COPY (SELECT pg_sleep(0.05)) TO STDOUT')),
         ] as $next) {
             $connection = $this->connect();
             $gate = new Gate();

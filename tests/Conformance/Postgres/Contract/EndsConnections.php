@@ -460,7 +460,7 @@ trait EndsConnections
             static fn() => iterator_to_array($connection->stream('SELECT 1')),
             static fn() => $connection->copyFrom('COPY nowhere FROM STDIN', ['']),
             static fn() => $connection->copyFrom('COPY nowhere FROM STDIN', [[1]]),
-            ...$this->copyingOut(static fn() => iterator_to_array($connection->copyTo('COPY (SELECT 1) TO STDOUT'))),
+            static fn() => iterator_to_array($connection->copyTo('COPY (SELECT 1) TO STDOUT')),
             static fn() => $connection->executeScript('SELECT 1'),
             static fn() => $connection->transaction(static fn(): bool => true),
         ];

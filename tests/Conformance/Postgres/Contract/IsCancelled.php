@@ -37,10 +37,8 @@ trait IsCancelled
                 => iterator_to_array($link->stream("INSERT INTO {$table} VALUES (1)", [], $cancellation)),
             static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [[1]], $cancellation),
             static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", ["1\n"], $cancellation),
-            ...$this->copyingOut(
-                static fn(PostgresLink $link)
-                    => iterator_to_array($link->copyTo("COPY {$table} TO STDOUT", $cancellation)),
-            ),
+            static fn(PostgresLink $link)
+                => iterator_to_array($link->copyTo("COPY {$table} TO STDOUT", $cancellation)),
             static fn(PostgresLink $link) => $link->executeScript("INSERT INTO {$table} VALUES (1)", $cancellation),
         ] as $verb) {
             $thrown = self::refused(CancelledException::class, $link, $verb);
@@ -62,13 +60,11 @@ trait IsCancelled
                 => $link->execute($gate->statement(), [], $source->getCancellation()),
             static fn(PostgresLink $link, DeferredCancellation $source)
                 => iterator_to_array($link->stream($gate->statement(), [], $source->getCancellation())),
-            ...$this->copyingOut(
-                static fn(PostgresLink $link, DeferredCancellation $source)
-                    => iterator_to_array($link->copyTo(
-                        "COPY ({$gate->statement()}) TO STDOUT",
-                        $source->getCancellation(),
-                    )),
-            ),
+            static fn(PostgresLink $link, DeferredCancellation $source)
+                => iterator_to_array($link->copyTo(
+                    "COPY ({$gate->statement()}) TO STDOUT",
+                    $source->getCancellation(),
+                )),
             static fn(PostgresLink $link, DeferredCancellation $source)
                 => $link->executeScript("{$gate->statement()}; {$gate->statement()}", $source->getCancellation()),
         ] as $verb) {

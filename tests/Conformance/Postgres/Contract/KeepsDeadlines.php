@@ -26,9 +26,7 @@ trait KeepsDeadlines
         foreach ([
             static fn() => $connection->query('SELECT pg_sleep(1000)'),
             static fn() => iterator_to_array($connection->stream('SELECT pg_sleep(1000)')),
-            ...$this->copyingOut(
-                static fn() => iterator_to_array($connection->copyTo('COPY (SELECT pg_sleep(1000)) TO STDOUT')),
-            ),
+            static fn() => iterator_to_array($connection->copyTo('COPY (SELECT pg_sleep(1000)) TO STDOUT')),
             static fn() => $connection->executeScript('SELECT pg_sleep(1000)'),
         ] as $verb) {
             $thrown = self::thrown(QueryCancelledException::class, $verb);

@@ -37,9 +37,7 @@ trait LogsSteps
                 => self::thrown(PostgresException::class, static fn() => $connection->query('SELECT 1 / 0')),
             'a stream' => static fn() => iterator_to_array($connection->stream('SELECT 1')),
             'a COPY in' => static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", [[1]]),
-            ...($this->copiesOut() ? [
-                'a COPY out' => static fn() => iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT")),
-            ] : []),
+            'a COPY out' => static fn() => iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT")),
             'a script' => static fn() => $connection->executeScript('SELECT 1; SELECT 2'),
             'a transaction' => static fn()
                 => $connection->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 1')),
@@ -127,7 +125,7 @@ trait LogsSteps
     {
         $journal = new Journal();
         $options = \Spindle\Postgres\PostgresOptions::of(Cluster::shared()->tcpDsn())->with(
-            ['logger' => $journal, 'driver' => $this->driver(), 'applicationName' => $this->options()->applicationName],
+            ['logger' => $journal, 'applicationName' => $this->options()->applicationName],
         );
         $connection = PostgresConnection::connect($options);
         $table = self::table('i text PRIMARY KEY');
@@ -139,7 +137,7 @@ trait LogsSteps
                 static fn() => iterator_to_array($connection->stream('SELECT $1::text', ['secret'])),
                 static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", [['secret']]),
                 static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", ["secret\n"]),
-                ...$this->copyingOut(static fn() => iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT"))),
+                static fn() => iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT")),
                 static fn() => $connection->query('SELECT $1::int', [['secret']]),
             ] as $verb) {
                 try {

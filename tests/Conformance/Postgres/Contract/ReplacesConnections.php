@@ -133,7 +133,7 @@ trait ReplacesConnections
     {
         $cluster = Cluster::start();
         try {
-            $pool = new PostgresPool(PostgresOptions::of($cluster->dsn())->with(['driver' => $this->driver()]), 3);
+            $pool = new PostgresPool($cluster->dsn(), 3);
             $pids = [];
             foreach ([1, 2] as $_) {
                 $futures = array_map(
@@ -160,7 +160,7 @@ trait ReplacesConnections
         $cluster = Cluster::start();
         try {
             $pool = new PostgresPool(
-                PostgresOptions::of($cluster->dsn())->with(['driver' => $this->driver()]),
+                $cluster->dsn(),
                 3,
                 new PostgresPoolOptions(acquireTimeout: 10.0),
             );
@@ -208,7 +208,7 @@ trait ReplacesConnections
             self::assertSame('3D000', self::thrown(ConnectionFailedException::class, $future->await(...))->sqlState);
         }
         $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(
-            ['driver' => $this->driver(), 'password' => 'wrong'],
+            ['password' => 'wrong'],
         );
         $thrown = self::thrown(AuthenticationException::class, static fn() => (new PostgresPool($options))->acquire());
 

@@ -314,9 +314,7 @@ trait ReportsErrors
             static fn(PostgresLink $link) => $link->query('SELECT 1, 2 AS a, 3 AS a')->all(),
             static fn(PostgresLink $link) => $link->execute("INSERT INTO {$table} VALUES (NULL)"),
             static fn(PostgresLink $link) => iterator_to_array($link->stream('SELECT 1 / 0')),
-            ...$this->copyingOut(
-                static fn(PostgresLink $link) => iterator_to_array($link->copyTo('COPY (SELECT 1 / 0) TO STDOUT')),
-            ),
+            static fn(PostgresLink $link) => iterator_to_array($link->copyTo('COPY (SELECT 1 / 0) TO STDOUT')),
             static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", ["x\n"]),
             static fn(PostgresLink $link) => $link->executeScript('SELECT 1 / 0'),
         ] as $verb) {

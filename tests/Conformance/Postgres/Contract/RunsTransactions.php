@@ -77,12 +77,10 @@ trait RunsTransactions
             static fn(Transaction $transaction): int => $transaction->transaction(
                 static fn(Transaction $inner): int => $inner->execute("INSERT INTO {$table} VALUES (1)"),
             ),
-            ...$this->copyingOut(
-                static fn(Transaction $transaction): array => [
-                    iterator_to_array($transaction->copyTo('COPY (SELECT 1) TO STDOUT')),
-                    $transaction->execute("INSERT INTO {$table} VALUES (1)"),
-                ],
-            ),
+            static fn(Transaction $transaction): array => [
+                iterator_to_array($transaction->copyTo('COPY (SELECT 1) TO STDOUT')),
+                $transaction->execute("INSERT INTO {$table} VALUES (1)"),
+            ],
         ];
         foreach ($firsts as $number => $first) {
             $link->transaction(static function (Transaction $transaction) use ($first): void {

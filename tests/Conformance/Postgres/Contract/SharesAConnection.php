@@ -46,10 +46,10 @@ trait SharesAConnection
             'stream' => static fn(): mixed
                 => iterator_to_array($connection->stream("SELECT count(*) AS n FROM {$table}"))[0]['n'],
             'copyFrom' => static fn(): mixed => $connection->copyFrom("COPY {$table} FROM STDIN", [[3], [4]]),
-            'copyTo' => fn(): mixed => $this->copiesOut() ? \count(iterator_to_array(
+            'copyTo' => static fn(): int => \count(iterator_to_array(
                 $connection->copyTo("COPY {$table} TO STDOUT"),
                 false,
-            )) : $connection->query("SELECT count(*) FROM {$table}")->value(),
+            )),
             'script' => static function () use ($connection, $table): mixed {
                 $connection->executeScript("INSERT INTO {$table} VALUES (5)");
 
@@ -94,7 +94,7 @@ trait SharesAConnection
             static fn() => $connection->execute('SELECT 1'),
             static fn() => iterator_to_array($connection->stream('SELECT 1')),
             static fn() => $connection->copyFrom('COPY nowhere FROM STDIN', []),
-            ...$this->copyingOut(static fn() => iterator_to_array($connection->copyTo('COPY (SELECT 1) TO STDOUT'))),
+            static fn() => iterator_to_array($connection->copyTo('COPY (SELECT 1) TO STDOUT')),
             static fn() => $connection->executeScript('SELECT 1'),
             static fn() => $connection->transaction(static fn(): bool => true),
         ];

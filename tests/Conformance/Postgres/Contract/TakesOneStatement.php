@@ -76,9 +76,7 @@ trait TakesOneStatement
             static fn(PostgresLink $link) => iterator_to_array($link->stream("SELECT 1\0")),
             static fn(PostgresLink $link) => $link->executeScript("DELETE FROM {$table};\0"),
             static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN\0", ["1\n"]),
-            ...$this->copyingOut(
-                static fn(PostgresLink $link) => iterator_to_array($link->copyTo("COPY {$table} TO STDOUT\0")),
-            ),
+            static fn(PostgresLink $link) => iterator_to_array($link->copyTo("COPY {$table} TO STDOUT\0")),
         ] as $verb) {
             self::refused(\LogicException::class, $link, $verb);
         }

@@ -8,7 +8,6 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ChannelBinding;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
@@ -290,11 +289,11 @@ final class PostgresOptionsTest extends TestCase
     {
         $options = new PostgresOptions('db', 'u', self::PASSWORD, 'shop', statementCache: 0);
 
-        $copy = $options->with(['user' => 'v', 'hosts' => 'a,b:7', 'driver' => PostgresDriver::ExtPgsql]);
+        $copy = $options->with(['user' => 'v', 'hosts' => 'a,b:7', 'persistent' => true]);
 
         self::assertSame(
-            ['v', 'shop', self::PASSWORD, 0, PostgresDriver::ExtPgsql],
-            [$copy->user, $copy->database, $copy->password(), $copy->statementCache, $copy->driver],
+            ['v', 'shop', self::PASSWORD, 0, true],
+            [$copy->user, $copy->database, $copy->password(), $copy->statementCache, $copy->persistent],
         );
         self::assertSame(['a:5432 b:7', 'u'], [implode(' ', $copy->hosts), $options->user]);
     }

@@ -19,9 +19,8 @@ use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\Message;
 
-final class NativeConnectionTest extends ConnectionContract
+final class ConnectionTest extends ConnectionContract
 {
-    use NativeDriver;
     use Contract\CopiesOut;
 
     public function testStatementsOfFibersAreSentWithoutWaitingForEachOthersAnswers(): void
@@ -118,7 +117,6 @@ final class NativeConnectionTest extends ConnectionContract
         $server->stop();
     }
 
-    /** Tests the native driver only, because libpq reads everything that arrives. */
     public function testNotificationsForASlowReaderStayAtTheServer(): void
     {
         $connection = $this->connect();

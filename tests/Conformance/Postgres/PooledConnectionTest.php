@@ -4,9 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres;
 
-final class NativePooledConnectionTest extends PooledConnectionContract
+final class PooledConnectionTest extends PooledConnectionContract
 {
-    use NativeDriver;
     use Contract\RunsOnEveryLink;
     use Contract\CopiesOut;
 }

@@ -8,8 +8,7 @@ use PHPUnit\Framework\Attributes\Group;
 
 /** Tests the rest of the contract on transactions: code of sessions. */
 #[Group('full')]
-final class NativeTransactionFullTest extends TransactionContract
+final class TransactionFullTest extends TransactionContract
 {
-    use NativeDriver;
-    use Contract\RunsOnEveryDriver;
+    use Contract\SendsStatements;
 }

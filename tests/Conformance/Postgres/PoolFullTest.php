@@ -8,9 +8,8 @@ use PHPUnit\Framework\Attributes\Group;
 
 /** Tests the rest of the contract on pools: code of sessions and connections. */
 #[Group('full')]
-final class NativePoolFullTest extends PoolContract
+final class PoolFullTest extends PoolContract
 {
-    use NativeDriver;
-    use Contract\RunsOnEveryDriver;
+    use Contract\SendsStatements;
     use Contract\Listens;
 }

@@ -4,16 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Lifecycle;
 
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresPool;
 
-final class NativePostgresPoolLifecycleTest extends PostgresLifecycleContract
+final class PostgresPoolLifecycleTest extends PostgresLifecycleContract
 {
-    protected function driver(): PostgresDriver
-    {
-        return PostgresDriver::Native;
-    }
-
     protected function create(): PostgresPool
     {
         return new PostgresPool($this->options(), 2);

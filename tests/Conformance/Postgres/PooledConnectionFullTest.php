@@ -8,8 +8,7 @@ use PHPUnit\Framework\Attributes\Group;
 
 /** Tests the rest of the contract on borrowed connections: code of sessions. */
 #[Group('full')]
-final class NativePooledConnectionFullTest extends PooledConnectionContract
+final class PooledConnectionFullTest extends PooledConnectionContract
 {
-    use NativeDriver;
-    use Contract\RunsOnEveryDriver;
+    use Contract\SendsStatements;
 }

@@ -4,11 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres;
 
-use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
 use Spindle\Tests\Postgres\Cluster;
@@ -16,9 +14,11 @@ use Spindle\Tests\Postgres\TypeCases;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Unit\Postgres\Types\RandomValues;
 
-/** Tests that both drivers return the same values. */
-#[RequiresPhpExtension('pgsql')]
-final class DriversAgreeTest extends PostgresContract
+/**
+ * Tests that a statement returns the same in two cases: it stays prepared, so that numbers arrive in binary, and it is
+ * prepared for each execution, so that a part of the values arrives as text.
+ */
+final class FormatsAgreeTest extends PostgresContract
 {
     private const TYPES = [
         'bool' => 16, 'bytea' => 17, 'int8' => 20, 'float8' => 701, 'text' => 25, 'jsonb' => 3802, 'date' => 1082,
@@ -27,34 +27,24 @@ final class DriversAgreeTest extends PostgresContract
         'jsonb[]' => 3807, 'date[]' => 1182, 'timestamp[]' => 1115, 'timestamptz[]' => 1185, 'interval[]' => 1187,
     ];
 
-    protected function driver(): PostgresDriver
-    {
-        return PostgresDriver::Native;
-    }
-
-    protected function copiesOut(): bool
-    {
-        return false;
-    }
-
     public function testOnValuesOfEveryType(): void
     {
-        [$native, $pgsql] = $this->both();
+        [$cached, $uncached] = $this->both();
         foreach (TypeCases::roundTrips() as $name => [$type, $parameter]) {
             self::assertAgree(
                 $name,
                 static fn(PostgresConnection $connection): Result
                     => $connection->query("SELECT \$1::{$type} AS a", [$parameter]),
-                $native,
-                $pgsql,
+                $cached,
+                $uncached,
             );
         }
         foreach (TypeCases::outputs() as $name => [$expression]) {
             self::assertAgree(
                 $name,
                 static fn(PostgresConnection $connection): Result => $connection->query("SELECT {$expression}"),
-                $native,
-                $pgsql,
+                $cached,
+                $uncached,
             );
         }
         foreach (TypeCases::refused() as $name => [$type, $parameter]) {
@@ -62,31 +52,31 @@ final class DriversAgreeTest extends PostgresContract
                 $name,
                 static fn(PostgresConnection $connection): Result
                     => $connection->query("SELECT \$1::{$type}", [$parameter]),
-                $native,
-                $pgsql,
+                $cached,
+                $uncached,
             );
         }
     }
 
     public function testOnValuesWhateverTheSessionShowsThemAs(): void
     {
-        [$native, $pgsql] = $this->both();
+        [$cached, $uncached] = $this->both();
         foreach (TypeCases::settings() as $name => [$setting, $text, $expression]) {
-            foreach ([$native, $pgsql] as $connection) {
+            foreach ([$cached, $uncached] as $connection) {
                 $connection->query('SELECT set_config($1, $2, false)', [$setting, $text]);
             }
             self::assertAgree(
                 $name,
                 static fn(PostgresConnection $connection): Result => $connection->query("SELECT {$expression}"),
-                $native,
-                $pgsql,
+                $cached,
+                $uncached,
             );
         }
     }
 
     public function testOnRandomValues(): void
     {
-        [$native, $pgsql] = $this->both();
+        [$cached, $uncached] = $this->both();
         $values = new RandomValues(Scale::seed());
         foreach (Scale::rounds(0.5, 20) as $_) {
             foreach (self::TYPES as $type => $oid) {
@@ -95,8 +85,8 @@ final class DriversAgreeTest extends PostgresContract
                     "{$type} " . var_export(TypeCases::comparable($value), true),
                     static fn(PostgresConnection $connection): Result
                         => $connection->query("SELECT \$1::{$type} AS a, \$1::{$type}::text AS b", [$value]),
-                    $native,
-                    $pgsql,
+                    $cached,
+                    $uncached,
                 );
             }
         }
@@ -104,9 +94,9 @@ final class DriversAgreeTest extends PostgresContract
 
     public function testOnTheShapeOfEveryResult(): void
     {
-        // Separate databases, so that neither driver sees the changes of the other.
-        $native = $this->connect(database: Cluster::newDatabase());
-        $pgsql = $this->connect(database: Cluster::newDatabase(), driver: PostgresDriver::ExtPgsql);
+        // Separate databases, so that neither connection sees the changes of the other.
+        $cached = $this->connect(database: Cluster::newDatabase());
+        $uncached = $this->connect(database: Cluster::newDatabase(), statementCache: 0);
         foreach ([
             'CREATE TABLE t (id serial PRIMARY KEY, a text, b int[] CHECK (cardinality(b) < 5))',
             'INSERT INTO t (a) SELECT chr(i) FROM generate_series(65, 90) AS i',
@@ -137,8 +127,8 @@ final class DriversAgreeTest extends PostgresContract
                 self::assertAgree(
                     "{$sql} {$when}",
                     static fn(PostgresConnection $connection): Result => $connection->query($sql),
-                    $native,
-                    $pgsql,
+                    $cached,
+                    $uncached,
                 );
             }
         }
@@ -148,10 +138,10 @@ final class DriversAgreeTest extends PostgresContract
     private static function assertAgree(
         string $name,
         \Closure $work,
-        PostgresConnection $native,
-        PostgresConnection $pgsql,
+        PostgresConnection $cached,
+        PostgresConnection $uncached,
     ): void {
-        self::assertSame(self::outcome($work, $native), self::outcome($work, $pgsql), $name);
+        self::assertSame(self::outcome($work, $cached), self::outcome($work, $uncached), $name);
     }
 
     /**
@@ -199,7 +189,7 @@ final class DriversAgreeTest extends PostgresContract
     {
         return [
             $this->connect(database: TypeDatabase::name()),
-            $this->connect(database: TypeDatabase::name(), driver: PostgresDriver::ExtPgsql),
+            $this->connect(database: TypeDatabase::name(), statementCache: 0),
         ];
     }
 }

@@ -7,11 +7,11 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
 /**
- * Tests how a driver sends statements and reads answers. Among the links, only a connection has code for that.
+ * Tests how statements are sent and answers are read. Among the links, only a connection has code for that.
  *
  * @phpstan-require-extends LinkContract
  */
-trait RunsOnEveryDriver
+trait SendsStatements
 {
     use GivesRows;
     use MakesObjects;
