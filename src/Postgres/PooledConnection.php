@@ -10,7 +10,7 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\Internal\ConnectionSession;
 use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\Pool\SessionPool;
-use Spindle\Postgres\Internal\Session;
+use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\SessionLease;
 use Spindle\Postgres\Internal\TransactionRun;
 
@@ -35,7 +35,7 @@ final class PooledConnection implements PostgresLink
      */
     public function __construct(
         private readonly SessionPool $pool,
-        private readonly Session $session,
+        private readonly PipelinedSession $session,
         ?float $leakAfter,
         private readonly \Closure $warn,
     ) {

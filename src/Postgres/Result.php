@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 use Spindle\Postgres\Internal\Columns;
+use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\RowObjects;
-use Spindle\Postgres\Internal\Rows;
 
 /**
  * The rows of a statement, and the number of rows that the statement affected. Values are decoded in batches of rows.
@@ -35,7 +35,7 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function __construct(
         private readonly ?Columns $columns,
-        private readonly Rows $rows,
+        private readonly Exchange $rows,
         private readonly int $count,
         public readonly int $affected,
     ) {}

@@ -14,6 +14,7 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PostgresException;
@@ -42,7 +43,7 @@ final class Listening
     /** Suspends the caller that reads notifications. */
     private readonly Condition $changed;
 
-    private ?Session $session = null;
+    private ?PipelinedSession $session = null;
 
     private function __construct(private readonly Cancellation $cancellation)
     {
@@ -139,7 +140,7 @@ final class Listening
     }
 
     /** Pings the server regularly, because the read timeout detects a loss only while an answer is due. */
-    private function pingEvery(float $seconds, Session $session): void
+    private function pingEvery(float $seconds, PipelinedSession $session): void
     {
         WeakTimer::after($seconds, $this, static function (self $self) use ($seconds, $session): void {
             if ($self->session !== $session || !$session->isOpen()) {
@@ -194,7 +195,7 @@ final class Listening
         $this->changed->notify();
     }
 
-    private function onConnectionClosed(Session $session, ?\Throwable $reason): void
+    private function onConnectionClosed(PipelinedSession $session, ?\Throwable $reason): void
     {
         if ($session === $this->session) {
             // The gap begins with the last bytes, because a loss may be detected long after it happened.

@@ -41,15 +41,15 @@ use Spindle\Postgres\Internal\Connect\Connector;
 use Spindle\Postgres\Internal\Connect\Endpoint;
 use Spindle\Postgres\Internal\Connect\Handover;
 use Spindle\Postgres\Internal\Connect\HostSearch;
-use Spindle\Postgres\Internal\Connect\Messages;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Connect\Tls;
-use Spindle\Postgres\Internal\Native\Exchange;
-use Spindle\Postgres\Internal\Native\NativeSession;
-use Spindle\Postgres\Internal\Native\Pipeline;
-use Spindle\Postgres\Internal\Native\PreparedStatements;
 use Spindle\Postgres\Internal\Pool\TransientFailures;
 use Spindle\Postgres\Internal\Pool\WaitingFiber;
+use Spindle\Postgres\Internal\Protocol\Exchange;
+use Spindle\Postgres\Internal\Protocol\FrontendMessages;
+use Spindle\Postgres\Internal\Protocol\Pipeline;
+use Spindle\Postgres\Internal\Protocol\PipelinedSession;
+use Spindle\Postgres\Internal\Protocol\PreparedStatements;
 use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\PoolTimeoutException;
@@ -102,7 +102,7 @@ final class SessionFactory
             FutureIteratorQueue::class,
             FutureState::class,
             HostSearch::class,
-            Messages::class,
+            FrontendMessages::class,
             Listening::class,
             DnsLookup::class,
             LoopLimit::class,
@@ -138,12 +138,12 @@ final class SessionFactory
     }
 
     /** Whether a session can still be used. False if writes are required, and the server has refused one. */
-    public function suits(Session $session): bool
+    public function suits(PipelinedSession $session): bool
     {
         return !$this->mustWrite || !$session->isReadOnly();
     }
 
-    public function open(?Cancellation $cancellation): NativeSession
+    public function open(?Cancellation $cancellation): PipelinedSession
     {
         $options = $this->options;
         $connector = $this->connector;
@@ -172,7 +172,7 @@ final class SessionFactory
                 => $log->log($reason === null ? 'The connection is closed' : $reason->getMessage()),
         );
 
-        return new NativeSession(
+        return new PipelinedSession(
             $pipeline,
             new PreparedStatements(
                 $options->statementCache ?? ($opened->isPooled ? 0 : PreparedStatements::MAX_STATEMENTS),

@@ -101,19 +101,9 @@ final class SessionLease implements Session
         $this->session()->script($sql, $cancellation, $endDetector);
     }
 
-    public function supportsPipelining(): bool
-    {
-        return $this->session->supportsPipelining();
-    }
-
     public function inFlight(): int
     {
         return $this->isOver ? 0 : $this->session->inFlight();
-    }
-
-    public function canSend(): bool
-    {
-        return !$this->isOver && $this->session->canSend();
     }
 
     public function begin(string $sql, ?Cancellation $cancellation): void
@@ -131,35 +121,6 @@ final class SessionLease implements Session
         return $this->session->commandTag();
     }
 
-    public function lastQueryNanoseconds(): int
-    {
-        return $this->session->lastQueryNanoseconds();
-    }
-
-    public function ping(?Cancellation $cancellation = null): void
-    {
-        $this->session()->ping($cancellation);
-    }
-
-    public function isChanged(): bool
-    {
-        return !$this->isOver && $this->session->isChanged();
-    }
-
-    public function noteChange(): void
-    {
-        if (!$this->isOver) {
-            $this->session->noteChange();
-        }
-    }
-
-    public function reset(): void
-    {
-        if (!$this->isOver) {
-            $this->session->reset();
-        }
-    }
-
     public function settle(?Cancellation $cancellation = null): void
     {
         if (!$this->isOver) {
@@ -174,19 +135,9 @@ final class SessionLease implements Session
         }
     }
 
-    public function lastReceived(): int
-    {
-        return $this->session->lastReceived();
-    }
-
     public function isOpen(): bool
     {
         return !$this->isOver && $this->session->isOpen();
-    }
-
-    public function isReadOnly(): bool
-    {
-        return $this->session->isReadOnly();
     }
 
     public function transactionStatus(): string
@@ -197,25 +148,6 @@ final class SessionLease implements Session
     public function backendPid(): int
     {
         return $this->session()->backendPid();
-    }
-
-    public function onNotification(?\Closure $listener): void
-    {
-        if (!$this->isOver) {
-            $this->session->onNotification($listener);
-        }
-    }
-
-    public function pause(bool $on): void
-    {
-        if (!$this->isOver) {
-            $this->session->pause($on);
-        }
-    }
-
-    public function onClose(\Closure $callback): void
-    {
-        $this->session()->onClose($callback);
     }
 
     public function close(?ConnectionClosedException $reason = null): void

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Postgres;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionFailedException;
-use Spindle\Postgres\Internal\Session;
+use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Tests\EndsInTime;
@@ -34,7 +34,7 @@ final class PersistentFaultsTest extends TestCase
     {
         $cluster = Cluster::start();
         $options = PostgresOptions::of($cluster->dsn())->with(['persistent' => true]);
-        $open = static fn(): Session => (new SessionFactory($options))->open(null);
+        $open = static fn(): PipelinedSession => (new SessionFactory($options))->open(null);
         $open()->close();
         $children = array_keys(Processes::childrenOf((int) $cluster->postmasterPid()));
         $cluster->kill();

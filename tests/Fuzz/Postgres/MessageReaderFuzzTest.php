@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fuzz\Postgres;
 
 use PHPUnit\Framework\TestCase;
-use Spindle\Postgres\Internal\Native\MessageReader;
+use Spindle\Postgres\Internal\Protocol\MessageReader;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Tests\Fault\Postgres\Answers;
 use Spindle\Tests\Fuzz\Command\Splits;

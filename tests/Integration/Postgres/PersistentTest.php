@@ -279,7 +279,7 @@ final class PersistentTest extends TestCase
         yield 'nothing' => ['$take();'];
         yield 'the answer to a query' => ['$take(); $send("SELECT 1");'];
         yield 'an answer behind the proof' => ['$send("SELECT 1");'];
-        yield 'a part of a message' => ['$take(); fwrite($stream, substr(Messages::query("SELECT 1"), 0, 9));'];
+        yield 'a part of a message' => ['$take(); fwrite($stream, substr(FrontendMessages::query("SELECT 1"), 0, 9));'];
         yield 'answers without a proof' => ['$take(); $send("DISCARD ALL"); $send("SELECT 1, 2");'];
         yield 'an open transaction' => ['$take(); $send("BEGIN"); $send("SELECT 1, 2");'];
     }
@@ -293,7 +293,7 @@ final class PersistentTest extends TestCase
             \$endpoint = new Endpoint(\$options->hosts[0], null);
             \$db->close();
             \$stream = PersistentStream::reserve(\$options, \$endpoint)->open(stream_context_create());
-            \$send = fn(string \$sql) => fwrite(\$stream, Messages::query(\$sql));
+            \$send = fn(string \$sql) => fwrite(\$stream, FrontendMessages::query(\$sql));
             \$take = function () use (\$stream): void {
                 stream_set_blocking(\$stream, true);
                 for (\$bytes = ''; substr_count(\$bytes, "Z\0\0\0\5") < 2; \$bytes .= fread(\$stream, 65536)) {
@@ -391,7 +391,7 @@ final class PersistentTest extends TestCase
             <?php
 
             use Spindle\Postgres\Internal\Connect\Endpoint;
-            use Spindle\Postgres\Internal\Connect\Messages;
+            use Spindle\Postgres\Internal\Protocol\FrontendMessages;
             use Spindle\Postgres\Internal\Connect\PersistentStream;
             use Spindle\Postgres\PostgresConnection;
             use Spindle\Postgres\PostgresOptions;

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Integration\Postgres;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionClosedException;
-use Spindle\Postgres\Internal\Session;
+use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TlsMode;
@@ -236,7 +236,7 @@ final class SessionTest extends TestCase
     }
 
     /** @param mixed ...$changes options by name */
-    private static function open(?string $dsn = null, mixed ...$changes): Session
+    private static function open(?string $dsn = null, mixed ...$changes): PipelinedSession
     {
         /** @var array<string, mixed> $named */
         $named = $changes;

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Postgres;
 
 use PHPUnit\Framework\TestCase;
-use Spindle\Postgres\Internal\Native\BackendMessages;
+use Spindle\Postgres\Internal\Protocol\BackendMessages;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Tests\Postgres\Message;
@@ -16,12 +16,14 @@ final class BackendMessagesTest extends TestCase
     {
         $payload = self::payload(Message::errorResponse('22012', 'division by zero', ['D' => 'a detail', 'P' => '8']));
 
+        $error = BackendMessages::error($payload);
+
         self::assertSame(
-            ['S' => 'ERROR', 'V' => 'ERROR', 'C' => '22012', 'M' => 'division by zero', 'D' => 'a detail', 'P' => '8'],
-            BackendMessages::fields($payload),
+            ['ERROR', 'ERROR', '22012', 'division by zero', 'a detail', '8', null],
+            array_map($error->field(...), ['S', 'V', 'C', 'M', 'D', 'P', 'H']),
         );
-        self::assertSame([], BackendMessages::fields("\0"));
-        self::assertSame(['M' => ''], BackendMessages::fields("M\0\0"));
+        self::assertNull(BackendMessages::error("\0")->field('M'));
+        self::assertSame('', BackendMessages::error("M\0\0")->field('M'));
     }
 
     public function testColumnsHaveNamesAndTypes(): void

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Unit\Postgres;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\ConnectionSession;
-use Spindle\Postgres\Internal\Rows;
+use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Result;
 use Spindle\Tests\VirtualTime;
@@ -23,7 +23,7 @@ final class ConnectionSessionTest extends TestCase
         $session = self::createStub(Session::class);
         $session->method('isOpen')->willReturn(true);
         $session->method('transactionStatus')->willReturn('T');
-        $session->method('query')->willReturn(new Result(null, self::createStub(Rows::class), 0, 7));
+        $session->method('query')->willReturn(new Result(null, new Exchange(), 0, 7));
         $held = new ConnectionSession($session, isTransaction: true);
         $file = (string) tempnam(sys_get_temp_dir(), 'log');
         $before = (string) \ini_get('error_log');

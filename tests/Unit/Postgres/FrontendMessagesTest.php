@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Postgres;
 
 use PHPUnit\Framework\TestCase;
-use Spindle\Postgres\Internal\Native\FrontendMessages;
+use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 
 /** Compares messages with PostgreSQL's documentation. */
 final class FrontendMessagesTest extends TestCase

@@ -7,11 +7,11 @@ namespace Spindle\Tests\Unit\Postgres;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionFailedException;
-use Spindle\Postgres\Internal\Native\BusyTime;
-use Spindle\Postgres\Internal\Native\ServerTime;
 use Spindle\Postgres\Internal\Pool\KnownStatements;
 use Spindle\Postgres\Internal\Pool\PoolCounters;
 use Spindle\Postgres\Internal\Pool\TransientFailures;
+use Spindle\Postgres\Internal\Protocol\BusyTime;
+use Spindle\Postgres\Internal\Protocol\ServerTime;
 use Spindle\Postgres\Internal\SqlText;
 
 /** Tests how a pool recognizes short statements. */

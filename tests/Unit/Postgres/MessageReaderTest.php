@@ -7,7 +7,7 @@ namespace Spindle\Tests\Unit\Postgres;
 use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
-use Spindle\Postgres\Internal\Native\MessageReader;
+use Spindle\Postgres\Internal\Protocol\MessageReader;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Scale;

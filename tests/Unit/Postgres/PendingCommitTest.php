@@ -10,7 +10,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\PendingCommit;
-use Spindle\Postgres\Internal\Rows;
+use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Result;
 use Spindle\Tests\VirtualTime;
@@ -136,7 +136,7 @@ final class PendingCommitTest extends TestCase
 
     private function answer(): void
     {
-        $this->answer->complete(new Result(null, self::createStub(Rows::class), 0, 0));
+        $this->answer->complete(new Result(null, new Exchange(), 0, 0));
     }
 
     private function warn(string $warning): void

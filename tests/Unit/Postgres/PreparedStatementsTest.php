@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Postgres;
 
 use PHPUnit\Framework\TestCase;
-use Spindle\Postgres\Internal\Native\PreparedStatement;
-use Spindle\Postgres\Internal\Native\PreparedStatements;
+use Spindle\Postgres\Internal\Protocol\PreparedStatement;
+use Spindle\Postgres\Internal\Protocol\PreparedStatements;
 use Spindle\Postgres\Internal\Types\Types;
 
 final class PreparedStatementsTest extends TestCase

@@ -7,9 +7,8 @@ namespace Spindle\Tests\Unit\Postgres;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\Columns;
-use Spindle\Postgres\Internal\Native\Exchange;
-use Spindle\Postgres\Internal\Native\MessageReader;
-use Spindle\Postgres\Internal\Rows;
+use Spindle\Postgres\Internal\Protocol\Exchange;
+use Spindle\Postgres\Internal\Protocol\MessageReader;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Result;
@@ -17,7 +16,6 @@ use Spindle\Postgres\UnexpectedResultException;
 use Spindle\Tests\Conformance\Postgres\Person;
 use Spindle\Tests\Postgres\Letter;
 use Spindle\Tests\Postgres\Message;
-use Spindle\Tests\Postgres\TextRows;
 
 /** Tests a result with rows in each form. */
 final class ResultTest extends TestCase
@@ -27,15 +25,14 @@ final class ResultTest extends TestCase
     private const BOOL = 16;
     private const INTERVAL = 1186;
 
-    /** @return iterable<string, array{\Closure(list<list<string|null>>): Rows}> */
+    /** @return iterable<string, array{\Closure(list<list<string|null>>): Exchange}> */
     public static function forms(): iterable
     {
-        yield 'texts' => [self::texts(...)];
         yield 'messages one by one' => [self::oneByOne(...)];
         yield 'messages at once' => [self::atOnce(...)];
     }
 
-    /** @param \Closure(list<list<string|null>>): Rows $rows */
+    /** @param \Closure(list<list<string|null>>): Exchange $rows */
     #[DataProvider('forms')]
     public function testRowsAreReturnedInEachForm(\Closure $rows): void
     {
@@ -58,7 +55,7 @@ final class ResultTest extends TestCase
         self::assertCount(1_000, $result);
     }
 
-    /** @param \Closure(list<list<string|null>>): Rows $rows */
+    /** @param \Closure(list<list<string|null>>): Exchange $rows */
     #[DataProvider('forms')]
     public function testOneReturnsTheOnlyRow(\Closure $rows): void
     {
@@ -68,7 +65,7 @@ final class ResultTest extends TestCase
         self::assertSame(1, $result->value());
     }
 
-    /** @param \Closure(list<list<string|null>>): Rows $rows */
+    /** @param \Closure(list<list<string|null>>): Exchange $rows */
     #[DataProvider('forms')]
     public function testNoRowIsNull(\Closure $rows): void
     {
@@ -80,7 +77,7 @@ final class ResultTest extends TestCase
         );
     }
 
-    /** @param \Closure(list<list<string|null>>): Rows $rows */
+    /** @param \Closure(list<list<string|null>>): Exchange $rows */
     #[DataProvider('forms')]
     public function testValuesThatAreNotReadAreNotDecoded(\Closure $rows): void
     {
@@ -96,7 +93,7 @@ final class ResultTest extends TestCase
         );
     }
 
-    /** @param \Closure(list<list<string|null>>): Rows $rows */
+    /** @param \Closure(list<list<string|null>>): Exchange $rows */
     #[DataProvider('forms')]
     public function testUnexpectedRowsAndColumnsAreReported(\Closure $rows): void
     {
@@ -119,7 +116,7 @@ final class ResultTest extends TestCase
 
     public function testAStatementWithoutRowsHasNone(): void
     {
-        $result = new Result(null, new TextRows([]), 0, 7);
+        $result = new Result(null, new Exchange(), 0, 7);
 
         self::assertSame(
             [7, [], 0, [], [], null],
@@ -136,7 +133,7 @@ final class ResultTest extends TestCase
         self::assertThrows(UnexpectedResultException::class, $result->column(...));
     }
 
-    /** @param \Closure(list<list<string|null>>): Rows $rows */
+    /** @param \Closure(list<list<string|null>>): Exchange $rows */
     #[DataProvider('forms')]
     public function testRowsBecomeObjects(\Closure $rows): void
     {
@@ -180,19 +177,13 @@ final class ResultTest extends TestCase
     }
 
     /** @param list<list<string|null>> $rows */
-    private static function texts(array $rows): Rows
-    {
-        return new TextRows($rows);
-    }
-
-    /** @param list<list<string|null>> $rows */
-    private static function oneByOne(array $rows): Rows
+    private static function oneByOne(array $rows): Exchange
     {
         return self::messages(array_map(static fn(array $row): array => [$row], $rows));
     }
 
     /** @param list<list<string|null>> $rows */
-    private static function atOnce(array $rows): Rows
+    private static function atOnce(array $rows): Exchange
     {
         return self::messages($rows === [] ? [] : [$rows]);
     }
@@ -222,7 +213,7 @@ final class ResultTest extends TestCase
      * @param int<0, max> $count
      * @param list<string>|null $names other names for the columns
      */
-    private static function of(array $columns, Rows $rows, int $count, ?array $names = null): Result
+    private static function of(array $columns, Exchange $rows, int $count, ?array $names = null): Result
     {
         return new Result(
             new Columns($names ?? array_keys($columns), array_values($columns), new Types()),

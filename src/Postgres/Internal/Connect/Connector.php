@@ -11,6 +11,7 @@ use Spindle\Internal\Network\Deadline;
 use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
@@ -67,7 +68,7 @@ final class Connector
                 );
             }
             $for = 'the cancel request';
-            if (!$socket->write(Messages::cancel($session->pid, $session->secretKey()), $deadline, $for)) {
+            if (!$socket->write(FrontendMessages::cancel($session->pid, $session->secretKey()), $deadline, $for)) {
                 throw NetworkException::because('the server closed the connection');
             }
             // The server sends no answer. It closes the connection after it has signalled the session's process.
@@ -127,7 +128,7 @@ final class Connector
                 $persistent,
             );
         } finally {
-            $socket->close(isset($setup) ? Messages::TERMINATE : '');
+            $socket->close(isset($setup) ? FrontendMessages::TERMINATE : '');
         }
     }
 

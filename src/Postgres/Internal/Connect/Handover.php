@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
+use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\Internal\SessionChanges;
 
 /**
@@ -49,8 +50,8 @@ final readonly class Handover
         ]));
         $proof = hash_hmac(self::HASH, $facts, $secret);
         // DISCARD ALL must be a query of its own, because several statements in one query are a transaction.
-        $bytes = Messages::query('DISCARD ALL')
-            . Messages::query(
+        $bytes = FrontendMessages::query('DISCARD ALL')
+            . FrontendMessages::query(
                 implode('; ', [SessionChanges::newSeed(), ...$this->setup, "select '{$facts}', '{$proof}'"]),
             );
 

@@ -99,19 +99,19 @@ final class SessionSetup
     }
 
     /** Whether the process that answers is not the one that was reported at the login, as behind a pooler. */
-    public function isPooled(Answers $answers): bool
+    public function isPooled(SimpleQueries $answers): bool
     {
         return $this->serverIndex !== null && ($answers->rows($this->serverIndex)[0][0] ?? 't') === 'f';
     }
 
     /** Returns the time at which the server was started, which identifies the server; null when it is unknown. */
-    public function serverStartTime(Answers $answers): ?string
+    public function serverStartTime(SimpleQueries $answers): ?string
     {
         return $this->serverIndex === null ? null : $answers->rows($this->serverIndex)[0][1] ?? null;
     }
 
     /** @throws AttemptFailedException when the session is not of the requested kind, or a setting is refused */
-    public function check(Answers $answers): void
+    public function check(SimpleQueries $answers): void
     {
         $error = ($this->roleIndex === null ? null : $answers->error($this->roleIndex))
             ?? ($this->settingsIndex === null ? null : $answers->error($this->settingsIndex));

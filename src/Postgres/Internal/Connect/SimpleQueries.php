@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
+use Spindle\Postgres\Internal\Protocol\BackendMessages;
+use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\ProtocolException;
 
@@ -11,7 +13,7 @@ use Spindle\Postgres\ProtocolException;
  * Runs several statements by the simple query protocol, without waiting for an answer before the next one is sent.
  * Converts received bytes to the rows and the error of each statement, without a stream or an event loop.
  */
-final class SimpleQueries implements Answers
+final class SimpleQueries
 {
     /** Maximum bytes of one message. The answers to the statements of {@see SessionSetup} are short. */
     private const MAX_MESSAGE_BYTES = 0x1_0000;
@@ -48,7 +50,7 @@ final class SimpleQueries implements Answers
     /** Returns the bytes to send. */
     public function begin(): string
     {
-        return implode('', array_map(Messages::query(...), $this->statements));
+        return implode('', array_map(FrontendMessages::query(...), $this->statements));
     }
 
     /**
@@ -72,12 +74,13 @@ final class SimpleQueries implements Answers
         return $this->current === \count($this->statements);
     }
 
-    /** @return list<list<string|null>> */
+    /** @return list<list<string|null>> rows that the statement with this index returned */
     public function rows(int $statement): array
     {
         return $this->rows[$statement] ?? [];
     }
 
+    /** Returns the error of a statement; null when it succeeded. */
     public function error(int $statement): ?ServerError
     {
         return $this->errors[$statement] ?? null;
@@ -101,8 +104,8 @@ final class SimpleQueries implements Answers
             // ReadyForQuery, DataRow, ErrorResponse, ParameterStatus
             'Z' => ++$this->current,
             'D' => $this->rows[$this->current][] = self::row($payload),
-            'E' => $this->fail(Messages::error($payload)),
-            'S' => [$name, $this->parameters[$name]] = Messages::texts($payload) + ['', ''],
+            'E' => $this->fail(BackendMessages::error($payload)),
+            'S' => [$name, $this->parameters[$name]] = BackendMessages::parameterStatus($payload),
             // RowDescription, CommandComplete, EmptyQueryResponse, NoticeResponse, NotificationResponse
             'T', 'C', 'I', 'N', 'A' => null,
             default => throw ProtocolException::unexpected($type, 'while the session was set up'),
@@ -122,7 +125,7 @@ final class SimpleQueries implements Answers
     {
         $values = [];
         for ($at = 2, $size = \strlen($payload); $at < $size; $at += max(0, $length)) {
-            $length = Messages::number($payload, $at);
+            $length = BackendMessages::number('N', $payload, $at);
             $at += 4;
             if ($length === 0xFFFF_FFFF) {
                 $length = -1;

@@ -6,6 +6,8 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\AuthenticationMethod;
+use Spindle\Postgres\Internal\Protocol\BackendMessages;
+use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\ProtocolException;
 
 /**
@@ -76,7 +78,7 @@ final class Startup
     /** Returns the startup message. It contains only parameters that poolers also accept. */
     public function begin(): string
     {
-        return Messages::startup([
+        return FrontendMessages::startup([
             'user' => $this->credentials->user,
             'database' => $this->credentials->database,
             'client_encoding' => 'UTF8',
@@ -128,7 +130,7 @@ final class Startup
         $this->computing = false;
 
         // Messages that arrived during the computation are processed and checked like all others.
-        return Messages::password($answer) . $this->receive('');
+        return FrontendMessages::password($answer) . $this->receive('');
     }
 
     public function isReady(): bool
@@ -176,9 +178,9 @@ final class Startup
     {
         switch ($type) {
             case 'R':
-                return $this->handleAuthentication(Messages::number($payload), substr($payload, 4));
+                return $this->handleAuthentication(BackendMessages::number('N', $payload), substr($payload, 4));
             case 'E':
-                throw AttemptFailedException::refused(Messages::error($payload));
+                throw AttemptFailedException::refused(BackendMessages::error($payload));
             case 'v':
                 $this->checkVersion($payload);
 
@@ -253,7 +255,7 @@ final class Startup
         $this->credentials->ensureAllowed($method);
         $this->sentMethod = $method;
 
-        return Messages::password("{$proof()}\0");
+        return FrontendMessages::password("{$proof()}\0");
     }
 
     private function md5(string $salt): string
@@ -271,12 +273,12 @@ final class Startup
         // password() throws if there is no password. Without this call, another failure could be reported first.
         $this->credentials->password();
         $this->scram = Scram::begin(
-            array_values(array_filter(Messages::texts($data), static fn(string $name): bool => $name !== '')),
+            array_values(array_filter(BackendMessages::texts($data), static fn(string $name): bool => $name !== '')),
             $this->credentials,
         );
         $first = $this->scram->first();
 
-        return Messages::password("{$this->scram->mechanism}\0" . pack('N', \strlen($first)) . $first);
+        return FrontendMessages::password("{$this->scram->mechanism}\0" . pack('N', \strlen($first)) . $first);
     }
 
     /** Handles the server's SCRAM challenge. Then {@see compute()} must be called. */
@@ -304,7 +306,9 @@ final class Startup
     {
         // The client has requested version 3.0 without protocol options, so the server can't list unknown options. By
         // the protocol, the server sends only the minor version, but real servers also send the major version.
-        if (!\in_array(Messages::number($payload) >> 16, [0, 3], true) || Messages::number($payload, 4) !== 0) {
+        $major = BackendMessages::number('N', $payload) >> 16;
+        $optionCount = BackendMessages::number('N', $payload, 4);
+        if (!\in_array($major, [0, 3], true) || $optionCount !== 0) {
             throw NetworkException::because('the server does not speak version 3.0 of the protocol');
         }
     }
@@ -314,21 +318,17 @@ final class Startup
     {
         switch ($type) {
             case 'S':
-                $texts = Messages::texts($payload);
-                if (\count($texts) !== 2) {
-                    throw ProtocolException::unexpected('S', 'without a name and a value');
-                }
-                $this->parameters[$texts[0]] = $texts[1];
+                [$name, $this->parameters[$name]] = BackendMessages::parameterStatus($payload);
                 break;
             case 'K':
-                $this->pid = Messages::number($payload);
+                $this->pid = BackendMessages::number('N', $payload);
                 $this->secretKey = substr($payload, 4, self::MAX_KEY_BYTES);
                 break;
             case 'Z':
                 $this->ready = true;
                 break;
             case 'E':
-                throw AttemptFailedException::refused(Messages::error($payload));
+                throw AttemptFailedException::refused(BackendMessages::error($payload));
             case 'N':
                 break;
             default:

@@ -9,6 +9,7 @@ use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\Network\ClientTls;
 use Spindle\Internal\Network\Deadline;
 use Spindle\Internal\Network\NetworkException;
+use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
@@ -44,7 +45,7 @@ final class Tls
     public static function request(ClientStream $stream, Deadline $deadline): bool
     {
         $for = 'the answer to the TLS request';
-        $stream->write(Messages::TLS_REQUEST, $deadline, $for);
+        $stream->write(FrontendMessages::TLS_REQUEST, $deadline, $for);
         $answer = $stream->read($deadline, $for, 1);
         if ($answer === 'N') {
             return false;

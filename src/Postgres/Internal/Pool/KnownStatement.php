@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
-use Spindle\Postgres\Internal\Native\ServerTime;
+use Spindle\Postgres\Internal\Protocol\ServerTime;
 
 /** A statement that a pool has run before: whether it may share a session, and how long the server needs for it. */
 final class KnownStatement

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
-/** Counters of a pool since it was created. */
 final class PoolCounters
 {
     /** Upper bounds of the histogram's buckets, in seconds, and the names of the buckets. */

@@ -4,13 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
-use Spindle\Postgres\Internal\Native\NativeSession;
-use Spindle\Postgres\Internal\Session;
+use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 
 /** A session of a pool, with its borrowers and its load. */
 final class PooledSession
 {
-    /** Maximum number of queries that share a session. */
     public const MAX_SHARING = 1_024;
 
     /** Maximum number of queries that share a session if another session can be used instead. */
@@ -19,7 +17,6 @@ final class PooledSession
     /** Lowest {@see $maxLoad}, in nanoseconds. */
     private const MAX_AVOIDABLE_WAIT_NANOSECONDS = 1_000_000;
 
-    /** Nanoseconds between two calls of {@see checkStall()}. */
     public const CHECK_NANOSECONDS = 10_000_000;
 
     /** After this many idle checks, plus {@see $roundTripChecks}, no further query may share the session. */
@@ -52,11 +49,8 @@ final class PooledSession
     /** Number of postponements since the session was last free. */
     private int $postponedCount = 0;
 
-    /** Value of {@see Session::lastReceived()} at the last check; 0 before the first check of the current queries. */
+    /** When bytes had last been received at the last check; 0 before the first check of the current queries. */
     private int $lastSeen = 0;
-
-    /** The same session if it supports pipelining; null otherwise. */
-    public readonly ?NativeSession $native;
 
     /** Number of checks during one round trip, in which no answer can arrive. */
     private int $roundTripChecks = 0;
@@ -65,10 +59,7 @@ final class PooledSession
     private int $maxLoad = self::MAX_AVOIDABLE_WAIT_NANOSECONDS;
 
     /** @param int $expiresAt when the lifetime of the session ends, by hrtime() */
-    public function __construct(public readonly Session $session, public readonly int $expiresAt)
-    {
-        $this->native = $session instanceof NativeSession ? $session : null;
-    }
+    public function __construct(public readonly PipelinedSession $session, public readonly int $expiresAt) {}
 
     public function isShareable(): bool
     {
@@ -129,7 +120,7 @@ final class PooledSession
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
         // A query may wait for up to one round trip, because that at most doubles its time.
-        $roundTrip = $this->native?->roundTrip() ?? 0;
+        $roundTrip = $this->session->roundTrip();
         $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);
         $checksUntilPostponed = (self::POSTPONE_AFTER_CHECKS + $this->roundTripChecks) << min(

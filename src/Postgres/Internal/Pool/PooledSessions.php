@@ -14,7 +14,6 @@ final class PooledSessions
 
     public int $reservedCount = 0;
 
-    /** The session that {@see findShareable()} returned last. */
     private ?PooledSession $lastShared = null;
 
     public function findFree(): ?PooledSession
@@ -82,7 +81,6 @@ final class PooledSessions
         return null;
     }
 
-    /** Removes a session and closes it. */
     public function drop(PooledSession $pooled, ?ConnectionClosedException $reason = null): void
     {
         $index = array_search($pooled, $this->all, true);

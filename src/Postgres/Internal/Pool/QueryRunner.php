@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pool;
 
 use Amp\Cancellation;
-use Spindle\Postgres\Internal\Native\Exchange;
+use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Result;
 
 /** Runs the statements of the pool's own query() and execute(), which use no borrowed connection. */
@@ -87,7 +87,7 @@ final readonly class QueryRunner
         if ($pooled === null) {
             $waiter = new WaitingFiber($exchange, $exclusive, $cost, hrtime(true), $sql, $parameters);
             $pool->enqueue($waiter);
-        } elseif ($pool->isStale($pooled) || $pooled->native?->send($exchange, $sql, $parameters) !== true) {
+        } elseif ($pool->isStale($pooled) || !$pooled->session->send($exchange, $sql, $parameters)) {
             $pooled = $pool->acquirePooled($exclusive, $cost, null);
 
             return $this->runOn($pooled, $statement, $cost, $sql, $parameters, null);
@@ -117,17 +117,16 @@ final readonly class QueryRunner
         if ($exchange->isTimed) {
             $statement->learn($exchange->nanoseconds);
         }
-        $native = $pooled?->native;
-        if ($pooled === null || $native === null) {
+        if ($pooled === null) {
             throw new \LogicException('A fiber that waits for a session was woken without one');
         }
         if ($exchange->cost < 0 && $exchange->serverError === null && $exchange->waitFailure === null) {
-            return $native->result($exchange, $sql, $parameters);
+            return $pooled->session->result($exchange, $sql, $parameters);
         }
         // The pool has not taken the session back, because the query failed or left a transaction open. The session is
         // taken back only after result(), which may send the query again.
         try {
-            return $native->result($exchange, $sql, $parameters);
+            return $pooled->session->result($exchange, $sql, $parameters);
         } finally {
             $pool->ensureTakenBack($pooled, $exchange);
         }

@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
-use Spindle\Postgres\Internal\Session;
+use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\SessionFactory;
 
 use function Amp\async;
@@ -19,7 +19,6 @@ final class SessionOpener
     /** Maximum number of concurrent attempts. More concurrent TLS handshakes would delay other fibers noticeably. */
     private const MAX_CONCURRENT_OPENS = 8;
 
-    /** Seconds of the pause after a failed attempt. */
     private const RETRY_PAUSE_SECONDS = 0.2;
 
     public int $openingCount = 0;
@@ -32,7 +31,7 @@ final class SessionOpener
     private DeferredCancellation $cancellation;
 
     /**
-     * @param \Closure(Session): void $onOpened
+     * @param \Closure(PipelinedSession): void $onOpened
      * @param \Closure(\Throwable): void $onFailed
      * @param \Closure(): void $onReady called after the pause that follows a failure, and when a cancelled attempt has
      *     ended: sessions may be opened again
@@ -85,11 +84,11 @@ final class SessionOpener
         $outcome = $this->attempt($cancellation);
         --$this->openingCount;
         if ($cancellation->isRequested()) {
-            if ($outcome instanceof Session) {
+            if ($outcome instanceof PipelinedSession) {
                 $outcome->close();
             }
             ($this->onReady)();
-        } elseif ($outcome instanceof Session) {
+        } elseif ($outcome instanceof PipelinedSession) {
             $this->failure = null;
             ($this->onOpened)($outcome);
         } else {
@@ -106,7 +105,7 @@ final class SessionOpener
         }
     }
 
-    private function attempt(Cancellation $cancellation): Session|\Throwable
+    private function attempt(Cancellation $cancellation): PipelinedSession|\Throwable
     {
         try {
             return $this->sessionFactory->open($cancellation);

@@ -11,7 +11,8 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
-use Spindle\Postgres\Internal\Native\Exchange;
+use Spindle\Postgres\Internal\Protocol\Exchange;
+use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\Internal\SessionLender;
@@ -86,7 +87,7 @@ final class SessionPool implements SessionLender
         $weak = \WeakReference::create($this);
         $this->opener = new SessionOpener(
             $sessionFactory,
-            static fn(Session $session) => $weak->get()?->onOpened($session),
+            static fn(PipelinedSession $session) => $weak->get()?->onOpened($session),
             static fn(\Throwable $failure) => $weak->get()?->onOpenFailed($failure),
             static fn() => $weak->get()?->retryOpening(),
         );
@@ -104,7 +105,7 @@ final class SessionPool implements SessionLender
         );
     }
 
-    public function acquire(?Cancellation $cancellation): Session
+    public function acquire(?Cancellation $cancellation): PipelinedSession
     {
         $session = $this->borrow($cancellation);
         $this->callers->add($session);
@@ -113,14 +114,14 @@ final class SessionPool implements SessionLender
     }
 
     /** Like {@see acquire()}, but for a borrower that has the session after its call of the pool has returned. */
-    public function borrow(?Cancellation $cancellation): Session
+    public function borrow(?Cancellation $cancellation): PipelinedSession
     {
         $this->ensureAccepts();
 
         return $this->lend($cancellation);
     }
 
-    public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): Session
+    public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): PipelinedSession
     {
         ++$this->pausedCalls;
         try {
@@ -149,9 +150,7 @@ final class SessionPool implements SessionLender
         $this->detachFromFiber($session);
         $pooled = $this->lent[spl_object_id($session)];
         unset($this->lent[spl_object_id($session)]);
-        if ($pooled->native !== null) {
-            $pooled->native->isTimed = true;
-        }
+        $pooled->session->isTimed = true;
         $this->takeBackExclusive($pooled);
     }
 
@@ -350,7 +349,7 @@ final class SessionPool implements SessionLender
         } elseif ($waiter !== null && !$waiter->isSent) {
             $this->takeBack($pooled, $waiter->cost);
         } else {
-            $pooled->native?->abandon($exchange);
+            $pooled->session->abandon($exchange);
             $this->ensureTakenBack($pooled, $exchange);
         }
     }
@@ -411,14 +410,12 @@ final class SessionPool implements SessionLender
         return $pooled->borrowers === 0 && $this->idleSeconds($pooled) >= $this->options->validateAfter;
     }
 
-    private function lend(?Cancellation $cancellation): Session
+    private function lend(?Cancellation $cancellation): PipelinedSession
     {
         $pooled = $this->acquirePooled(true, 0, $cancellation);
         $this->lent[spl_object_id($pooled->session)] = $pooled;
         $this->holders->add($pooled->session);
-        if ($pooled->native !== null) {
-            $pooled->native->isTimed = false;
-        }
+        $pooled->session->isTimed = false;
 
         return $pooled->session;
     }
@@ -561,7 +558,7 @@ final class SessionPool implements SessionLender
                     // The running query may wait for a lock whose owner waits, directly or not, for the answer to a
                     // later query of this session. So the running query is cancelled, and sent again after the others.
                     $pooled->markForReset();
-                    $pooled->native?->postpone();
+                    $pooled->session->postpone();
                 }
             }
             if ($isShared) {
@@ -627,7 +624,7 @@ final class SessionPool implements SessionLender
         $this->counts->countWait((hrtime(true) - $waiter->since) / 1e9);
         if ($waiter->sql !== null) {
             try {
-                $waiter->isSent = $pooled->native?->send($waiter->exchange, $waiter->sql, $waiter->parameters) ?? false;
+                $waiter->isSent = $pooled->session->send($waiter->exchange, $waiter->sql, $waiter->parameters);
             } catch (\Throwable) {
                 // A value could not be encoded. The fiber encodes the values again, and gets the exception itself.
                 $waiter->isSent = false;
@@ -771,7 +768,7 @@ final class SessionPool implements SessionLender
         $this->opener->start(min($wanted, $this->maxConnections - $open));
     }
 
-    private function onOpened(Session $session): void
+    private function onOpened(PipelinedSession $session): void
     {
         ++$this->counts->opened;
         $lifetime = $this->options->maxLifetime * (1 - random_int(0, 100_000) / 1e6);
@@ -783,10 +780,8 @@ final class SessionPool implements SessionLender
                 $weak->get()?->onLost($pooled);
             }
         });
-        if ($pooled->native !== null) {
-            $pooled->native->isTimed = true;
-            $pooled->native->onAnswered(static fn(array $exchanges) => $weak->get()?->onAnswered($pooled, $exchanges));
-        }
+        $session->isTimed = true;
+        $session->onAnswered(static fn(array $exchanges) => $weak->get()?->onAnswered($pooled, $exchanges));
         $this->makeAvailable($pooled);
         $this->adjustSessions();
     }

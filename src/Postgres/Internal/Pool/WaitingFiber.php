@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
-use Spindle\Postgres\Internal\Native\Exchange;
+use Spindle\Postgres\Internal\Protocol\Exchange;
 
 /** A fiber that waits for a session, and its statement if the pool can send the statement for the fiber. */
 final class WaitingFiber

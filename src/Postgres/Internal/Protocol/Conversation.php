@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\SizeLimits;
@@ -25,7 +25,6 @@ final class Conversation
     /** @var array<int, Exchange> exchanges in flight by their numbers, in the order in which they were sent */
     public array $exchanges = [];
 
-    /** Whether the server refused to write because it is read-only. */
     public bool $isReadOnly = false;
 
     /** Number of the exchange that is being answered: its key in {@see $exchanges}. */
@@ -40,7 +39,6 @@ final class Conversation
     /** @var list<Notification> notifications that arrived */
     public array $notifications = [];
 
-    /** Messages to be sent to the server. */
     public string $reply = '';
 
     /** Error with which the server ends the connection; null while it does not. */
@@ -158,7 +156,6 @@ final class Conversation
         }
     }
 
-    /** Marks the current exchange as done, and returns the next one. */
     private function finishExchange(Exchange $exchange, string $status): ?Exchange
     {
         if ($status !== 'I' && $status !== 'T' && $status !== 'E') {
@@ -224,7 +221,7 @@ final class Conversation
                 }
                 break;
             case 'E': // ErrorResponse
-                $this->onError($exchange, new ServerError(BackendMessages::fields($this->reader->payload())));
+                $this->onError($exchange, BackendMessages::error($this->reader->payload()));
                 break;
             default:
                 $this->onAsynchronousMessage($type);
@@ -287,7 +284,7 @@ final class Conversation
         match ($type) {
             // NotificationResponse, ErrorResponse, NoticeResponse, ParameterStatus
             'A' => $this->notifications[] = BackendMessages::notification($payload),
-            'E' => $this->fatalError = new ServerError(BackendMessages::fields($payload)),
+            'E' => $this->fatalError = BackendMessages::error($payload),
             'N' => null,
             'S' => $this->ensureUtf8(...BackendMessages::parameterStatus($payload)),
             default => throw ProtocolException::unexpected($type, 'that the client does not expect here'),
@@ -302,7 +299,6 @@ final class Conversation
         }
     }
 
-    /** Marks the exchange so that its caller is resumed. */
     private function wake(Exchange $exchange): void
     {
         if (($this->toWake[\count($this->toWake) - 1] ?? null) !== $exchange) {

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 use Spindle\Postgres\Internal\SqlText;
 
@@ -26,10 +26,8 @@ final class PreparedStatements
     /** @var array<string, true> SQL of statements prepared in the open transaction; a rollback may drop their tables */
     private array $tentative = [];
 
-    /** Number of uses of all statements so far. */
     private int $clock = 0;
 
-    /** Number in the last name. */
     private int $lastNumber = 0;
 
     /** Prefix of all names. It is random, because several clients of a pooler may use the same server session. */
@@ -87,7 +85,6 @@ final class PreparedStatements
         return array_values(array_diff($droppedNames, [$statement->name, '']));
     }
 
-    /** Drops a statement that the server has deallocated or does not accept any more. */
     public function forget(string $sql): void
     {
         unset($this->prepared[$sql]);

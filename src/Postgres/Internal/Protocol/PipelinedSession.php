@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 use Amp\Cancellation;
 use Spindle\Postgres\ConnectionClosedException;
@@ -23,12 +23,11 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
 
 /**
- * Session of the native driver, which implements PostgreSQL's protocol in PHP. Each query is one {@see Exchange} of a
- * {@see Pipeline}, and its statement stays prepared. Execution needs one round trip. The encoding of some values, such
- * as strings, depends on the parameter's type. The first execution of a statement with such a value needs another round
- * trip, to learn the types.
+ * A session of a server. Each query is one {@see Exchange} of a {@see Pipeline}, and its statement stays prepared.
+ * Execution needs one round trip. The encoding of some values, such as strings, depends on the parameter's type. The
+ * first execution of a statement with such a value needs another round trip, to learn the types.
  */
-final class NativeSession implements Session
+final class PipelinedSession implements Session
 {
     /** How many times a statement is sent again because the prepared statement was out of date. */
     private const MAX_RETRIES = 3;
@@ -150,7 +149,6 @@ final class NativeSession implements Session
         return self::rows($exchange, $exchange->columns);
     }
 
-    /** Abandons a query that {@see send()} sent. */
     public function abandon(Exchange $exchange): void
     {
         $this->pipeline->abandon($exchange, null);
@@ -317,11 +315,6 @@ final class NativeSession implements Session
         }
     }
 
-    public function supportsPipelining(): bool
-    {
-        return true;
-    }
-
     public function inFlight(): int
     {
         return $this->pipeline->inFlight();
@@ -337,6 +330,7 @@ final class NativeSession implements Session
         $this->pipeline->stop();
     }
 
+    /** Returns when bytes were last received, or the session was opened, by hrtime(). */
     public function lastReceived(): int
     {
         return $this->pipeline->lastReceived;
@@ -345,11 +339,6 @@ final class NativeSession implements Session
     public function isOpen(): bool
     {
         return $this->pipeline->isOpen();
-    }
-
-    public function canSend(): bool
-    {
-        return !$this->pipeline->cancelling->blocksSending && !$this->pipeline->copyMutex->isLocked;
     }
 
     public function begin(string $sql, ?Cancellation $cancellation): void
@@ -377,6 +366,7 @@ final class NativeSession implements Session
         return $this->tag;
     }
 
+    /** Returns how long the server took for the query that returned last, in nanoseconds; negative when unknown. */
     public function lastQueryNanoseconds(): int
     {
         return $this->lastQueryNanoseconds;
@@ -395,11 +385,13 @@ final class NativeSession implements Session
         return $this->changes->hasChanges();
     }
 
+    /** Records that the session may have been changed in a way that the text of its statements does not show. */
     public function noteChange(): void
     {
         $this->changes->record();
     }
 
+    /** Rolls back an open transaction, and undoes changes of the session. */
     public function reset(): void
     {
         $this->settle();
@@ -415,6 +407,7 @@ final class NativeSession implements Session
         }
     }
 
+    /** Whether the server has refused a write because it is read-only, for example after it became a standby. */
     public function isReadOnly(): bool
     {
         return $this->pipeline->conversation->isReadOnly;
@@ -430,6 +423,7 @@ final class NativeSession implements Session
         return $this->pid;
     }
 
+    /** Sets the listener for notifications; null removes it. A listener keeps the event loop running. */
     public function onNotification(?\Closure $listener): void
     {
         $this->pipeline->listen($listener);
@@ -440,6 +434,7 @@ final class NativeSession implements Session
         $this->pipeline->pause($on);
     }
 
+    /** Adds a callback for the end of the session. The callback gets the reason, or null after {@see close()}. */
     public function onClose(\Closure $callback): void
     {
         $this->pipeline->onClose($callback);

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\ProtocolException;
@@ -30,7 +30,6 @@ final class MessageReader
     /** Types of messages that may be long: rows, COPY data, errors, notices, notifications, results, descriptions. */
     private const LONG_MESSAGE_TYPES = 'DdENATVt';
 
-    /** Length of the last row that was too large. */
     public int $tooLargeBytes = 0;
 
     /** Bytes of the skipped message that have not arrived. */
@@ -54,7 +53,6 @@ final class MessageReader
     /** Tag of the last answer, such as "INSERT 0 1"; '' if it has rows, because the tag only repeats their number. */
     public string $tag = '';
 
-    /** Transaction status in the last answer: I, T or E. Not checked. */
     public string $status = '';
 
     public function __construct(private readonly SizeLimits $limits = new SizeLimits()) {}
@@ -154,7 +152,6 @@ final class MessageReader
         return $type;
     }
 
-    /** Returns the payload of the last message, without type and length. */
     public function payload(): string
     {
         return substr($this->buffer, $this->start, $this->end - $this->start);
@@ -227,7 +224,6 @@ final class MessageReader
         $this->next = $this->end = $at;
     }
 
-    /** Returns a message's length, including its own four bytes. */
     private function lengthAt(int $at, string $type): int
     {
         /** @var array{1: int} $unpacked */

@@ -2,14 +2,13 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 
-/** A statement that the server has prepared. */
 final class PreparedStatement
 {
     /** OID of bytea, whose values are binary. For all other types, a whole number has the same text. */

@@ -2,11 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 use Spindle\Internal\Async\SuspendsOneCaller;
 use Spindle\Postgres\Internal\Columns;
-use Spindle\Postgres\Internal\Rows;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\TransactionEndDetector;
 use Spindle\Postgres\Internal\Types\Types;
@@ -14,7 +13,7 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
 
 /** Messages up to one Sync, and the server's answer to them. Rows stay encoded until they are read. */
-final class Exchange implements Rows
+final class Exchange
 {
     use SuspendsOneCaller;
 
@@ -51,7 +50,6 @@ final class Exchange implements Rows
     /** @var array{list<string>, list<int>}|null names and type OIDs of the columns, if described */
     public ?array $description = null;
 
-    /** First error that the server reported. */
     public ?ServerError $serverError = null;
 
     /** Exception for the caller that waits: the connection has ended, or the caller has cancelled the exchange. */
@@ -75,7 +73,6 @@ final class Exchange implements Rows
     /** Expected nanoseconds that a pool counts as load of the connection; negative once they do not count. */
     public int $cost = -1;
 
-    /** Whether {@see $nanoseconds} is needed. */
     public bool $isTimed = true;
 
     /** Columns of the statement; null if they were unknown when it was sent, or if it returns no rows. */
@@ -114,7 +111,6 @@ final class Exchange implements Rows
     /** Whether a cancel request stopped this exchange, although its caller has not cancelled it. */
     public bool $isStoppedByMistake = false;
 
-    /** Records the tags of a script's commands. */
     public ?TransactionEndDetector $endDetector = null;
 
     /** Generation of {@see PreparedStatements} in which the exchange was sent; null if that does not matter. */
@@ -168,7 +164,6 @@ final class Exchange implements Rows
         }
     }
 
-    /** Returns the number of rows that the command returned or changed. */
     public function affectedRows(): int
     {
         if ($this->rowCount > 0) {
@@ -179,11 +174,29 @@ final class Exchange implements Rows
         return $number === false ? 0 : (int) $number;
     }
 
+    /**
+     * Decodes and returns the first values of the first row, which must exist: one value for each key.
+     *
+     * @template K of array-key
+     *
+     * @param list<K> $keys keys of the values
+     *
+     * @return array<K, mixed>
+     */
     public function first(Columns $columns, array $keys): array
     {
         return $this->read($this->chunks[0], $columns, $keys, 1)[0];
     }
 
+    /**
+     * Decodes all rows. Each call decodes them again.
+     *
+     * @template K of array-key
+     *
+     * @param list<K> $keys keys of the values, one for each column
+     *
+     * @return iterable<list<array<K, mixed>>> batches of rows
+     */
     public function batches(Columns $columns, array $keys): iterable
     {
         foreach ($this->chunks as $index => $messages) {

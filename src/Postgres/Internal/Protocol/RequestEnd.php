@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 /**
  * Ends persistent connections at the end of a request. After a fatal error PHP calls no destructors, so a transaction

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 use Amp\Cancellation;
 use Spindle\Postgres\Internal\Columns;
@@ -12,13 +12,11 @@ use Spindle\Postgres\Result;
 /** A portal: a cursor of PostgreSQL's protocol, from which the rows of a stream are fetched in an open transaction. */
 final readonly class Portal
 {
-    /** Number of rows of the first fetch. */
     private const FIRST_ROWS = 50;
 
     /** Bytes of rows that each later fetch should return, estimated by the average row of the previous fetch. */
     private const FETCH_BYTES = 0x4_0000;
 
-    /** Maximum number of rows of one fetch. */
     private const MAX_ROWS = 5_000;
 
     /** @param string $name unique within the session */

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 /**
  * Measures how long the server takes for the exchanges of a connection. Subtracts the round trip of the network and,
@@ -11,13 +11,11 @@ namespace Spindle\Postgres\Internal\Native;
  */
 final class ServerTime
 {
-    /** Maximum nanoseconds of a short statement. */
     public const SHORT_NANOSECONDS = 5_000_000;
 
     /** Nanoseconds that the operating systems may need to wake an idle server process, and then this process. */
     private const WAKEUP_NANOSECONDS = 500_000;
 
-    /** Time of the last answer. */
     private int $answeredAt = 0;
 
     /** Value of {@see BusyTime::until()} at the last answer. */

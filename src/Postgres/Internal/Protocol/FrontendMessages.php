@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 use Spindle\Postgres\InvalidParameterException;
 
@@ -20,10 +20,17 @@ final class FrontendMessages
 
     public const TERMINATE = "X\0\0\0\4";
 
+    public const TLS_REQUEST = "\0\0\0\x08\x04\xd2\x16\x2f";
+
     public const COPY_DONE = "c\0\0\0\4";
 
     /** Maximum number of parameters, because their number in Bind is a 16-bit integer. */
     public const MAX_PARAMETERS = 0xFFFF;
+
+    /** Protocol version 3.0, which every server and pooler supports. */
+    private const PROTOCOL_VERSION = "\0\3\0\0";
+
+    private const CANCEL_REQUEST_CODE = "\x04\xd2\x16\x2e";
 
     /** Maximum length of a message, because the length is a signed 32-bit integer. */
     private const MAX_MESSAGE_BYTES = 0x7FFF_FFFF;
@@ -31,7 +38,29 @@ final class FrontendMessages
     /** Values of at least this many bytes are not copied into the message, but sent as separate parts. */
     public const LARGE_BYTES = 0x1_0000;
 
-    public static function message(string $type, string $payload): string
+    /** @param array<string, string> $parameters */
+    public static function startup(array $parameters): string
+    {
+        $payload = self::PROTOCOL_VERSION;
+        foreach ($parameters as $name => $value) {
+            $payload .= "{$name}\0{$value}\0";
+        }
+
+        return pack('N', \strlen($payload) + 5) . "{$payload}\0";
+    }
+
+    public static function cancel(int $pid, #[\SensitiveParameter] string $secretKey): string
+    {
+        return pack('N', 12 + \strlen($secretKey)) . self::CANCEL_REQUEST_CODE . pack('N', $pid) . $secretKey;
+    }
+
+    /** Returns the answer to an authentication request: a PasswordMessage or a SASL response, which have one form. */
+    public static function password(#[\SensitiveParameter] string $payload): string
+    {
+        return self::message('p', $payload);
+    }
+
+    public static function message(string $type, #[\SensitiveParameter] string $payload): string
     {
         return $type . pack('N', \strlen($payload) + 4) . $payload;
     }

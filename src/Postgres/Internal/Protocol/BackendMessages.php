@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Notification;
@@ -19,14 +19,13 @@ final class BackendMessages
     public const COPY_IN_RESPONSE = 'G';
     public const COPY_OUT_RESPONSE = 'H';
 
-    /** Maximum number of columns of a result. */
     private const MAX_COLUMNS = 1664;
 
     /**
-     * @return array<string, string> fields of an ErrorResponse or NoticeResponse by their letters. From a field with
-     *     more than {@see ServerError::MAX_FIELD_BYTES}, one byte more is kept, so that ServerError detects the excess.
+     * Parses an ErrorResponse or NoticeResponse. From a field with more than {@see ServerError::MAX_FIELD_BYTES}, one
+     * byte more is kept, so that ServerError detects the excess.
      */
-    public static function fields(#[\SensitiveParameter] string $payload): array
+    public static function error(#[\SensitiveParameter] string $payload): ServerError
     {
         $fields = [];
         for ($at = 0, $size = \strlen($payload); $at < $size; $at += $length + 1) {
@@ -36,7 +35,7 @@ final class BackendMessages
             }
         }
 
-        return $fields;
+        return new ServerError($fields);
     }
 
     /**
@@ -105,19 +104,37 @@ final class BackendMessages
      */
     public static function parameterStatus(string $payload): array
     {
-        $parts = explode("\0", $payload);
-        if (\count($parts) !== 3 || $parts[2] !== '') {
+        $texts = self::texts($payload);
+        if (\count($texts) !== 2) {
             throw ProtocolException::unexpected('S', 'without a name and a value');
         }
 
-        return [$parts[0], $parts[1]];
+        return $texts;
     }
 
-    /** @param 'n'|'N' $format format of unpack(): a 16-bit or a 32-bit integer */
-    private static function number(string $format, string $payload, int $at): int
+    /**
+     * @return list<string> the strings of a payload, each of which ends with a NUL there
+     *
+     * @throws ProtocolException when the last string does not end with a NUL
+     */
+    public static function texts(string $payload): array
+    {
+        if ($payload === '' || $payload[-1] !== "\0") {
+            throw ProtocolException::malformed('a text in a message has no end');
+        }
+
+        return explode("\0", substr($payload, 0, -1));
+    }
+
+    /**
+     * @param 'n'|'N' $format format of unpack(): a 16-bit or a 32-bit integer
+     *
+     * @throws ProtocolException when the payload has no such integer at this offset
+     */
+    public static function number(string $format, #[\SensitiveParameter] string $payload, int $at = 0): int
     {
         if ($at + ($format === 'n' ? 2 : 4) > \strlen($payload)) {
-            throw ProtocolException::unexpected('?', 'that ends too early');
+            throw ProtocolException::malformed('a message ended before a number');
         }
         /** @var array{1: int} $number */
         $number = unpack($format, $payload, $at);

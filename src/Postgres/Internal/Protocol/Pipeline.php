@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
@@ -27,7 +27,6 @@ use Spindle\Postgres\ProtocolException;
  */
 final class Pipeline
 {
-    /** Maximum bytes of one read. */
     private const READ_BYTES = 0x1_0000;
 
     /** While the only exchange in flight is streamed and holds more than this many bytes of rows, reading is paused. */
@@ -53,7 +52,6 @@ final class Pipeline
     /** @var (\Closure(list<Exchange>): void)|null called with exchanges that progressed, before their callers resume */
     public ?\Closure $onAnswered = null;
 
-    /** Exchange of the COPY that is in progress. */
     public ?Exchange $copying = null;
 
     /** Messages that close statements and portals, to be sent ahead of the next submitted exchange. */

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 use Amp\Cancellation;
 use Spindle\Postgres\QueryException;
@@ -19,7 +19,6 @@ final class CopyRunner
     /** While more received bytes than this wait for the caller, reading from the server is paused. */
     private const MAX_UNREAD_BYTES = 0x10_0000;
 
-    /** Exchange of the COPY; null before it is sent. */
     private ?Exchange $exchange = null;
 
     public function __construct(private readonly Pipeline $pipeline) {}

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Postgres\Internal\Native;
+namespace Spindle\Postgres\Internal\Protocol;
 
 use Amp\Cancellation;
 use Spindle\Postgres\Internal\Columns;
@@ -19,7 +19,6 @@ final readonly class Preparation
     /** How many times to query unknown types, if a cancel request for another exchange stops the query. */
     private const MAX_ATTEMPTS = 3;
 
-    /** OID of the type text. */
     private const TEXT_OID = 25;
 
     public function __construct(
