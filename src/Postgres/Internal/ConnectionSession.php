@@ -34,13 +34,11 @@ final class ConnectionSession implements SessionLender
 
     private bool $isKilled = false;
 
-    /** Number of shared statements that are in progress. */
     private int $sharedStatements = 0;
 
     /** Number of accepted calls that have released the session and will use it again, after a pause. */
     private int $pausedCalls = 0;
 
-    /** Whether the use of the session has ended, so that further calls fail. */
     private bool $isUseEnded = false;
 
     /** Whether the server has begun the transaction. Only set if {@see $isTransaction}. */

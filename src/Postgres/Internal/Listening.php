@@ -40,7 +40,6 @@ final class Listening
     /** Set when the connection is lost, until another connection is open. */
     private ?NotificationGap $gap = null;
 
-    /** Suspends the caller that reads notifications. */
     private readonly Condition $changed;
 
     private ?PipelinedSession $session = null;

@@ -140,7 +140,6 @@ final readonly class ServerError
             : $message;
     }
 
-    /** Whether the server refused to write because the transaction is read-only. */
     public function isReadOnly(): bool
     {
         return $this->sqlState() === '25006';

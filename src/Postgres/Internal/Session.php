@@ -67,13 +67,11 @@ interface Session
     /** Asks the server to cancel all statements in flight. Their results are discarded. */
     public function stop(): void;
 
-    /** Whether the session is usable: neither closed nor lost. */
     public function isOpen(): bool;
 
     /** Returns the transaction status in the last answer: I (no transaction), T (open), or E (must be rolled back). */
     public function transactionStatus(): string;
 
-    /** Returns the id of the server's process. */
     public function backendPid(): int;
 
     /** Closes the session immediately. All statements in flight fail, by default as those of a closed connection. */

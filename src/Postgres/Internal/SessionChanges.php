@@ -94,7 +94,6 @@ final class SessionChanges
         return preg_match(self::TRANSACTION_PATTERN, $sql) !== 0;
     }
 
-    /** Whether the statement rolls back a transaction or a savepoint. */
     public static function rollsBack(string $sql): bool
     {
         return preg_match(self::ROLLBACK_PATTERN, $sql) !== 0;

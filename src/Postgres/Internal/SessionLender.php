@@ -21,7 +21,6 @@ interface SessionLender
     /** Declares that another fiber will release the session, so that the borrower's fiber may wait for the lender. */
     public function detachFromFiber(Session $session): void;
 
-    /** Ends the exclusive use of a session. */
     public function release(Session $session): void;
 
     /** Logs a warning, for example about a COMMIT that the server has not answered for long. */

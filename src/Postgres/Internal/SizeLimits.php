@@ -7,7 +7,6 @@ namespace Spindle\Postgres\Internal;
 /** Limits of the data that is read into memory. They follow changes of memory_limit. */
 final readonly class SizeLimits
 {
-    /** Minimum of each limit, in bytes. */
     public const MIN_BYTES = 0x10_0000;
 
     /** Divisors of memory_limit. Up to three copies of a value exist while it is read, so a row may use a quarter. */

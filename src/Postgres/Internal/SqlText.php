@@ -16,7 +16,6 @@ final class SqlText
     /** Maximum bytes of a cached statement. A longer one probably contains its values, so its text hardly recurs. */
     public const MAX_CACHED_BYTES = 0x4000;
 
-    /** Maximum bytes of a statement in a message. */
     private const MAX_EXCERPT_BYTES = 60;
 
     /** Matches from an offset up to the semicolon that ends the statement, or up to the end of the text. */
@@ -51,7 +50,6 @@ final class SqlText
         }
     }
 
-    /** Whether the statement is a COPY from or to the client. */
     public static function isCopy(string $sql): bool
     {
         return self::isCopyWith($sql, 'FROM STDIN') || self::isCopyWith($sql, 'TO STDOUT');
@@ -129,7 +127,6 @@ final class SqlText
         return preg_match('~' . self::COMMENT . '^' . self::BLANK . "*+COPY\b.*\b{$end}\b~is", $sql) === 1;
     }
 
-    /** Counts the characters of a UTF-8 text. */
     private static function characters(string $text): int
     {
         return \strlen((string) preg_replace('/[\x80-\xBF]+/', '', $text));

@@ -58,7 +58,6 @@ final readonly class Handover
         return @fwrite($stream, $bytes) === \strlen($bytes);
     }
 
-    /** Lets another connection use the stream, or open one in its place. */
     public function release(): void
     {
         $this->persistent->release();

@@ -280,7 +280,6 @@ final class Keywords
         ));
     }
 
-    /** Returns the default password file of libpq, if it exists. */
     private static function homePasswordFile(): ?string
     {
         $home = getenv('HOME');

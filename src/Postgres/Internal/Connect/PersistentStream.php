@@ -26,7 +26,6 @@ final class PersistentStream
     /** Identifies the stream among those of this process. The name is part of PHP's key, and may be shown. */
     private readonly string $name;
 
-    /** Hidden from dumps. */
     private readonly \SensitiveParameterValue $secret;
 
     private function __construct(

@@ -21,7 +21,6 @@ final class Scram
     /** Maximum number of iterations, which need seconds. More would let a malicious server keep the client busy. */
     private const MAX_ITERATIONS = 10_000_000;
 
-    /** The server's first message, which is the challenge. */
     private string $serverFirst = '';
 
     /** The client's nonce, extended by the server. */

@@ -175,7 +175,6 @@ final class SessionSetup
         return (int) ($this->parameters['server_version'] ?? '99');
     }
 
-    /** Adds a statement, and returns its index. */
     private function add(string $statement): int
     {
         $this->statements[] = $statement;

@@ -18,12 +18,10 @@ final class SimpleQueries
     /** Maximum bytes of one message. The answers to the statements of {@see SessionSetup} are short. */
     private const MAX_MESSAGE_BYTES = 0x1_0000;
 
-    /** Maximum bytes of all answers. */
     private const MAX_RECEIVED_BYTES = 0x4_0000;
 
     private readonly MessageBuffer $buffer;
 
-    /** Index of the statement whose answer is being read. */
     private int $current = 0;
 
     private int $receivedBytes = 0;
@@ -47,7 +45,6 @@ final class SimpleQueries
         $this->buffer->append($rest);
     }
 
-    /** Returns the bytes to send. */
     public function begin(): string
     {
         return implode('', array_map(FrontendMessages::query(...), $this->statements));
@@ -80,7 +77,6 @@ final class SimpleQueries
         return $this->rows[$statement] ?? [];
     }
 
-    /** Returns the error of a statement; null when it succeeded. */
     public function error(int $statement): ?ServerError
     {
         return $this->errors[$statement] ?? null;
@@ -92,7 +88,6 @@ final class SimpleQueries
         return $this->parameters;
     }
 
-    /** Returns the bytes that were received after the last answer. */
     public function rest(): string
     {
         return $this->buffer->rest();

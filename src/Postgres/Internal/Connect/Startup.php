@@ -36,15 +36,12 @@ final class Startup
 
     private readonly MessageBuffer $buffer;
 
-    /** The SCRAM login; null until the server requests one. */
     private ?Scram $scram = null;
 
     private bool $hasChallenge = false;
 
-    /** Whether the answer to the SCRAM challenge is being computed. */
     private bool $computing = false;
 
-    /** Whether the server has proved by SCRAM that it knows the password. */
     private bool $isServerVerified = false;
 
     /** Method of the proof that was sent; null if none was sent, and for SCRAM. */
@@ -52,7 +49,6 @@ final class Startup
 
     private bool $authenticated = false;
 
-    /** Whether ReadyForQuery has arrived. */
     private bool $ready = false;
 
     /** Bytes received in the current phase. The second one begins after the read that completes the authentication. */
@@ -62,7 +58,6 @@ final class Startup
 
     private int $pid = 0;
 
-    /** Key for cancel requests. */
     private string $secretKey = '';
 
     /** @var array<string, string> parameters that the server has reported */
@@ -154,7 +149,6 @@ final class Startup
         return $this->parameters;
     }
 
-    /** Returns the bytes that were received after ReadyForQuery. */
     public function rest(): string
     {
         return $this->buffer->rest();
@@ -236,7 +230,6 @@ final class Startup
         };
     }
 
-    /** Handles AuthenticationOk. */
     private function finishAuthentication(): string
     {
         if ($this->scram === null && $this->sentMethod === null) {

@@ -36,7 +36,6 @@ final class PoolCounters
         $this->waitHistogram = array_fill_keys(self::BUCKETS, 0);
     }
 
-    /** Counts a waiter that got its session after `$seconds`. */
     public function countWait(float $seconds): void
     {
         $index = $seconds <= 0.01 ? ($seconds <= 0.001 ? 0 : ($seconds <= 0.005 ? 1 : 2)) : 3;

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
+use Revolt\EventLoop;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 
 /** A session of a pool, with its borrowers and its load. */
@@ -27,6 +28,12 @@ final class PooledSession
 
     /** Maximum number of times that the checks until a postponement double. */
     private const MAX_POSTPONE_DOUBLINGS = 16;
+
+    /** Seconds within which the session must answer a ping. */
+    private const PING_TIMEOUT = 1.0;
+
+    /** Seconds within which the server must undo the changes of the session. */
+    private const RESET_TIMEOUT = 5.0;
 
     /** Number of queries that share the session, or 1 for an exclusive borrower. */
     public int $borrowers = 0;
@@ -106,6 +113,46 @@ final class PooledSession
     public function markForReset(): void
     {
         $this->isExclusive = $this->needsReset = true;
+    }
+
+    public function idleSeconds(): float
+    {
+        return (hrtime(true) - $this->session->lastReceived()) / 1e9;
+    }
+
+    /** Suspends until the session has answered a ping. Closes it if it does not answer within a second. */
+    public function ping(float $maxSeconds): void
+    {
+        $timer = EventLoop::delay(min($maxSeconds, self::PING_TIMEOUT), fn() => $this->session->close());
+        try {
+            $this->session->ping();
+        } catch (\Throwable) {
+            $this->session->close();
+        }
+        EventLoop::cancel($timer);
+    }
+
+    /**
+     * Suspends until the session is in its initial state. Closes it if that fails, or takes more than five seconds.
+     *
+     * @return bool whether a transaction was open
+     */
+    public function reset(): bool
+    {
+        $wasInTransaction = false;
+        $timer = '';
+        try {
+            $this->session->settle();
+            $wasInTransaction = $this->session->isOpen() && $this->session->transactionStatus() !== 'I';
+            $timer = EventLoop::delay(self::RESET_TIMEOUT, fn() => $this->session->close());
+            $this->session->reset();
+        } catch (\Throwable) {
+            $this->session->close();
+        }
+        EventLoop::cancel($timer);
+        $this->isExclusive = $this->needsReset = false;
+
+        return $wasInTransaction;
     }
 
     /**

@@ -16,6 +16,12 @@ final class PooledSessions
 
     private ?PooledSession $lastShared = null;
 
+    /** @return list<PooledSession> */
+    public function free(): array
+    {
+        return array_values(array_filter($this->all, static fn(PooledSession $pooled): bool => $pooled->isFree()));
+    }
+
     public function findFree(): ?PooledSession
     {
         foreach ($this->all as $pooled) {
@@ -79,6 +85,37 @@ final class PooledSessions
         }
 
         return null;
+    }
+
+    /**
+     * Postpones the running query of each stalled session. Such a query may wait for a lock whose owner waits, directly
+     * or not, for the answer to a later query of the same session. It is cancelled, and sent again after the others.
+     *
+     * @return bool whether several queries share a session
+     */
+    public function postponeStalled(): bool
+    {
+        $isShared = false;
+        foreach ($this->all as $pooled) {
+            $isShared = $isShared || $pooled->borrowers > 1;
+            if ($pooled->checkStall()) {
+                $pooled->markForReset();
+                $pooled->session->postpone();
+            }
+        }
+
+        return $isShared;
+    }
+
+    /** Drops free sessions that are too old, or idle for too long while more than `$minConnections` are open. */
+    public function dropExpired(float $idleTimeout, int $minConnections): void
+    {
+        foreach ($this->free() as $pooled) {
+            $isUnneeded = \count($this->all) > $minConnections && $pooled->idleSeconds() >= $idleTimeout;
+            if ($isUnneeded || hrtime(true) > $pooled->expiresAt) {
+                $this->drop($pooled);
+            }
+        }
     }
 
     public function drop(PooledSession $pooled, ?ConnectionClosedException $reason = null): void

@@ -105,30 +105,38 @@ final readonly class QueryRunner
                 $pool->abandon($exchange, $waiter, $pooled);
             }
         }
-        if ($waiter !== null) {
-            if ($waiter->failure !== null) {
-                throw $waiter->failure;
-            }
-            $pooled = $waiter->pooled;
-            if ($pooled !== null && !$waiter->isSent) {
-                return $this->runOn($pooled, $statement, $cost, $sql, $parameters, null);
-            }
+        $lent = $pooled ?? $waiter?->session() ?? throw new \LogicException('No session was lent');
+        if ($waiter !== null && !$waiter->isSent) {
+            return $this->runOn($lent, $statement, $cost, $sql, $parameters, null);
         }
         if ($exchange->isTimed) {
             $statement->learn($exchange->nanoseconds);
         }
-        if ($pooled === null) {
-            throw new \LogicException('A fiber that waits for a session was woken without one');
-        }
-        if ($exchange->cost < 0 && $exchange->serverError === null && $exchange->waitFailure === null) {
-            return $pooled->session->result($exchange, $sql, $parameters);
-        }
-        // The pool has not taken the session back, because the query failed or left a transaction open. The session is
-        // taken back only after result(), which may send the query again.
+
+        return $exchange->cost < 0 && $exchange->serverError === null && $exchange->waitFailure === null
+            ? $lent->session->result($exchange, $sql, $parameters)
+            : $this->resultBeforeRelease($lent, $exchange, $sql, $parameters);
+    }
+
+    /**
+     * Returns the result of a query after which the pool has not taken the session back, because the query failed or
+     * left a transaction open. Then returns the session. The result comes first, because for that the query may be sent
+     * again.
+     *
+     * @param list<mixed> $parameters
+     */
+    private function resultBeforeRelease(
+        PooledSession $pooled,
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+    ): Result {
         try {
             return $pooled->session->result($exchange, $sql, $parameters);
         } finally {
-            $pool->ensureTakenBack($pooled, $exchange);
+            $this->pool->ensureTakenBack($pooled, $exchange);
         }
     }
 

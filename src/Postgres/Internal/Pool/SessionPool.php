@@ -36,12 +36,6 @@ use function Amp\delay;
  */
 final class SessionPool implements SessionLender
 {
-    /** Seconds within which a session must answer a ping. Otherwise the pool closes the session. */
-    private const PING_TIMEOUT = 1.0;
-
-    /** Seconds within which the server must undo the changes of a session. Otherwise the pool closes the session. */
-    private const RESET_TIMEOUT = 5.0;
-
     /** Whether new calls are refused. Only this class writes it. */
     public bool $isClosed = false;
 
@@ -162,7 +156,7 @@ final class SessionPool implements SessionLender
     /** @return array<string, int> by the names that {@see PostgresPool::statistics()} describes */
     public function statistics(): array
     {
-        $idle = \count(array_filter($this->sessions->all, static fn(PooledSession $pooled): bool => $pooled->isFree()));
+        $idle = \count($this->sessions->free());
 
         return [
             'in_use' => \count($this->sessions->all) - $idle,
@@ -407,7 +401,7 @@ final class SessionPool implements SessionLender
     /** Whether the session has been idle so long that the pool must ping it before use. */
     public function isStale(PooledSession $pooled): bool
     {
-        return $pooled->borrowers === 0 && $this->idleSeconds($pooled) >= $this->options->validateAfter;
+        return $pooled->borrowers === 0 && $pooled->idleSeconds() >= $this->options->validateAfter;
     }
 
     private function lend(?Cancellation $cancellation): PipelinedSession
@@ -450,11 +444,7 @@ final class SessionPool implements SessionLender
 
     private function closeFree(): void
     {
-        foreach ($this->sessions->all as $pooled) {
-            if ($pooled->isFree()) {
-                $this->sessions->drop($pooled);
-            }
-        }
+        array_map($this->sessions->drop(...), $this->sessions->free());
     }
 
     private function ensureUsable(): void
@@ -479,7 +469,7 @@ final class SessionPool implements SessionLender
             }
         }
 
-        return $waiter->pooled ?? throw new \LogicException('A fiber that waits for a session was woken without one');
+        return $waiter->session();
     }
 
     /** Ends reservations for waiters that are no longer in the queue. */
@@ -551,17 +541,7 @@ final class SessionPool implements SessionLender
         $seconds = PooledSession::CHECK_NANOSECONDS / 1e9;
         $this->stallTimer = WeakTimer::after($seconds, $this, static function (self $self): void {
             $self->stallTimer = null;
-            $isShared = false;
-            foreach ($self->sessions->all as $pooled) {
-                $isShared = $isShared || $pooled->borrowers > 1;
-                if ($pooled->checkStall() && $self->belongsToThisProcess()) {
-                    // The running query may wait for a lock whose owner waits, directly or not, for the answer to a
-                    // later query of this session. So the running query is cancelled, and sent again after the others.
-                    $pooled->markForReset();
-                    $pooled->session->postpone();
-                }
-            }
-            if ($isShared) {
+            if ($self->belongsToThisProcess() && $self->sessions->postponeStalled()) {
                 $self->scheduleStallCheck();
             }
         });
@@ -640,11 +620,6 @@ final class SessionPool implements SessionLender
         }
     }
 
-    private function idleSeconds(PooledSession $pooled): float
-    {
-        return (hrtime(true) - $pooled->session->lastReceived()) / 1e9;
-    }
-
     /**
      * Pings an idle session, and returns whether it answers. Closes the session if it does not answer in time. After a
      * cancellation, the ping goes on in the background.
@@ -660,14 +635,10 @@ final class SessionPool implements SessionLender
         $shared = $exclusive ? 0 : 1;
         $this->pingedForSharing += $shared;
         $ping = async(function () use ($pooled, $shared, $secondsLeft): void {
-            $timeout = min($secondsLeft, self::PING_TIMEOUT);
-            $timeoutTimer = EventLoop::delay($timeout, fn() => $this->sessions->drop($pooled));
-            try {
-                $pooled->session->ping();
-            } catch (\Throwable) {
+            $pooled->ping($secondsLeft);
+            if (!$pooled->session->isOpen()) {
                 $this->sessions->drop($pooled);
             }
-            EventLoop::cancel($timeoutTimer);
             $this->pingedForSharing -= $shared;
         });
         try {
@@ -698,20 +669,9 @@ final class SessionPool implements SessionLender
         $pooled->isExclusive = true;
         $this->sessions->unreserve($pooled);
         async(function () use ($pooled): void {
-            $isLeftOpen = false;
-            $resetTimer = '';
-            try {
-                $pooled->session->settle();
-                $isLeftOpen = $pooled->session->isOpen() && $pooled->session->transactionStatus() !== 'I';
-                $resetTimer = EventLoop::delay(self::RESET_TIMEOUT, static fn() => $pooled->session->close());
-                $pooled->session->reset();
-            } catch (\Throwable) {
-                $pooled->session->close();
-            }
-            EventLoop::cancel($resetTimer);
-            $pooled->isExclusive = $pooled->needsReset = false;
+            $wasInTransaction = $pooled->reset();
             $this->makeAvailable($pooled);
-            if ($isLeftOpen) {
+            if ($wasInTransaction) {
                 // The warning comes last, because its callback may need a connection of this pool.
                 ($this->warn)(
                     'A transaction was left open on a connection that was released to the pool. It was rolled back',
@@ -822,18 +782,7 @@ final class SessionPool implements SessionLender
             $this,
             static function (self $self): void {
                 $self->sweepTimer = null;
-                foreach ($self->sessions->all as $pooled) {
-                    if (
-                        $pooled->isFree()
-                        && (
-                            hrtime(true) > $pooled->expiresAt
-                            || $self->idleSeconds($pooled) >= $self->options->idleTimeout
-                            && \count($self->sessions->all) > $self->options->minConnections
-                        )
-                    ) {
-                        $self->sessions->drop($pooled);
-                    }
-                }
+                $self->sessions->dropExpired($self->options->idleTimeout, $self->options->minConnections);
                 $self->adjustSessions();
                 if ($self->sessions->all !== []) {
                     $self->scheduleSweep();

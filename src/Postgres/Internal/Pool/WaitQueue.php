@@ -68,11 +68,7 @@ final class WaitQueue
         }
     }
 
-    /**
-     * Suspends until the pool has lent a session to the waiter.
-     *
-     * @throws \Throwable failure of the waiter, such as a timeout or a cancellation
-     */
+    /** Suspends until the pool has lent a session to the waiter, or the waiter has failed. */
     public function wait(WaitingFiber $waiter, ?Cancellation $cancellation): void
     {
         $subscription = $cancellation?->subscribe(function (CancelledException $reason) use ($waiter): void {
@@ -88,9 +84,6 @@ final class WaitQueue
             if ($cancellation !== null) {
                 $cancellation->unsubscribe((string) $subscription);
             }
-        }
-        if ($waiter->failure !== null) {
-            throw $waiter->failure;
         }
     }
 

@@ -12,16 +12,12 @@ final class WaitingFiber
     /** Key of this waiter in {@see WaitingFibers}. */
     public int $index = 0;
 
-    /** Order of arrival among all waiters of the queue. */
     public int $sequence = 0;
 
-    /** The session that was lent to the waiter; null until then. */
     public ?PooledSession $pooled = null;
 
-    /** Whether the pool has sent the statement on the session. */
     public bool $isSent = false;
 
-    /** Why the waiter gets no session. */
     public ?\Throwable $failure = null;
 
     /**
@@ -40,6 +36,20 @@ final class WaitingFiber
         #[\SensitiveParameter]
         public readonly array $parameters = [],
     ) {}
+
+    /**
+     * Returns the session that was lent, once the fiber is resumed.
+     *
+     * @throws \Throwable the failure, such as a timeout or a cancellation
+     */
+    public function session(): PooledSession
+    {
+        if ($this->failure !== null) {
+            throw $this->failure;
+        }
+
+        return $this->pooled ?? throw new \LogicException('A fiber that waits for a session was woken without one');
+    }
 
     /** @return array<string, mixed> the statement without its parameters */
     public function __debugInfo(): array

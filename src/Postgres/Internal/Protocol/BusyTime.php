@@ -17,10 +17,8 @@ final class BusyTime
      */
     private const SCHEDSTAT_FILE = '/proc/self/schedstat';
 
-    /** False once the file could not be read. */
     private static bool $hasFile = true;
 
-    /** Time of the last measurement, by hrtime(). */
     private static int $readAt = -self::PRECISION_NANOSECONDS;
 
     private static int $busyNanoseconds = 0;

@@ -39,10 +39,8 @@ final class Cancelling
     /** Whether no new exchange may be sent. Only this class writes the property. */
     public bool $blocksSending = false;
 
-    /** Timer of {@see requestLater()}. */
     private ?string $timer = null;
 
-    /** Timer of {@see clearSuspectsLater()}. */
     private ?string $recentTimer = null;
 
     /**

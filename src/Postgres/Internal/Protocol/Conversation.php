@@ -177,12 +177,7 @@ final class Conversation
     {
         switch ($type) {
             case MessageReader::TOO_LARGE:
-                if (!$exchange->discarded) {
-                    $exchange->dropRows(
-                        ResultTooLargeException::row($this->reader->tooLargeBytes, $this->limits->row()),
-                    );
-                    $this->wake($exchange);
-                }
+                $this->onTooLargeRow($exchange);
                 break;
             case '2': // BindComplete
                 $exchange->isBound = true;
@@ -225,6 +220,14 @@ final class Conversation
                 break;
             default:
                 $this->onAsynchronousMessage($type);
+        }
+    }
+
+    private function onTooLargeRow(Exchange $exchange): void
+    {
+        if (!$exchange->discarded) {
+            $exchange->dropRows(ResultTooLargeException::row($this->reader->tooLargeBytes, $this->limits->row()));
+            $this->wake($exchange);
         }
     }
 

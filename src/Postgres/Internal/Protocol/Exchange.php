@@ -84,7 +84,6 @@ final class Exchange
     /** Whether the outcome has arrived: a completed command, a suspended portal or an error. */
     public bool $hasOutcome = false;
 
-    /** Whether a BEGIN was sent ahead of the statement and is not answered. */
     public bool $begins = false;
 
     /** Whether no more messages are expected: the answer is complete, or the connection has ended. */

@@ -38,7 +38,6 @@ final class MessageReader
     /** Received bytes. Those before the offset {@see $next} have been read. */
     private string $buffer = '';
 
-    /** Offset of the next message in the buffer. */
     private int $next = 0;
 
     /** Offset in the buffer: of the last message's payload or, for rows, of the first row's message. */

@@ -262,7 +262,6 @@ final class Pipeline
         }
     }
 
-    /** Sends more bytes of an exchange that was sent already. */
     public function write(#[\SensitiveParameter] string $bytes): void
     {
         $this->outbox->add($bytes);
@@ -319,7 +318,6 @@ final class Pipeline
         }
     }
 
-    /** Abandons all exchanges in flight. */
     public function stop(): void
     {
         foreach ($this->conversation->exchanges as $exchange) {
@@ -613,30 +611,45 @@ final class Pipeline
         if ($this->cancelling->blocksSending && $this->cancelling->tryUnblock()) {
             $this->waiting->wakeAll();
         }
-        $next = $conversation->current();
+        $next = $conversation->exchanges[$conversation->head] ?? null;
         if ($next !== null && $next->cancelled && $conversation->head > $head) {
             $this->cancelling->requestLater($next);
         }
-        if (
-            $next !== null
-            && $next->isStreamed
-            && !$next->discarded
-            && $next->heldBytes() > self::MAX_HELD_BYTES
-            && $this->settlingCount === 0
-            && \count($conversation->exchanges) === 1
-        ) {
+        if ($next !== null && $next->isStreamed && $this->mustPause($next)) {
             $this->pause(true);
         }
         if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->fatalError !== null) {
             $this->handleEvents();
         }
-        // Callers are resumed last. Each of them runs immediately, and may send, close or throw.
+        if ($conversation->head > $head && $conversation->toWake[0]->isTimed) {
+            $this->recordTimes($conversation->toWake, $head, $conversation->head - $head);
+        }
+        if ($conversation->toWake !== []) {
+            $this->resumeCallers();
+        }
+        $conversation->hasLargeRows = false;
+        // The check is last, because most of the resumed callers have sent another exchange.
+        if ($conversation->exchanges === [] && $this->endReason === null) {
+            $this->onAllAnswered();
+        }
+    }
+
+    /** Whether the rows of a stream must wait at the server, because its caller has not read many of them. */
+    private function mustPause(#[\SensitiveParameter] Exchange $stream): bool
+    {
+        return !$stream->discarded
+            && $stream->heldBytes() > self::MAX_HELD_BYTES
+            && $this->settlingCount === 0
+            && \count($this->conversation->exchanges) === 1;
+    }
+
+    /** Resumes callers last, after all else is done. Each of them runs immediately, and may send, close or throw. */
+    private function resumeCallers(): void
+    {
+        $conversation = $this->conversation;
         $awake = $conversation->toWake;
         $conversation->toWake = [];
-        if ($conversation->head > $head && $awake[0]->isTimed) {
-            $this->recordTimes($awake, $head, $conversation->head - $head);
-        }
-        if ($this->onAnswered !== null && $awake !== []) {
+        if ($this->onAnswered !== null) {
             $this->isKnownOwner = true;
             ($this->onAnswered)($awake);
             $this->isKnownOwner = false;
@@ -648,11 +661,6 @@ final class Pipeline
             } else {
                 $exchange->wake();
             }
-        }
-        $conversation->hasLargeRows = false;
-        // The check is last, because most of the resumed callers have sent another exchange.
-        if ($conversation->exchanges === [] && $this->endReason === null) {
-            $this->onAllAnswered();
         }
     }
 

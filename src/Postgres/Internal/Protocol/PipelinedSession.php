@@ -43,9 +43,6 @@ final class PipelinedSession implements Session
 
     private string $tag = '';
 
-    /** The last exchange that may have changed the meaning of SQL texts; null once no rollback can undo the change. */
-    private ?Exchange $meaningChange = null;
-
     private readonly Preparation $preparation;
 
     public function __construct(
@@ -192,7 +189,7 @@ final class PipelinedSession implements Session
                 $this->changes->record($sql);
             }
             $exchange = $portal->exchange();
-            $exchange->onSent = $this->onSent($sql, $statement->changesSession);
+            $exchange->onSent = $this->preparation->onSent($sql, $statement->changesSession);
             $parts = $portal->opening($statement, $sql, $statement->encode($parameters));
         } while (!$this->submit($exchange, $sql, $statement, $parts, $cancellation));
         $createException = function (
@@ -201,7 +198,7 @@ final class PipelinedSession implements Session
             #[\SensitiveParameter]
             ServerError $error,
         ) use ($sql, $statement, $parameters): \Throwable {
-            $this->forgetStale($sql, $exchange, 1);
+            $this->preparation->forgetStale($sql, $exchange, 1);
 
             return $this->exception($sql, $error, $statement->parameterTypes, $parameters);
         };
@@ -240,7 +237,7 @@ final class PipelinedSession implements Session
             yield from (new CopyRunner($this->pipeline))->copyTo($sql, $cancellation);
         } finally {
             if (SessionChanges::mayChangeMeaning($sql)) {
-                $this->startGeneration();
+                $this->preparation->startGeneration();
             }
         }
     }
@@ -284,7 +281,7 @@ final class PipelinedSession implements Session
         $exchange->mustNotRepeat = true;
         $exchange->endDetector = $endDetector;
         if ($mayChangeMeaning) {
-            $exchange->onSent = $this->onMeaningChange(...);
+            $exchange->onSent = $this->preparation->onMeaningChange(...);
         }
         $this->pipeline->submit($exchange, [FrontendMessages::query($sql)], $cancellation);
         $this->pipeline->await($exchange, $cancellation);
@@ -345,7 +342,7 @@ final class PipelinedSession implements Session
     {
         $cancellation?->throwIfRequested();
         $this->log->log('Beginning a transaction', $sql);
-        $this->keepTentativeStatements();
+        $this->preparation->keepTentative();
         // The messages are sent ahead of the next statement, with no Sync between, so if BEGIN fails, the server skips
         // that statement.
         $this->pipeline->pendingBegin = FrontendMessages::parse('', $sql)
@@ -479,7 +476,7 @@ final class PipelinedSession implements Session
         for ($attempt = 1;; ++$attempt) {
             $startedAt = hrtime(true);
             $statement = $this->statements->find($sql);
-            $onSent = $this->onSent($sql, $statement === null || $statement->changesSession);
+            $onSent = $this->preparation->onSent($sql, $statement === null || $statement->changesSession);
             if ($statement === null && self::needsTypes($parameters)) {
                 $statement = $this->prepare($sql, $cancellation);
             }
@@ -503,14 +500,7 @@ final class PipelinedSession implements Session
             $this->lastQueryNanoseconds = $exchange->nanoseconds;
             $exchange->nanoseconds = hrtime(true) - $startedAt; // the log shows the time that the caller waited
             $this->tag = $exchange->tag;
-            if ($exchange->tag === 'ROLLBACK') {
-                // A COMMIT that the server turned into a rollback has this tag too.
-                $this->closeStatements($this->statements->forgetTentative());
-            }
-            $this->keepTentativeStatements();
-            if (\in_array($exchange->tag, ['DEALLOCATE', 'DEALLOCATE ALL', 'DISCARD ALL'], true)) {
-                $this->statements->forgetAll();
-            }
+            $this->preparation->onCompleted($exchange->tag);
             if ($exchange->serverError === null && $exchange->copyResponse === '') {
                 $outcome = "Done: {$exchange->tag}, {$exchange->rowCount} rows";
                 $this->log->logOutcome($outcome, $sql, $exchange->nanoseconds);
@@ -614,66 +604,6 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Returns what to call once the statement is sent: to start a generation, or to handle a transaction command.
-     *
-     * @param bool $mayChange false if the statement is known not to change the meaning of SQL texts
-     *
-     * @return (\Closure(Exchange): void)|null
-     */
-    private function onSent(string $sql, bool $mayChange): ?\Closure
-    {
-        if ($mayChange && SessionChanges::mayChangeMeaning($sql)) {
-            return $this->onMeaningChange(...);
-        }
-
-        return SessionChanges::controlsTransaction($sql) ? fn() => $this->onTransactionControl($sql) : null;
-    }
-
-    /** Drops prepared statements that a COMMIT, ROLLBACK or similar statement may make out of date. */
-    private function onTransactionControl(string $sql): void
-    {
-        if ($this->statements->mayBecomeStale && $this->meaningChange !== null) {
-            $this->startGeneration();
-        } elseif ($this->statements->mayBecomeStale && SessionChanges::rollsBack($sql)) {
-            $this->closeStatements($this->statements->forgetTentative());
-        }
-    }
-
-    /** Starts a generation. The exchange that causes it was parsed before, so it belongs to the previous generation. */
-    private function onMeaningChange(#[\SensitiveParameter] Exchange $exchange): void
-    {
-        $exchange->generation = $this->statements->generation;
-        $this->meaningChange = $exchange;
-        $this->statements->mayBecomeStale = true;
-        $this->startGeneration();
-    }
-
-    /** Drops all prepared statements, because their texts may have another meaning from now on. */
-    private function startGeneration(): void
-    {
-        $this->closeStatements($this->statements->startGeneration());
-    }
-
-    /** @param list<string> $names names of prepared statements */
-    private function closeStatements(array $names): void
-    {
-        array_map($this->preparation->close(...), $names);
-    }
-
-    /** Once the transaction is over, keeps the statements prepared in it: no rollback can make them out of date now. */
-    private function keepTentativeStatements(): void
-    {
-        if (
-            $this->statements->mayBecomeStale
-            && $this->pipeline->conversation->status === 'I'
-            && ($this->meaningChange === null || $this->meaningChange->done)
-        ) {
-            $this->meaningChange = null;
-            $this->statements->keepTentative();
-        }
-    }
-
-    /**
      * @param array<mixed> $parameters
      *
      * @throws \LogicException|InvalidParameterException when the statement can't be sent
@@ -753,35 +683,13 @@ final class PipelinedSession implements Session
         }
         $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->nanoseconds);
         $types = $exchange->parameterTypes ?? $types;
-        $isStale = $this->forgetStale($sql, $exchange, $attempt) && $attempt <= self::MAX_RETRIES;
+        $isStale = $this->preparation->forgetStale($sql, $exchange, $attempt) && $attempt <= self::MAX_RETRIES;
         // A cancel request for another statement, or one from postpone(), has stopped this statement. Attempts that end
         // in this way are repeated without limit.
         $isUndone = $exchange->isStoppedByMistake && (!$exchange->executes || SqlText::isRepeatable($sql));
         if (!($isStale || $isUndone) || $exchange->status !== 'I') {
             throw $this->exception($sql, $error, $types, $parameters);
         }
-    }
-
-    /**
-     * Removes a prepared statement from the cache if the server reports that it is out of date. Removes all statements
-     * if the server reports that the name is unknown or in use, because other code or a pooler has interfered then. If
-     * that happens again in the same call, disables the cache.
-     *
-     * @return bool true when the statement was not executed because the prepared statement is out of date
-     */
-    private function forgetStale(string $sql, #[\SensitiveParameter] Exchange $exchange, int $attempt): bool
-    {
-        // If Bind has succeeded, the error comes from a function or trigger that the statement executes.
-        if ($exchange->serverError === null || $exchange->isBound || !$exchange->serverError->isStale()) {
-            return false;
-        }
-        $concernsStatementName = $exchange->serverError->concernsStatementName();
-        $concernsStatementName ? $this->statements->forgetAll() : $this->statements->forget($sql);
-        if ($attempt > 1 && $concernsStatementName) {
-            $this->statements->disable();
-        }
-
-        return true;
     }
 
     /**

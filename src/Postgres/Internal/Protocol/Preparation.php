@@ -13,19 +13,25 @@ use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
 
-/** Prepares statements on the server, and learns the types of their parameters and columns. */
-final readonly class Preparation
+/**
+ * Prepares statements on the server, and learns the types of their parameters and columns. Drops them when their texts
+ * may have another meaning: {@see PreparedStatements}.
+ */
+final class Preparation
 {
     /** How many times to query unknown types, if a cancel request for another exchange stops the query. */
     private const MAX_ATTEMPTS = 3;
 
     private const TEXT_OID = 25;
 
+    /** The last exchange that may have changed the meaning of SQL texts; null once no rollback can undo the change. */
+    private ?Exchange $meaningChange = null;
+
     public function __construct(
-        private Pipeline $pipeline,
-        public PreparedStatements $statements,
-        public Types $types,
-        private StatementLog $log,
+        private readonly Pipeline $pipeline,
+        private readonly PreparedStatements $statements,
+        public readonly Types $types,
+        private readonly StatementLog $log,
     ) {}
 
     /** Sends Parse and Describe. Pass the exchange to {@see register()}. */
@@ -107,6 +113,85 @@ final readonly class Preparation
         array_map($this->close(...), $this->statements->add($sql, $statement, $exchange->status !== 'I'));
 
         return $statement;
+    }
+
+    /**
+     * Returns what to call once the statement is sent: to start a generation, or to handle a transaction command.
+     *
+     * @param bool $mayChange false if the statement is known not to change the meaning of SQL texts
+     *
+     * @return (\Closure(Exchange): void)|null
+     */
+    public function onSent(string $sql, bool $mayChange): ?\Closure
+    {
+        if ($mayChange && SessionChanges::mayChangeMeaning($sql)) {
+            return $this->onMeaningChange(...);
+        }
+
+        return SessionChanges::controlsTransaction($sql) ? fn() => $this->onTransactionControl($sql) : null;
+    }
+
+    /** Starts a generation. The exchange that causes it was parsed before, so it belongs to the previous generation. */
+    public function onMeaningChange(#[\SensitiveParameter] Exchange $exchange): void
+    {
+        $exchange->generation = $this->statements->generation;
+        $this->meaningChange = $exchange;
+        $this->statements->mayBecomeStale = true;
+        $this->startGeneration();
+    }
+
+    /** Drops all prepared statements, because their texts may have another meaning from now on. */
+    public function startGeneration(): void
+    {
+        $this->closeAll($this->statements->startGeneration());
+    }
+
+    /** Once the transaction is over, keeps the statements prepared in it: no rollback can make them out of date now. */
+    public function keepTentative(): void
+    {
+        if (
+            $this->statements->mayBecomeStale
+            && $this->pipeline->conversation->status === 'I'
+            && ($this->meaningChange === null || $this->meaningChange->done)
+        ) {
+            $this->meaningChange = null;
+            $this->statements->keepTentative();
+        }
+    }
+
+    /** Updates the cache after a query, whose command tag shows what it has done to statements. */
+    public function onCompleted(string $tag): void
+    {
+        if ($tag === 'ROLLBACK') {
+            // A COMMIT that the server turned into a rollback has this tag too.
+            $this->closeAll($this->statements->forgetTentative());
+        }
+        $this->keepTentative();
+        if (\in_array($tag, ['DEALLOCATE', 'DEALLOCATE ALL', 'DISCARD ALL'], true)) {
+            $this->statements->forgetAll();
+        }
+    }
+
+    /**
+     * Removes a prepared statement from the cache if the server reports that it is out of date. Removes all statements
+     * if the server reports that the name is unknown or in use, because other code or a pooler has interfered then. If
+     * that happens again in the same call, disables the cache.
+     *
+     * @return bool true when the statement was not executed because the prepared statement is out of date
+     */
+    public function forgetStale(string $sql, #[\SensitiveParameter] Exchange $exchange, int $attempt): bool
+    {
+        // If Bind has succeeded, the error comes from a function or trigger that the statement executes.
+        if ($exchange->serverError === null || $exchange->isBound || !$exchange->serverError->isStale()) {
+            return false;
+        }
+        $concernsStatementName = $exchange->serverError->concernsStatementName();
+        $concernsStatementName ? $this->statements->forgetAll() : $this->statements->forget($sql);
+        if ($attempt > 1 && $concernsStatementName) {
+            $this->statements->disable();
+        }
+
+        return true;
     }
 
     /**
@@ -199,8 +284,24 @@ final readonly class Preparation
         return $exchange;
     }
 
+    /** Drops prepared statements that a COMMIT, ROLLBACK or similar statement may make out of date. */
+    private function onTransactionControl(string $sql): void
+    {
+        if ($this->statements->mayBecomeStale && $this->meaningChange !== null) {
+            $this->startGeneration();
+        } elseif ($this->statements->mayBecomeStale && SessionChanges::rollsBack($sql)) {
+            $this->closeAll($this->statements->forgetTentative());
+        }
+    }
+
+    /** @param list<string> $names names of prepared statements */
+    private function closeAll(array $names): void
+    {
+        array_map($this->close(...), $names);
+    }
+
     /** Deallocates a statement when the next exchange is sent. The server ignores an unknown name. */
-    public function close(string $name): void
+    private function close(string $name): void
     {
         if ($name !== '') {
             $this->pipeline->pendingCloses .= FrontendMessages::closeStatement($name);
