@@ -77,6 +77,25 @@ final class Response implements ResponseInterface
         }
     }
 
+    /**
+     * @internal
+     *
+     * @param FieldMap $fields valid fields
+     */
+    public static function received(
+        int $status,
+        string $reason,
+        string $version,
+        array $fields,
+        StreamInterface $body,
+    ): self {
+        $response = new self();
+        [$response->status, $response->reason, $response->version] = [$status, $reason, $version];
+        [$response->fields, $response->body] = [$fields, $body];
+
+        return $response;
+    }
+
     /** @param array<string, string|list<string>> $headers */
     public static function text(string $text, int $status = 200, array $headers = []): self
     {

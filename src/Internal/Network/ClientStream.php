@@ -109,7 +109,19 @@ final class ClientStream
      */
     public static function toHost(string $host, int $port, ?ClientTls $tls, Deadline $deadline): self
     {
-        $ips = DnsLookup::addresses($host, $deadline);
+        return self::toFirst(DnsLookup::addresses($host, $deadline), $port, $tls, $deadline);
+    }
+
+    /**
+     * Connects to the first address that accepts the connection in time: {@see toHost()}.
+     *
+     * @param non-empty-list<string> $ips
+     *
+     * @throws NetworkException the last address's failure
+     * @throws CancelledException
+     */
+    public static function toFirst(array $ips, int $port, ?ClientTls $tls, Deadline $deadline): self
+    {
         $last = array_pop($ips);
         foreach ($ips as $i => $ip) {
             try {

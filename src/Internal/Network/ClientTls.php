@@ -20,6 +20,7 @@ final readonly class ClientTls
      * @param string|null $certificate     path of a PEM file with the client's certificate; null for none
      * @param string|null $key             path of a PEM file with its private key; null if `$certificate` has it
      * @param string      $advice          follows messages about authorities that are not trusted
+     * @param string      $protocol        protocol that is offered with ALPN; '' for none
      */
     public function __construct(
         public string $serverName,
@@ -29,13 +30,15 @@ final readonly class ClientTls
         private ?string $certificate = null,
         private ?string $key = null,
         private string $advice = '',
+        private string $protocol = '',
     ) {}
 
     /**
      * @param string $host   host of the address
      * @param string $advice follows messages about authorities that are not trusted
+     * @param string $protocol as for the constructor
      */
-    public static function of(TlsOptions $options, string $host, string $advice): self
+    public static function of(TlsOptions $options, string $host, string $advice, string $protocol = ''): self
     {
         return new self(
             $options->serverName ?? $host,
@@ -43,6 +46,7 @@ final readonly class ClientTls
             certificate: $options->certificate,
             key: $options->key,
             advice: $advice,
+            protocol: $protocol,
         );
     }
 
@@ -65,7 +69,8 @@ final readonly class ClientTls
                 'capath' => $this->rootCertificate === null && $this->verifies ? SystemStore::folder() : null,
                 'local_cert' => $this->certificate,
                 'local_pk' => $this->key,
-            ], static fn(?string $file): bool => $file !== null),
+                'alpn_protocols' => $this->protocol === '' ? null : $this->protocol,
+            ], static fn(?string $value): bool => $value !== null),
         ];
     }
 

@@ -1,0 +1,163 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Client;
+
+use Spindle\Http\Internal\Client\Url;
+
+/**
+ * Cookies of servers, in memory: RFC 6265. A cookie for a domain without a dot is refused. There is no list of public
+ * suffixes, so a jar must not be shared by servers of different owners, such as a.co.uk and b.co.uk.
+ *
+ * @phpstan-type Cookie array{
+ *     name: string,
+ *     value: string,
+ *     domain: string,
+ *     path: string,
+ *     isHostOnly: bool,
+ *     isSecure: bool,
+ *     expires: int,
+ * }
+ */
+final class CookieJar implements \Countable
+{
+    /** Maximum number of cookies. The oldest one is dropped when there are more. */
+    private const MAX_COOKIES = 3000;
+    private const MAX_COOKIE_BYTES = 4096;
+
+    /** @var array<string, Cookie> by domain, path and name */
+    private array $cookies = [];
+
+    /**
+     * Stores cookies that a server has sent.
+     *
+     * @param string $url of the request
+     * @param list<string> $values of its Set-Cookie fields
+     */
+    public function store(string $url, array $values): void
+    {
+        $origin = Url::parse($url);
+        foreach ($values as $value) {
+            if ($origin !== null && \strlen($value) <= self::MAX_COOKIE_BYTES) {
+                $this->storeOne($origin, $value);
+            }
+        }
+    }
+
+    /** Returns the value of the Cookie field for a URL; null for none. Longer paths come first: RFC 6265, 5.4. */
+    public function header(string $url): ?string
+    {
+        $target = Url::parse($url);
+        $cookies = [];
+        foreach ($this->cookies as $key => $cookie) {
+            if ($cookie['expires'] <= time()) {
+                unset($this->cookies[$key]);
+            } elseif ($target !== null && self::matches($cookie, $target)) {
+                $cookies[] = $cookie;
+            }
+        }
+        usort($cookies, static fn(array $a, array $b): int => \strlen($b['path']) <=> \strlen($a['path']));
+
+        return $cookies === [] ? null : implode('; ', array_map(
+            static fn(array $cookie): string => "{$cookie['name']}={$cookie['value']}",
+            $cookies,
+        ));
+    }
+
+    public function clear(): void
+    {
+        $this->cookies = [];
+    }
+
+    public function count(): int
+    {
+        return \count($this->cookies);
+    }
+
+    /** @return array<string, mixed> without values, which may be secret */
+    public function __debugInfo(): array
+    {
+        return ['names' => array_column($this->cookies, 'name')];
+    }
+
+    private function storeOne(Url $origin, string $line): void
+    {
+        $parts = explode(';', $line);
+        [$name, $value] = array_map(trim(...), explode('=', array_shift($parts), 2) + [1 => '']);
+        if ($name === '' || preg_match('/[\x00-\x1f\x7f]/', $name . $value) === 1) {
+            return;
+        }
+        $attributes = [];
+        foreach ($parts as $part) {
+            [$key, $text] = explode('=', $part, 2) + [1 => ''];
+            $attributes[strtolower(trim($key))] = trim($text);
+        }
+        $domain = ltrim(strtolower($attributes['domain'] ?? ''), '.');
+        $isHostOnly = $domain === '' || $domain === $origin->host;
+        if (!$isHostOnly && (!str_contains($domain, '.') || !self::isWithin($origin->host, $domain))) {
+            return;
+        }
+        $isSecure = isset($attributes['secure']);
+        if ($isSecure && $origin->scheme !== 'https') {
+            return;
+        }
+        $path = $attributes['path'] ?? '';
+        $path = str_starts_with($path, '/') ? $path : self::defaultPath($origin);
+        $cookie = [
+            'name' => $name,
+            'value' => $value,
+            'domain' => $isHostOnly ? $origin->host : $domain,
+            'path' => $path,
+            'isHostOnly' => $domain === '',
+            'isSecure' => $isSecure,
+            'expires' => self::expiry($attributes),
+        ];
+        $key = "{$cookie['domain']} {$cookie['path']} {$name}";
+        unset($this->cookies[$key]);
+        if ($cookie['expires'] > time()) {
+            $this->cookies[$key] = $cookie;
+        }
+        if (\count($this->cookies) > self::MAX_COOKIES) {
+            array_shift($this->cookies);
+        }
+    }
+
+    /** @param array<string, string> $attributes */
+    private static function expiry(array $attributes): int
+    {
+        $maxAge = $attributes['max-age'] ?? '';
+        if (preg_match('/^-?\d{1,15}$/D', $maxAge) === 1) {
+            return time() + (int) $maxAge;
+        }
+        $time = isset($attributes['expires']) ? strtotime($attributes['expires']) : false;
+
+        return $time === false ? \PHP_INT_MAX : $time;
+    }
+
+    private static function defaultPath(Url $origin): string
+    {
+        $path = explode('?', $origin->target, 2)[0];
+        $end = (int) strrpos($path, '/');
+
+        return $end === 0 ? '/' : substr($path, 0, $end);
+    }
+
+    /** @param Cookie $cookie */
+    private static function matches(array $cookie, Url $url): bool
+    {
+        $path = explode('?', $url->target, 2)[0];
+        $isPath = $path === $cookie['path']
+            || str_starts_with($path, rtrim($cookie['path'], '/') . '/');
+
+        return $isPath
+            && (!$cookie['isSecure'] || $url->scheme === 'https')
+            && ($url->host === $cookie['domain']
+                || !$cookie['isHostOnly'] && self::isWithin($url->host, $cookie['domain']));
+    }
+
+    private static function isWithin(string $host, string $domain): bool
+    {
+        return str_ends_with($host, ".{$domain}") && filter_var($host, \FILTER_VALIDATE_IP) === false;
+    }
+}

@@ -1,0 +1,513 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Client;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Psr\Http\Client\ClientInterface;
+use Psr\Http\Message\RequestInterface;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\StreamInterface;
+use Revolt\EventLoop;
+use Spindle\Http\Internal\Client\ClientConnection;
+use Spindle\Http\Internal\Client\ClientExchange;
+use Spindle\Http\Internal\Client\Closed;
+use Spindle\Http\Internal\Client\ConnectionEnded;
+use Spindle\Http\Internal\Client\DeadlineTimer;
+use Spindle\Http\Internal\Client\EventReader;
+use Spindle\Http\Internal\Client\InflatedBody;
+use Spindle\Http\Internal\Client\MalformedResponse;
+use Spindle\Http\Internal\Client\OriginPool;
+use Spindle\Http\Internal\Client\OutgoingRequest;
+use Spindle\Http\Internal\Client\ResponseBody;
+use Spindle\Http\Internal\Client\ResponseHead;
+use Spindle\Http\Internal\Client\TimedOut;
+use Spindle\Http\Internal\Client\Upload;
+use Spindle\Http\Internal\Client\Url;
+use Spindle\Http\Internal\Message\Fields;
+use Spindle\Http\Internal\Message\HeadReader;
+use Spindle\Http\Response;
+use Spindle\Http\ServerSentEvent;
+use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\WeakTimer;
+use Spindle\Lifecycle;
+use Spindle\Statistics;
+
+/**
+ * An HTTP/1.1 client. Its calls suspend only the calling fiber, so any number of requests can run at the same time.
+ * Connections are kept and used again. A response is returned when its head has arrived; its body is received while it
+ * is read. All limits are in {@see RequestOptions}, and a cancellation ends a request and its body.
+ *
+ * A request is sent again only if its method is idempotent, and if the server has closed a kept connection without any
+ * byte of an answer.
+ *
+ * @phpstan-import-type FieldMap from Fields
+ */
+final class HttpClient implements ClientInterface, Lifecycle, Statistics
+{
+    /** Seconds between two checks for connections that were idle for too long. */
+    private const IDLE_CHECK_INTERVAL = 1.0;
+
+    private const METHOD = '@^' . HeadReader::TOKEN . '$@D';
+
+    /** @var array<string, OriginPool> by origin, proxy and certificates */
+    private array $pools = [];
+
+    private readonly DeadlineTimer $timer;
+
+    private readonly FiberQueue $closing;
+
+    private ?Closed $closed = null;
+
+    /** Callback id of the timer of {@see checkIdle()}; '' without one. */
+    private string $idleTimer = '';
+
+    private int $pid;
+
+    /** Number of calls that have not returned. */
+    private int $runningCount = 0;
+    private int $requestsTotal = 0;
+    private int $failedTotal = 0;
+
+    public function __construct(private readonly HttpClientOptions $options = new HttpClientOptions())
+    {
+        $this->timer = new DeadlineTimer();
+        $this->closing = new FiberQueue();
+        $this->pid = (int) getmypid();
+    }
+
+    public function __destruct()
+    {
+        $this->stopTimers();
+    }
+
+    /** Forbids copies, which would share connections. */
+    private function __clone() {}
+
+    /**
+     * @param array<string, string|list<string>> $headers
+     * @param RequestOptions|null $options null for those of the client
+     *
+     * @throws HttpClientException when there is no response
+     * @throws CancelledException
+     */
+    public function get(
+        string $url,
+        array $headers = [],
+        ?RequestOptions $options = null,
+        ?Cancellation $cancellation = null,
+    ): ResponseInterface {
+        return $this->request('GET', $url, $headers, '', $options, $cancellation);
+    }
+
+    /**
+     * @param array<string, string|list<string>> $headers replace the Content-Type of the body
+     * @param string|StreamInterface|RequestBody $body a stream of unknown size is sent in chunks
+     * @param RequestOptions|null $options null for those of the client
+     *
+     * @throws HttpClientException when there is no response
+     * @throws CancelledException
+     * @throws \InvalidArgumentException when the method or a header is invalid
+     */
+    public function request(
+        string $method,
+        string $url,
+        array $headers = [],
+        string|StreamInterface|RequestBody $body = '',
+        ?RequestOptions $options = null,
+        ?Cancellation $cancellation = null,
+    ): ResponseInterface {
+        $fields = Fields::of($headers);
+        if ($body instanceof RequestBody) {
+            $fields += ['content-type' => ['Content-Type', [$body->type]]];
+            $body = $body->content;
+        }
+
+        return $this->execute(self::outgoing($method, $url, $fields, $body), $options, $cancellation);
+    }
+
+    /**
+     * Sends a PSR-7 request, as {@see request()} does, with the options of the client.
+     *
+     * @throws HttpClientException
+     */
+    public function sendRequest(RequestInterface $request): ResponseInterface
+    {
+        return $this->send($request);
+    }
+
+    /**
+     * @param RequestOptions|null $options null for those of the client
+     *
+     * @throws HttpClientException when there is no response
+     * @throws CancelledException
+     */
+    public function send(
+        RequestInterface $request,
+        ?RequestOptions $options = null,
+        ?Cancellation $cancellation = null,
+    ): ResponseInterface {
+        try {
+            $fields = Fields::of($request->getHeaders());
+            $url = (string) $request->getUri();
+            $outgoing = self::outgoing($request->getMethod(), $url, $fields, $request->getBody());
+        } catch (\InvalidArgumentException $invalid) {
+            throw InvalidRequestException::of($request, $invalid);
+        }
+
+        return $this->execute($outgoing, $options, $cancellation);
+    }
+
+    /**
+     * Returns the server-sent events of a response as they arrive, without a limit of time for the whole response. Ends
+     * when the server ends the response. Does not connect again.
+     *
+     * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
+     *
+     * @param array<string, string|list<string>> $headers such as Last-Event-ID
+     * @param RequestOptions|null $options null for those of the client, without `timeout` and `readTimeout`
+     *
+     * @return \Generator<int, ServerSentEvent>
+     *
+     * @throws HttpClientException when there is no response, or it is not a stream of events
+     * @throws CancelledException
+     */
+    public function events(
+        string $url,
+        array $headers = [],
+        ?RequestOptions $options = null,
+        ?Cancellation $cancellation = null,
+    ): \Generator {
+        $default = $this->options->request;
+        $options ??= new RequestOptions(
+            $default->connectTimeout,
+            $default->firstByteTimeout,
+            \INF,
+            \INF,
+            $default->maxRedirects,
+            decompress: false,
+            proxy: $default->proxy,
+            tls: $default->tls,
+            blocksPrivateAddresses: $default->blocksPrivateAddresses,
+        );
+        $fields = Fields::of($headers) + ['accept' => ['Accept', ['text/event-stream']]];
+        $request = self::outgoing('GET', $url, $fields, '');
+        $response = $this->execute($request, $options, $cancellation);
+        $type = $response->getHeaderLine('Content-Type');
+        if ($response->getStatusCode() !== 200 || preg_match('~^text/event-stream\s*(?:;|$)~i', $type) !== 1) {
+            throw InvalidResponseException::of(
+                $request,
+                "the response is no stream of events: status {$response->getStatusCode()}, Content-Type '{$type}'",
+            );
+        }
+        $reader = new EventReader();
+        $body = $response->getBody();
+        while (!$body->eof()) {
+            yield from $reader->read($body->read(65_536));
+        }
+    }
+
+    /**
+     * Refuses further requests, and waits until the bodies of all responses have been received or dropped.
+     *
+     * Cancellation: as {@see self::kill()}.
+     *
+     * @throws CancelledException
+     */
+    public function close(?Cancellation $cancellation = null): void
+    {
+        $closed = $this->closed ??= new Closed('the client was closed');
+        $this->forgetParent();
+        foreach ($this->pools as $pool) {
+            $pool->close($closed);
+        }
+        try {
+            while ($this->runningCount > 0 || $this->size() > 0) {
+                $this->closing->wait($cancellation);
+            }
+        } catch (CancelledException $cancelled) {
+            $this->kill();
+
+            throw $cancelled;
+        }
+        $this->stopTimers();
+    }
+
+    /** Closes all connections. Running calls, and reads of bodies, end with a {@see ClientClosedException}. */
+    public function kill(): void
+    {
+        $closed = $this->closed ??= new Closed('the client was killed');
+        $this->forgetParent();
+        foreach ($this->pools as $pool) {
+            $pool->kill($closed);
+        }
+        $this->stopTimers();
+        $this->closing->wakeAll();
+    }
+
+    /**
+     * - origins, connections, idle: now
+     * - waiting: requests that wait for a connection now
+     * - running: calls that have not returned now
+     * - requests_total, failed_total: calls so far, and those that ended with an exception
+     */
+    public function statistics(): array
+    {
+        return [
+            'origins' => \count($this->pools),
+            'connections' => $this->size(),
+            'idle' => $this->sum(static fn(OriginPool $pool): int => $pool->idleCount()),
+            'waiting' => $this->sum(static fn(OriginPool $pool): int => $pool->waitingCount()),
+            'running' => $this->runningCount,
+            'requests_total' => $this->requestsTotal,
+            'failed_total' => $this->failedTotal,
+        ];
+    }
+
+    /** @param FieldMap $fields */
+    private static function outgoing(
+        string $method,
+        #[\SensitiveParameter]
+        string $url,
+        array $fields,
+        string|StreamInterface $body,
+    ): OutgoingRequest {
+        if (preg_match(self::METHOD, $method) !== 1 || $method === 'CONNECT') {
+            $shown = json_encode(substr($method, 0, 40), \JSON_INVALID_UTF8_SUBSTITUTE);
+
+            throw new \InvalidArgumentException("A request can not have the method {$shown}");
+        }
+        $parsed = Url::parse($url)
+            ?? throw new \InvalidArgumentException('The URL is malformed; give http:// or https:// with a host');
+        $authorization = $parsed->authorization();
+        if ($authorization !== null) {
+            $fields += ['authorization' => ['Authorization', [$authorization]]];
+        }
+
+        return new OutgoingRequest($method, $parsed, $fields, $body);
+    }
+
+    private function execute(
+        OutgoingRequest $request,
+        ?RequestOptions $options,
+        ?Cancellation $cancellation,
+    ): ResponseInterface {
+        $this->forgetParent();
+        $options ??= $this->options->request;
+        if ($this->closed !== null) {
+            throw ClientClosedException::of($request, $this->closed->getMessage(), $this->closed);
+        }
+        $cancellation?->throwIfRequested();
+        ++$this->runningCount;
+        ++$this->requestsTotal;
+        $deadline = $options->timeout < 1e9 ? hrtime(true) + (int) (1e9 * $options->timeout) : \PHP_INT_MAX;
+        try {
+            for ($redirects = 0;; ++$redirects) {
+                $response = $this->attempt($request, $options, $deadline, $cancellation);
+                $target = $options->maxRedirects === 0 ? null : self::redirectOf($request, $response);
+                if ($target === null) {
+                    $isComplete = true;
+
+                    return $response;
+                }
+                if ($redirects === $options->maxRedirects) {
+                    throw RedirectLimitException::of(
+                        $request,
+                        "the server redirects more than {$options->maxRedirects} times"
+                            . ' (RequestOptions::$maxRedirects)',
+                    );
+                }
+                $response->getBody()->close();
+                $request = $target;
+            }
+        } finally {
+            --$this->runningCount;
+            $this->failedTotal += (int) !isset($isComplete);
+            $this->closing->wakeAll();
+        }
+    }
+
+    /** Sends the request; again, if a kept connection has ended without an answer and the request can be repeated. */
+    private function attempt(
+        OutgoingRequest $request,
+        RequestOptions $options,
+        int $deadline,
+        ?Cancellation $cancellation,
+    ): Response {
+        $proxy = $options->proxy?->for($request->url);
+        $pool = $this->pool($request->url, $proxy, $options);
+        for ($isNew = false;; $isNew = true) {
+            $left = $deadline === \PHP_INT_MAX ? \INF : ($deadline - hrtime(true)) / 1e9;
+            if ($left <= 0) {
+                throw RequestTimeoutException::of($request, "it was not complete within {$options->timeout} s");
+            }
+            $connection = $pool->acquire($request, $options, $left, $cancellation, $isNew);
+            $connection->begin($options, $deadline, $cancellation);
+            $isRelayed = $proxy !== null && $request->url->scheme === 'http';
+            $exchange = new ClientExchange(
+                $connection,
+                $this->withDefaults($request, $options),
+                $options,
+                $isRelayed ? $request->url->origin() : '',
+                $isRelayed ? $proxy->authorization() ?? '' : '',
+            );
+            try {
+                [$head, $upload] = $exchange->run();
+                $isComplete = true;
+            } catch (ConnectionEnded $ended) {
+                if ($ended->isUnanswered && $connection->isReused && $request->isRepeatable()) {
+                    continue;
+                }
+
+                throw ConnectionLostException::of($request, $ended->getMessage(), $ended);
+            } catch (TimedOut $late) {
+                throw RequestTimeoutException::of($request, $late->getMessage(), $late);
+            } catch (MalformedResponse $malformed) {
+                throw InvalidResponseException::of($request, $malformed->getMessage(), $malformed);
+            } catch (Closed $closed) {
+                throw ClientClosedException::of($request, $closed->getMessage(), $closed);
+            } finally {
+                if (!isset($isComplete)) {
+                    $pool->drop($connection);
+                }
+            }
+
+            return $this->response($request, $options, $pool, $connection, $head, $upload);
+        }
+    }
+
+    private function response(
+        OutgoingRequest $request,
+        RequestOptions $options,
+        OriginPool $pool,
+        ClientConnection $connection,
+        ResponseHead $head,
+        ?Upload $upload,
+    ): Response {
+        $fields = $head->fields;
+        if ($this->options->cookies !== null && isset($fields['set-cookie'])) {
+            $this->options->cookies->store((string) $request->url, $fields['set-cookie'][1]);
+        }
+        $body = new ResponseBody(
+            $connection,
+            $pool,
+            $request,
+            $head,
+            $options->readTimeout,
+            $options->maxContentBytes,
+            $upload,
+        );
+        $coding = strtolower($fields['content-encoding'][1][0] ?? '');
+        if ($options->decompress && ($coding === 'gzip' || $coding === 'x-gzip') && $head->length !== 0) {
+            unset($fields['content-encoding'], $fields['content-length']);
+            $body = new InflatedBody($body, $request, $options->maxContentBytes);
+        }
+
+        return Response::received($head->status, $head->reason, $head->version, $fields, $body);
+    }
+
+    private function withDefaults(OutgoingRequest $request, RequestOptions $options): OutgoingRequest
+    {
+        $fields = $request->fields;
+        if ($this->options->userAgent !== '') {
+            $fields += ['user-agent' => ['User-Agent', [$this->options->userAgent]]];
+        }
+        if ($options->decompress && \extension_loaded('zlib') && !isset($fields['range'])) {
+            $fields += ['accept-encoding' => ['Accept-Encoding', ['gzip']]];
+        }
+        $cookies = $this->options->cookies?->header((string) $request->url);
+        if ($cookies !== null) {
+            $fields += ['cookie' => ['Cookie', [$cookies]]];
+        }
+
+        return new OutgoingRequest($request->method, $request->url, $fields, $request->body);
+    }
+
+    /** @return OutgoingRequest|null null when the response is no redirect that can be followed */
+    private static function redirectOf(OutgoingRequest $request, Response $response): ?OutgoingRequest
+    {
+        $status = $response->getStatusCode();
+        $location = $response->getHeader('Location');
+        if (!\in_array($status, [301, 302, 303, 307, 308], true) || \count($location) !== 1) {
+            return null;
+        }
+        $url = $request->url->resolve($location[0]);
+
+        return $url === null ? null : $request->redirected($status, $url);
+    }
+
+    private function pool(Url $url, ?Url $proxy, RequestOptions $options): OriginPool
+    {
+        $key = $url->origin();
+        if ($proxy !== null) {
+            $key .= " {$proxy->origin()} {$proxy->authorization()}";
+        }
+        if ($url->scheme === 'https') {
+            $tls = $options->tls;
+            $key .= " {$tls->rootCertificate} {$tls->certificate} {$tls->key} {$tls->serverName}";
+        }
+        if ($options->blocksPrivateAddresses) {
+            $key .= ' public';
+        }
+        if (!isset($this->pools[$key])) {
+            $this->pools[$key] = new OriginPool($url, $proxy, $this->options, $this->timer, $this->closing);
+            $this->checkIdleSoon();
+        }
+
+        return $this->pools[$key];
+    }
+
+    private function checkIdleSoon(): void
+    {
+        if ($this->idleTimer === '') {
+            $check = static fn(self $client) => $client->checkIdle();
+            $this->idleTimer = WeakTimer::after(self::IDLE_CHECK_INTERVAL, $this, $check);
+        }
+    }
+
+    /** Closes connections that were idle for too long, and forgets origins without connections. */
+    private function checkIdle(): void
+    {
+        $this->idleTimer = '';
+        foreach ($this->pools as $key => $pool) {
+            $pool->closeIdle();
+            if ($pool->size() === 0 && $pool->waitingCount() === 0) {
+                unset($this->pools[$key]);
+            }
+        }
+        if ($this->pools !== []) {
+            $this->checkIdleSoon();
+        }
+    }
+
+    private function stopTimers(): void
+    {
+        EventLoop::cancel($this->idleTimer);
+        $this->idleTimer = '';
+        $this->timer->stop();
+    }
+
+    private function size(): int
+    {
+        return $this->sum(static fn(OriginPool $pool): int => $pool->size());
+    }
+
+    /** @param \Closure(OriginPool): int $figure */
+    private function sum(\Closure $figure): int
+    {
+        return array_sum(array_map($figure, $this->pools));
+    }
+
+    /** Leaves the connections to the process that has opened them, if this process is a fork of it. */
+    private function forgetParent(): void
+    {
+        if ($this->pid !== getmypid()) {
+            foreach ($this->pools as $pool) {
+                $pool->leaveToParent();
+            }
+            [$this->pools, $this->pid, $this->runningCount] = [[], (int) getmypid(), 0];
+        }
+    }
+}

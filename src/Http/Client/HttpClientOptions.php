@@ -1,0 +1,42 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Client;
+
+/** Options of a client. An origin is the scheme, host and port of a URL. Times are in seconds; INF for no limit. */
+final readonly class HttpClientOptions
+{
+    /**
+     * @param int $maxConnections maximum number of connections to each origin. Further requests wait, in order
+     * @param float $acquireTimeout maximum wait for a free connection
+     * @param int $maxWaiting maximum number of requests that wait for a connection to the same origin
+     * @param float $idleTimeout time after which an idle connection is closed
+     * @param float $maxLifetime time after which a connection is closed as soon as it is free
+     * @param string $userAgent value of the User-Agent field, unless a request has its own; '' for none
+     * @param RequestOptions $request options of requests that have no others
+     * @param CookieJar|null $cookies stores the cookies of responses, and sends them; null for neither
+     *
+     * @throws \ValueError when a number is out of its range
+     */
+    public function __construct(
+        public int $maxConnections = 64,
+        public float $acquireTimeout = 30.0,
+        public int $maxWaiting = 10_000,
+        public float $idleTimeout = 60.0,
+        public float $maxLifetime = 600.0,
+        public string $userAgent = 'Spindle',
+        public RequestOptions $request = new RequestOptions(),
+        public ?CookieJar $cookies = null,
+    ) {
+        $times = ['acquireTimeout' => $acquireTimeout, 'idleTimeout' => $idleTimeout, 'maxLifetime' => $maxLifetime];
+        foreach ($times as $name => $seconds) {
+            if (!($seconds > 0)) {
+                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
+            }
+        }
+        if ($maxConnections < 1 || $maxWaiting < 0) {
+            throw new \ValueError('The option maxConnections must be 1 or more, and maxWaiting 0 or more');
+        }
+    }
+}

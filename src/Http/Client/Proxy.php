@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Client;
+
+use Spindle\Http\Internal\Client\Url;
+
+/** The HTTP proxies of a client. Requests for https are sent through a tunnel, so the proxy can't read them. */
+final readonly class Proxy
+{
+    /**
+     * @param string|null $http URL of the proxy for http, such as http://user:password@proxy:3128; null for none
+     * @param string|null $https URL of the proxy for https; null for none
+     * @param list<string> $except hosts without a proxy: a name, which includes its subdomains, an IP address, or "*"
+     *     for all. A port after a colon restricts an entry to that port
+     *
+     * @throws \ValueError when a URL is malformed
+     */
+    public function __construct(
+        #[\SensitiveParameter]
+        private ?string $http = null,
+        #[\SensitiveParameter]
+        private ?string $https = null,
+        private array $except = [],
+    ) {
+        foreach ([$http, $https] as $url) {
+            if ($url !== null && Url::parse($url)?->scheme !== 'http') {
+                throw new \ValueError('A proxy must be a URL such as http://proxy:3128');
+            }
+        }
+    }
+
+    /**
+     * Returns the proxies of the environment variables http_proxy, HTTPS_PROXY, ALL_PROXY and NO_PROXY. The variables
+     * except HTTP_PROXY also count in the other case: a client of a CGI program can set HTTP_PROXY (CVE-2016-5385).
+     */
+    public static function fromEnvironment(): self
+    {
+        $all = self::variable('all_proxy');
+
+        return new self(
+            self::value('http_proxy') ?? (\PHP_SAPI === 'cli' ? self::value('HTTP_PROXY') : null) ?? $all,
+            self::variable('https_proxy') ?? $all,
+            explode(',', str_replace(' ', ',', self::variable('no_proxy') ?? '')),
+        );
+    }
+
+    /** @internal Returns the proxy for a URL; null for a direct connection. */
+    public function for(Url $url): ?Url
+    {
+        foreach ($this->except as $entry) {
+            if ($entry === '') {
+                continue;
+            }
+            [$host, $port] = explode(':', $entry, 2) + [1 => ''];
+            $host = strtolower(ltrim($host, '*.'));
+            $isSame = $host === '' || $url->host === $host || str_ends_with($url->host, ".{$host}");
+            if ($isSame && ($port === '' || (int) $port === $url->port)) {
+                return null;
+            }
+        }
+        $proxy = $url->scheme === 'https' ? $this->https : $this->http;
+
+        return $proxy === null ? null : Url::parse($proxy);
+    }
+
+    /** @return array<string, mixed> without credentials */
+    public function __debugInfo(): array
+    {
+        $show = static fn(?string $url): ?string => $url === null ? null : Url::parse($url)?->withoutSecrets();
+
+        return ['http' => $show($this->http), 'https' => $show($this->https), 'except' => $this->except];
+    }
+
+    private static function variable(string $name): ?string
+    {
+        return self::value($name) ?? self::value(strtoupper($name));
+    }
+
+    private static function value(string $name): ?string
+    {
+        $value = getenv($name);
+
+        return \is_string($value) && $value !== '' ? $value : null;
+    }
+}

@@ -1,0 +1,112 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Client;
+
+use Nyholm\Psr7\Stream;
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Message\IterableStream;
+
+/** The body of a request with its Content-Type. */
+final readonly class RequestBody
+{
+    private function __construct(public string $type, public string|StreamInterface $content) {}
+
+    /** @throws \JsonException when the value can't be encoded */
+    public static function json(mixed $value): self
+    {
+        return new self(
+            'application/json',
+            json_encode($value, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE),
+        );
+    }
+
+    /** @param array<mixed> $fields as for http_build_query() */
+    public static function form(array $fields): self
+    {
+        return new self('application/x-www-form-urlencoded', http_build_query($fields));
+    }
+
+    /**
+     * @param string $path sent in pieces. Reading a file blocks the process for the time of the disk
+     *
+     * @throws \RuntimeException when the file can't be opened
+     */
+    public static function file(string $path, string $type = 'application/octet-stream'): self
+    {
+        return new self($type, self::open($path));
+    }
+
+    /** @param iterable<string> $pieces sent in chunks, as the iterator yields them */
+    public static function stream(iterable $pieces, string $type = 'application/octet-stream'): self
+    {
+        return new self($type, new IterableStream($pieces));
+    }
+
+    /**
+     * A form with files: RFC 7578.
+     *
+     * @param array<string, string|FormFile|list<string|FormFile>> $fields by name
+     *
+     * @throws \InvalidArgumentException when a name is empty
+     * @throws \RuntimeException when a file can't be opened
+     */
+    public static function multipart(array $fields): self
+    {
+        $boundary = bin2hex(random_bytes(16));
+        $parts = [];
+        foreach ($fields as $name => $values) {
+            foreach (\is_array($values) ? $values : [$values] as $value) {
+                $head = "--{$boundary}\r\nContent-Disposition: form-data; name=" . self::quote($name);
+                $parts[] = $value instanceof FormFile
+                    ? "{$head}; filename=" . self::quote($value->name) . "\r\nContent-Type: {$value->type}\r\n\r\n"
+                    : "{$head}\r\n\r\n{$value}";
+                if ($value instanceof FormFile) {
+                    $parts[] = self::open($value->path);
+                }
+                $parts[] = "\r\n";
+            }
+        }
+        $parts[] = "--{$boundary}--\r\n";
+        $type = "multipart/form-data; boundary={$boundary}";
+        $hasFiles = array_filter($parts, static fn(string|StreamInterface $part): bool => !\is_string($part)) !== [];
+
+        return $hasFiles
+            ? self::stream(self::pieces($parts), $type)
+            : new self($type, implode('', array_filter($parts, is_string(...))));
+    }
+
+    /**
+     * @param list<string|StreamInterface> $parts
+     *
+     * @return \Generator<int, string>
+     */
+    private static function pieces(array $parts): \Generator
+    {
+        foreach ($parts as $part) {
+            if (\is_string($part)) {
+                yield $part;
+                continue;
+            }
+            while (!$part->eof()) {
+                yield $part->read(65_536);
+            }
+        }
+    }
+
+    private static function open(string $path): StreamInterface
+    {
+        $file = @fopen($path, 'rb');
+
+        return $file === false || is_dir($path)
+            ? throw new \RuntimeException("can't open the file '{$path}' for the request's body")
+            : Stream::create($file);
+    }
+
+    /** Quotes a name as browsers do: https://html.spec.whatwg.org/multipage/form-control-infrastructure.html. */
+    private static function quote(string $name): string
+    {
+        return '"' . strtr($name, ['"' => '%22', "\r" => '%0D', "\n" => '%0A']) . '"';
+    }
+}

@@ -1,0 +1,14 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Client;
+
+use Psr\Http\Client\NetworkExceptionInterface;
+use Spindle\Http\Internal\Client\IsFailureOfRequest;
+
+/** A time limit has passed. The server may have processed the request. */
+final class RequestTimeoutException extends \RuntimeException implements HttpClientException, NetworkExceptionInterface
+{
+    use IsFailureOfRequest;
+}

@@ -1,0 +1,282 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Amp\Cancellation;
+use Revolt\EventLoop;
+use Spindle\Http\Client\RequestOptions;
+use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Network\WriteBuffer;
+use Spindle\Internal\Warnings;
+
+/**
+ * A connection of a client, used by one request at a time. All waits have a deadline: {@see begin()}. If an exception
+ * has ended a wait, the connection must be closed.
+ */
+final class ClientConnection
+{
+    private const READ_BYTES = 65_536;
+
+    /** Unsent bytes above which {@see send()} waits. */
+    private const MAX_UNSENT_BYTES = 262_144;
+
+    /** Received bytes that were not consumed. */
+    public string $received = '';
+
+    /** Whether an earlier request has got a response. Then the server may close the connection at any time. */
+    public bool $isReused = false;
+
+    /** Whether the connection can be used after the current response. */
+    public bool $isReusable = true;
+
+    /** Time by hrtime() at which the current wait ends. */
+    public int $deadline = \PHP_INT_MAX;
+
+    /** Time by hrtime() when the connection was opened, and when its last request ended. */
+    public readonly int $openedAt;
+    public int $freeSince = 0;
+
+    private readonly WriteBuffer $unsent;
+
+    /** Suspends {@see receive()}. */
+    private readonly Condition $changed;
+
+    /** Suspends {@see send()}. */
+    private readonly Condition $drained;
+
+    private readonly string $readWatcher;
+    private readonly string $writeWatcher;
+    private bool $hasEnded = false;
+    private bool $isClosed = false;
+
+    /** The request's limits. */
+    private int $totalDeadline = \PHP_INT_MAX;
+    private RequestOptions $options;
+    private ?Cancellation $cancellation = null;
+
+    private ?\Throwable $failure = null;
+
+    /** The purpose of the current wait, its maximum seconds, and the time by hrtime() when it began. */
+    private string $for = '';
+    private float $seconds = \INF;
+    private int $waitsSince = 0;
+
+    /** Time by hrtime() at which the server last accepted bytes. */
+    private int $sentAt = 0;
+
+    /** @param resource $stream non-blocking, without a read buffer */
+    public function __construct(public readonly mixed $stream, private readonly DeadlineTimer $timer)
+    {
+        $this->openedAt = hrtime(true);
+        $this->options = new RequestOptions();
+        $this->unsent = new WriteBuffer();
+        $this->changed = $changed = new Condition();
+        $this->drained = new Condition();
+        // The closures do not keep the connection in memory, so that its destructor can close it.
+        $this->readWatcher = EventLoop::disable(EventLoop::onReadable(
+            $stream,
+            static function (string $id) use ($changed): void {
+                EventLoop::disable($id);
+                $changed->notify();
+            },
+        ));
+        $weak = \WeakReference::create($this);
+        $flush = static fn() => $weak->get()?->flush();
+        $this->writeWatcher = EventLoop::disable(EventLoop::onWritable($stream, $flush));
+    }
+
+    public function __destruct()
+    {
+        $this->close();
+    }
+
+    /**
+     * Begins a request.
+     *
+     * @param int $deadline time by hrtime() at which it must be complete
+     */
+    public function begin(RequestOptions $options, int $deadline, ?Cancellation $cancellation): void
+    {
+        [$this->options, $this->totalDeadline, $this->cancellation] = [$options, $deadline, $cancellation];
+    }
+
+    /** Sends bytes as soon as the server accepts them. Does not wait. */
+    public function write(#[\SensitiveParameter] string $bytes): void
+    {
+        $this->sentAt = hrtime(true);
+        $this->unsent->add($bytes);
+        $this->flush();
+    }
+
+    /**
+     * Sends bytes as {@see write()} does, and waits while too many are unsent. The wait ends with the connection.
+     *
+     * @return bool false when the server does not accept any more
+     */
+    public function send(#[\SensitiveParameter] string $bytes): bool
+    {
+        $this->write($bytes);
+        while ($this->unsent->size > self::MAX_UNSENT_BYTES && !$this->hasEnded) {
+            $this->drained->wait();
+        }
+
+        return !$this->hasEnded;
+    }
+
+    /** Whether all bytes were sent. */
+    public function hasSent(): bool
+    {
+        return $this->unsent->size === 0;
+    }
+
+    /**
+     * Receives more bytes. Waits for them if there are none.
+     *
+     * @param bool $isFirst whether there can't be any bytes yet, so that it waits at once
+     *
+     * @return bool false when the connection has ended
+     *
+     * @throws TimedOut
+     */
+    public function receive(string $for, float $seconds, bool $isFirst = false): bool
+    {
+        if (!$isFirst && $this->read()) {
+            return true;
+        }
+        while (!$this->hasEnded) {
+            $this->wait($for, $seconds);
+            if ($this->read()) {
+                return true;
+            }
+        }
+
+        return $this->failure === null ? false : throw $this->failure;
+    }
+
+    /** Whether a request can be sent: the server has sent nothing since the last response, and not closed. */
+    public function isUsable(): bool
+    {
+        return !$this->isClosed
+            && $this->unsent->size === 0
+            && $this->received === ''
+            && !$this->read()
+            && !$this->hasEnded;
+    }
+
+    /** Whether the request may take more time. */
+    public function isWithinLimit(): bool
+    {
+        return hrtime(true) < $this->totalDeadline;
+    }
+
+    /** Called at the deadline of the current wait. Continues the wait if the server has accepted bytes since. */
+    public function expire(): void
+    {
+        $this->deadline = $this->waitEnds();
+        if ($this->deadline > hrtime(true)) {
+            $this->timer->add($this);
+
+            return;
+        }
+        $for = $this->unsent->size > 0 ? 'the server to receive the request' : $this->for;
+        $this->changed->fail(new TimedOut(
+            $this->deadline >= $this->totalDeadline
+                ? "it was not complete within {$this->options->timeout} s, while waiting for {$for}"
+                : "no progress in time, while waiting for {$for}",
+        ));
+    }
+
+    /** Closes the connection, and makes its request fail. */
+    public function fail(\Throwable $reason): void
+    {
+        $this->failure ??= $reason;
+        $this->close();
+        $this->changed->fail($reason);
+    }
+
+    public function close(): void
+    {
+        if ($this->isClosed) {
+            return;
+        }
+        $this->isClosed = $this->hasEnded = true;
+        EventLoop::cancel($this->readWatcher);
+        EventLoop::cancel($this->writeWatcher);
+        $this->timer->remove($this);
+        $stream = $this->stream;
+        Warnings::suppressed(static fn() => @fclose($stream));
+        $this->drained->notify();
+    }
+
+    private function wait(string $for, float $seconds): void
+    {
+        [$this->for, $this->seconds, $this->waitsSince] = [$for, $seconds, hrtime(true)];
+        $this->deadline = $this->waitEnds();
+        $this->timer->add($this);
+        EventLoop::enable($this->readWatcher);
+        try {
+            $this->changed->wait($this->cancellation);
+        } finally {
+            $this->timer->remove($this);
+            EventLoop::disable($this->readWatcher);
+        }
+    }
+
+    private function read(): bool
+    {
+        if ($this->hasEnded) {
+            return false;
+        }
+        $bytes = Warnings::read($this->stream, self::READ_BYTES);
+        if ($bytes !== false && $bytes !== '') {
+            $this->received = $this->received === '' ? $bytes : $this->received . $bytes;
+
+            return true;
+        }
+        if ($bytes === false || feof($this->stream)) {
+            $this->hasEnded = true;
+        }
+
+        return false;
+    }
+
+    /** Returns when the current wait ends if nothing happens. It begins when all bytes are sent. */
+    private function waitEnds(): int
+    {
+        return min($this->totalDeadline, $this->unsent->size > 0
+            ? $this->sentAt + self::nanoseconds($this->options->readTimeout)
+            : max($this->waitsSince, $this->sentAt) + self::nanoseconds($this->seconds));
+    }
+
+    /** Sends as many bytes as the server accepts now. The rest follows when it accepts more. */
+    private function flush(): void
+    {
+        if ($this->isClosed) {
+            return;
+        }
+        $before = $this->unsent->size;
+        set_error_handler(null);
+        try {
+            $isWritten = $this->unsent->flush($this->stream);
+        } finally {
+            restore_error_handler();
+        }
+        if ($this->unsent->size < $before) {
+            $this->sentAt = hrtime(true);
+        }
+        // After a failure, the server's answer may still be readable.
+        $this->unsent->size > 0 && $isWritten
+            ? EventLoop::enable($this->writeWatcher)
+            : EventLoop::disable($this->writeWatcher);
+        if (!$isWritten || $this->unsent->size <= self::MAX_UNSENT_BYTES) {
+            $this->drained->notify();
+        }
+    }
+
+    private static function nanoseconds(float $seconds): int
+    {
+        return $seconds < 1e9 ? (int) ($seconds * 1e9) : \PHP_INT_MAX >> 1;
+    }
+}

@@ -1,0 +1,168 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Spindle\Http\Client\RequestOptions;
+use Spindle\Http\Internal\Message\HeadReader;
+
+/** Sends a request on a connection, and receives the head of its response. */
+final readonly class ClientExchange
+{
+    private const FIELD_LINES = '@^(?:' . HeadReader::TOKEN . ': ' . HeadReader::VALUE . '\r\n)*+$@D';
+
+    /** Seconds to wait for the server's permission to send the body: RFC 9110, 10.1.1. */
+    private const CONTINUE_TIMEOUT = 1.0;
+
+    /** Maximum number of interim responses before the final one. */
+    private const MAX_INTERIM_RESPONSES = 20;
+
+    /** Methods whose requests need no Content-Length when they have no body: RFC 9110, 8.6. */
+    private const BODILESS_METHODS = ['GET' => true, 'HEAD' => true, 'DELETE' => true, 'OPTIONS' => true];
+
+    /** @param string $absoluteFor origin for the request target of a proxy; '' without a proxy */
+    public function __construct(
+        private ClientConnection $connection,
+        private OutgoingRequest $request,
+        private RequestOptions $options,
+        private string $absoluteFor,
+        private string $proxyAuthorization,
+    ) {}
+
+    /**
+     * Sends the request, and receives the head of the final response. If the server answers early, the rest of the
+     * request's body is sent at the same time; not after an error (RFC 9110, 10.1.1).
+     *
+     * @return array{ResponseHead, Upload|null} the upload that goes on; null without one
+     *
+     * @throws TimedOut|MalformedResponse|ConnectionEnded|Closed
+     */
+    public function run(): array
+    {
+        $body = $this->request->body;
+        $size = \is_string($body) ? \strlen($body) : $body->getSize();
+        $expects = $size !== 0 && ($size === null || $size >= $this->options->expectContinueBytes);
+        $head = $this->head($size, $expects);
+        $this->connection->write(\is_string($body) && !$expects ? $head . $body : $head);
+        if ($expects) {
+            $response = $this->awaitContinue();
+            if ($response !== null) {
+                $this->connection->isReusable = false; // the server may still expect the body
+
+                return [$response, null];
+            }
+            if (\is_string($body)) {
+                $this->connection->write($body);
+            }
+        }
+        $upload = \is_string($body) ? null : Upload::begin($this->connection, $body, $size);
+        $response = $this->finalHead();
+        if ($response->status >= 400) {
+            $upload?->abort();
+        }
+
+        return [$response, $upload];
+    }
+
+    private function head(?int $size, bool $expects): string
+    {
+        $fields = $this->request->fields;
+        $url = $this->request->url;
+        $lines = isset($fields['host']) ? '' : "Host: {$url->authority()}\r\n";
+        foreach ($fields as $key => [$name, $values]) {
+            if ($key === 'content-length' || $key === 'transfer-encoding' || $key === 'expect') {
+                continue;
+            }
+            foreach ($values as $value) {
+                $lines .= "{$name}: {$value}\r\n";
+            }
+        }
+        if ($size === null) {
+            $lines .= "Transfer-Encoding: chunked\r\n";
+        } elseif ($size > 0 || !isset(self::BODILESS_METHODS[$this->request->method])) {
+            $lines .= "Content-Length: {$size}\r\n";
+        }
+        if ($expects) {
+            $lines .= "Expect: 100-continue\r\n";
+        }
+        if ($this->proxyAuthorization !== '') {
+            $lines .= "Proxy-Authorization: {$this->proxyAuthorization}\r\n";
+        }
+        if (preg_match(self::FIELD_LINES, $lines) !== 1) {
+            throw new \InvalidArgumentException('A header has a control character in its name or value');
+        }
+
+        return "{$this->request->method} {$this->absoluteFor}{$url->target} HTTP/1.1\r\n{$lines}\r\n";
+    }
+
+    /** Skips interim responses, such as 103 (Early Hints): RFC 9110, 15.2. */
+    private function finalHead(): ResponseHead
+    {
+        for ($interim = 0; $interim <= self::MAX_INTERIM_RESPONSES; ++$interim) {
+            $response = $this->readHead($this->options->firstByteTimeout, $interim === 0);
+            if ($response->status >= 200) {
+                return $response;
+            }
+            if ($response->status === 101) {
+                throw new MalformedResponse('the server switches to another protocol');
+            }
+        }
+
+        throw new MalformedResponse('the server sends too many interim responses');
+    }
+
+    /** @return ResponseHead|null a final response, so that the body must not be sent; null to send the body */
+    private function awaitContinue(): ?ResponseHead
+    {
+        try {
+            $response = $this->readHead(min(self::CONTINUE_TIMEOUT, $this->options->firstByteTimeout), true);
+        } catch (TimedOut $late) {
+            if (!$this->connection->isWithinLimit()) {
+                throw $late;
+            }
+
+            return null;
+        }
+
+        return match (true) {
+            $response->status === 100 => null,
+            $response->status < 200 => $this->finalHead(),
+            default => $response,
+        };
+    }
+
+    /** @param bool $isFirst whether the response can't have arrived yet */
+    private function readHead(float $timeout, bool $isFirst): ResponseHead
+    {
+        $connection = $this->connection;
+        for ($searchFrom = 0;;) {
+            $end = strpos($connection->received, "\r\n\r\n", $searchFrom);
+            if (($end === false ? \strlen($connection->received) : $end) > ResponseHead::MAX_BYTES) {
+                throw new MalformedResponse(
+                    'the head of the response is longer than ' . ResponseHead::MAX_BYTES . ' bytes',
+                );
+            }
+            if ($end !== false) {
+                $head = substr($connection->received, 0, $end + 2);
+                $connection->received = substr($connection->received, $end + 4);
+
+                return ResponseHead::parse($head, $this->request->method === 'HEAD');
+            }
+            $searchFrom = max(0, \strlen($connection->received) - 3);
+            $isUnanswered = $connection->received === '';
+            if (!$connection->receive(
+                'the response',
+                $isUnanswered ? $timeout : $this->options->readTimeout,
+                $isFirst && $isUnanswered,
+            )) {
+                throw new ConnectionEnded(
+                    $isUnanswered
+                        ? 'the server closed the connection without an answer'
+                        : 'the server closed the connection within the head of the response',
+                    $isUnanswered,
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+/** The client was closed or killed. The message is a clause. */
+final class Closed extends \RuntimeException {}

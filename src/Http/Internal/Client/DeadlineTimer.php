@@ -1,0 +1,69 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Revolt\EventLoop;
+
+/** Ends the waits of all connections of a client at their deadlines, with one timer of the event loop. */
+final class DeadlineTimer
+{
+    /** @var array<int, ClientConnection> waiting connections, by object id */
+    private array $waiting = [];
+
+    /** Time by hrtime() at which the timer fires; PHP_INT_MAX without a timer. */
+    private int $firesAt = \PHP_INT_MAX;
+
+    private string $timer = '';
+
+    public function add(ClientConnection $connection): void
+    {
+        $this->waiting[spl_object_id($connection)] = $connection;
+        if ($connection->deadline < $this->firesAt) {
+            $this->schedule($connection->deadline);
+        }
+    }
+
+    public function remove(ClientConnection $connection): void
+    {
+        unset($this->waiting[spl_object_id($connection)]);
+    }
+
+    public function __destruct()
+    {
+        $this->stop();
+    }
+
+    public function stop(): void
+    {
+        EventLoop::cancel($this->timer);
+        $this->firesAt = \PHP_INT_MAX;
+    }
+
+    private function schedule(int $time): void
+    {
+        EventLoop::cancel($this->timer);
+        $this->firesAt = $time;
+        $weak = \WeakReference::create($this);
+        $this->timer = EventLoop::unreference(EventLoop::delay(
+            max(0, $time - hrtime(true)) / 1e9,
+            static fn() => $weak->get()?->fire(),
+        ));
+    }
+
+    private function fire(): void
+    {
+        [$now, $next, $this->firesAt] = [hrtime(true), \PHP_INT_MAX, \PHP_INT_MAX];
+        foreach ($this->waiting as $connection) {
+            if ($connection->deadline <= $now) {
+                $connection->expire();
+            } else {
+                $next = min($next, $connection->deadline);
+            }
+        }
+        if ($next < \PHP_INT_MAX) {
+            $this->schedule($next);
+        }
+    }
+}

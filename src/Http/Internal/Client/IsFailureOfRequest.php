@@ -1,0 +1,31 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Psr\Http\Message\RequestInterface;
+
+/** An exception with the request that failed. Its message has neither the query nor credentials of the URL. */
+trait IsFailureOfRequest
+{
+    private function __construct(string $message, private readonly OutgoingRequest $request, ?\Throwable $previous)
+    {
+        parent::__construct($message, 0, $previous);
+    }
+
+    /**
+     * @internal
+     *
+     * @param string $why reason, as a clause
+     */
+    public static function of(OutgoingRequest $request, string $why, ?\Throwable $previous = null): self
+    {
+        return new self("{$request->method} {$request->url->withoutSecrets()} failed: {$why}", $request, $previous);
+    }
+
+    public function getRequest(): RequestInterface
+    {
+        return $this->request->toPsr();
+    }
+}

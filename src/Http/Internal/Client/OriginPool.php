@@ -1,0 +1,305 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Spindle\Http\Client\ClientClosedException;
+use Spindle\Http\Client\ConnectFailedException;
+use Spindle\Http\Client\HttpClientOptions;
+use Spindle\Http\Client\RequestOptions;
+use Spindle\Http\Internal\Server\ForkedSockets;
+use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Network\ClientStream;
+use Spindle\Internal\Network\ClientTls;
+use Spindle\Internal\Network\Deadline;
+use Spindle\Internal\Network\DnsLookup;
+use Spindle\Internal\Network\NetworkException;
+
+/** The connections of a client to one origin, perhaps through a proxy. Waiting requests get them in order. */
+final class OriginPool
+{
+    /** @var list<ClientConnection> free connections; the last one was used last */
+    private array $idle = [];
+
+    /** @var array<int, ClientConnection> connections of running requests, by object id */
+    private array $used = [];
+
+    /** Number of connections that are being opened. */
+    private int $opening = 0;
+
+    /** Number of requests that wait for a connection. */
+    private int $waitingCount = 0;
+
+    private readonly FiberQueue $waiting;
+
+    private ?\Throwable $closeReason = null;
+
+    public function __construct(
+        private readonly Url $url,
+        private readonly ?Url $proxy,
+        private readonly HttpClientOptions $options,
+        private readonly DeadlineTimer $timer,
+        private readonly FiberQueue $closing,
+    ) {
+        $this->waiting = new FiberQueue();
+    }
+
+    /** Number of connections. */
+    public function size(): int
+    {
+        return \count($this->idle) + \count($this->used) + $this->opening;
+    }
+
+    public function idleCount(): int
+    {
+        return \count($this->idle);
+    }
+
+    public function waitingCount(): int
+    {
+        return $this->waitingCount;
+    }
+
+    /**
+     * Returns a free connection, or opens one. Waits while there are too many.
+     *
+     * @param float $left seconds until the request must be complete
+     *
+     * @throws ConnectFailedException|CancelledException|ClientClosedException
+     */
+    public function acquire(
+        OutgoingRequest $request,
+        RequestOptions $options,
+        float $left,
+        ?Cancellation $cancellation,
+        bool $isNew = false,
+    ): ClientConnection {
+        $deadline = null;
+        while (true) {
+            if ($this->closeReason !== null) {
+                throw ClientClosedException::of($request, 'the client was closed', $this->closeReason);
+            }
+            while (!$isNew && $this->idle !== []) {
+                $connection = array_pop($this->idle);
+                if ($this->isYoung($connection) && $connection->isUsable()) {
+                    return $this->used[spl_object_id($connection)] = $connection;
+                }
+                $connection->close();
+            }
+            if ($this->size() >= $this->options->maxConnections && $this->idle !== []) {
+                array_shift($this->idle)->close(); // a new connection was requested
+            }
+            if ($this->size() < $this->options->maxConnections) {
+                return $this->open($request, $options, $left, $cancellation);
+            }
+            if ($this->waitingCount >= $this->options->maxWaiting) {
+                throw ConnectFailedException::of(
+                    $request,
+                    "{$this->waitingCount} requests already wait for a connection (HttpClientOptions::\$maxWaiting)",
+                );
+            }
+            $seconds = min($left, $this->options->acquireTimeout);
+            $deadline ??= Deadline::in($seconds, $cancellation);
+            ++$this->waitingCount;
+            try {
+                $limit = $seconds < 1e9 ? $deadline->asCancellation() : $cancellation;
+                $this->waiting->wait($limit, $this->waiting->wakeFirst(...), $this);
+            } catch (CancelledException $cancelled) {
+                $failure = $deadline->failureOf($cancelled, 'a free connection');
+
+                throw $failure instanceof CancelledException
+                    ? $failure
+                    : ConnectFailedException::of($request, $failure->getMessage(), $failure);
+            } finally {
+                --$this->waitingCount;
+            }
+        }
+    }
+
+    /** Keeps the connection of a complete request for the next one. */
+    public function release(ClientConnection $connection): void
+    {
+        unset($this->used[spl_object_id($connection)]);
+        $connection->isReused = true;
+        $connection->freeSince = hrtime(true);
+        if ($this->closeReason !== null) {
+            $connection->close();
+        } else {
+            $this->idle[] = $connection;
+        }
+        $this->wakeNext();
+    }
+
+    public function drop(ClientConnection $connection): void
+    {
+        unset($this->used[spl_object_id($connection)]);
+        $connection->close();
+        $this->wakeNext();
+    }
+
+    /** Closes connections that were idle for too long. */
+    public function closeIdle(): void
+    {
+        $kept = [];
+        foreach ($this->idle as $connection) {
+            if ($this->isYoung($connection)) {
+                $kept[] = $connection;
+            } else {
+                $connection->close();
+            }
+        }
+        $this->idle = $kept;
+    }
+
+    /** Refuses further requests. Idle connections are closed now, others after their request. */
+    public function close(\Throwable $reason): void
+    {
+        $this->closeReason ??= $reason;
+        foreach ($this->idle as $connection) {
+            $connection->close();
+        }
+        $this->idle = [];
+        $this->waiting->wakeAll();
+    }
+
+    /** Ends all requests with an exception. */
+    public function kill(\Throwable $reason): void
+    {
+        $this->close($reason);
+        foreach ($this->used as $connection) {
+            $connection->fail($reason);
+        }
+        $this->used = [];
+    }
+
+    /** Drops the connections in a fork of the process that has opened them, without ending them there. */
+    public function leaveToParent(): void
+    {
+        $connections = [...$this->idle, ...array_values($this->used)];
+        ForkedSockets::detach(array_map(static fn(ClientConnection $one): mixed => $one->stream, $connections));
+        [$this->idle, $this->used] = [[], []];
+    }
+
+    private function wakeNext(): void
+    {
+        if ($this->closeReason === null) {
+            $this->waiting->wakeFirst();
+        } else {
+            $this->closing->wakeAll();
+        }
+    }
+
+    private function isYoung(ClientConnection $connection): bool
+    {
+        $now = hrtime(true);
+
+        return $now - $connection->openedAt < $this->options->maxLifetime * 1e9
+            && $now - $connection->freeSince < $this->options->idleTimeout * 1e9;
+    }
+
+    private function open(
+        OutgoingRequest $request,
+        RequestOptions $options,
+        float $left,
+        ?Cancellation $cancellation,
+    ): ClientConnection {
+        ++$this->opening;
+        try {
+            $stream = $this->connect($options, Deadline::in(min($left, $options->connectTimeout), $cancellation));
+            $connection = new ClientConnection($stream->release(), $this->timer);
+        } catch (NetworkException $failure) {
+            $via = $this->proxy === null ? '' : " (through the proxy {$this->proxy->origin()})";
+
+            throw ConnectFailedException::of($request, "{$failure->getMessage()}{$via}", $failure);
+        } finally {
+            --$this->opening;
+            if (!isset($connection)) {
+                $this->waiting->wakeFirst();
+            }
+        }
+        if ($this->closeReason !== null) {
+            throw ClientClosedException::of($request, 'the client was closed', $this->closeReason);
+        }
+
+        return $this->used[spl_object_id($connection)] = $connection;
+    }
+
+    /** @throws NetworkException|CancelledException */
+    private function connect(RequestOptions $options, Deadline $deadline): ClientStream
+    {
+        $isSecure = $this->url->scheme === 'https';
+        $tls = $isSecure ? ClientTls::of(
+            $options->tls,
+            $this->url->host,
+            ' (RequestOptions::$tls has the authorities to trust)',
+            'http/1.1',
+        ) : null;
+        $peer = $this->proxy ?? $this->url;
+        $ips = DnsLookup::addresses($peer->host, $deadline);
+        if ($options->blocksPrivateAddresses && $this->proxy === null) {
+            $ips = array_values(array_filter($ips, self::isPublic(...)));
+            if ($ips === []) {
+                throw NetworkException::because(
+                    'its address is not public (RequestOptions::$blocksPrivateAddresses forbids that)',
+                );
+            }
+        }
+        $stream = ClientStream::toFirst($ips, $peer->port, $tls, $deadline);
+        if ($this->proxy !== null && $isSecure) {
+            $this->openTunnel($stream, $this->proxy, $deadline);
+        }
+        if ($isSecure) {
+            $stream->encrypt($deadline);
+        }
+
+        return $stream;
+    }
+
+    /** @throws NetworkException|CancelledException */
+    private function openTunnel(ClientStream $stream, Url $proxy, Deadline $deadline): void
+    {
+        $authorization = $proxy->authorization();
+        $stream->write(
+            "CONNECT {$this->url->hostAndPort()} HTTP/1.1\r\nHost: {$this->url->hostAndPort()}\r\n"
+                . ($authorization === null ? '' : "Proxy-Authorization: {$authorization}\r\n")
+                . "\r\n",
+            $deadline,
+            'the proxy',
+        );
+        $answer = '';
+        do {
+            // One byte at a time, so that no byte of the tunnel is read: it must be part of the TLS handshake.
+            $answer .= $stream->read($deadline, 'the answer of the proxy', 1);
+            if (\strlen($answer) > ResponseHead::MAX_BYTES) {
+                throw NetworkException::because('the answer of the proxy is too long');
+            }
+        } while (!str_ends_with($answer, "\r\n\r\n"));
+        try {
+            $head = ResponseHead::parse(substr($answer, 0, -2), true);
+        } catch (MalformedResponse $malformed) {
+            throw NetworkException::because("the proxy: {$malformed->getMessage()}", $malformed);
+        }
+        if ($head->status < 200 || $head->status > 299) {
+            throw NetworkException::because("the proxy refuses the connection with status {$head->status}");
+        }
+    }
+
+    private static function isPublic(string $ip): bool
+    {
+        // IPv4 addresses in IPv6 form: RFC 4291, 2.5.5, and RFC 6052.
+        $packed = inet_pton($ip);
+        if (\is_string($packed) && \strlen($packed) === 16) {
+            $isMapped = str_starts_with($packed, str_repeat("\0", 10)) || str_starts_with($packed, "\0\x64\xff\x9b");
+            if ($isMapped) {
+                $ip = (string) inet_ntop(substr($packed, 12));
+            }
+        }
+
+        return filter_var($ip, \FILTER_VALIDATE_IP, \FILTER_FLAG_GLOBAL_RANGE) !== false
+            && filter_var($ip, \FILTER_VALIDATE_IP, \FILTER_FLAG_NO_PRIV_RANGE | \FILTER_FLAG_NO_RES_RANGE) !== false
+            && preg_match('/^(?:22[4-9]|23\d)\.|^ff/i', $ip) !== 1;
+    }
+}

@@ -1,0 +1,260 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Client\ConnectionLostException;
+use Spindle\Http\Client\InvalidResponseException;
+use Spindle\Http\Client\RequestTimeoutException;
+use Spindle\Http\Internal\Message\BadMessageException;
+use Spindle\Http\Internal\Message\ChunkDecoder;
+use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Http\Internal\Message\MessageLimits;
+
+/**
+ * The body of a response, received while it is read. At its end, the connection is free for the next request. A short
+ * body can be read again; a longer one is read once. If the body is closed or dropped before its end, the connection is
+ * closed.
+ */
+final class ResponseBody implements StreamInterface
+{
+    use ForwardOnly;
+
+    /** Maximum bytes of a body that can be read again. */
+    private const MAX_KEPT_BYTES = 65_536;
+
+    private const READ_BYTES = 65_536;
+
+    /** Received bytes: all of them while they are kept, otherwise those of the last piece. */
+    private string $bytes = '';
+    private int $offset = 0;
+
+    /** Number of bytes before those in $bytes, which are no longer kept. */
+    private int $dropped = 0;
+
+    private bool $isClosed = false;
+
+    /** Bytes that are still to be received; null in chunks, or until the end of the connection. */
+    private ?int $remaining;
+
+    private ?ChunkDecoder $chunks;
+
+    /** Thrown by each further read. */
+    private ?\Throwable $failure = null;
+
+    /** @param ClientConnection|null $connection null once the whole body was received */
+    public function __construct(
+        private ?ClientConnection $connection,
+        private readonly OriginPool $pool,
+        private readonly OutgoingRequest $request,
+        private readonly ResponseHead $head,
+        private readonly float $readTimeout,
+        private readonly int $maxContentBytes,
+        private readonly ?Upload $upload,
+    ) {
+        $this->remaining = $head->length;
+        $this->chunks = $head->isChunked ? new ChunkDecoder(new MessageLimits()) : null;
+        if ($head->length === 0 || $connection?->received !== '') {
+            $this->decode();
+        }
+    }
+
+    public function __destruct()
+    {
+        $this->close();
+    }
+
+    public function getSize(): ?int
+    {
+        return $this->head->length ?? ($this->connection === null && $this->failure === null
+            ? $this->dropped + \strlen($this->bytes)
+            : null);
+    }
+
+    public function isSeekable(): bool
+    {
+        return $this->dropped === 0 && $this->head->length <= self::MAX_KEPT_BYTES && !$this->isClosed;
+    }
+
+    public function seek(int $offset, int $whence = \SEEK_SET): void
+    {
+        $target = match ($whence) {
+            \SEEK_SET => $offset,
+            \SEEK_CUR => $this->offset + $offset,
+            default => null,
+        };
+        if ($this->dropped > 0 || $target === null || $target < 0 || $target > \strlen($this->bytes)) {
+            throw new \RuntimeException('This body can only be rewound, and only if it is short');
+        }
+        $this->offset = $target;
+    }
+
+    public function __toString(): string
+    {
+        if ($this->dropped === 0) {
+            $this->offset = 0;
+        }
+
+        return $this->getContents();
+    }
+
+    /** @throws InvalidResponseException when the contents exceed {@see RequestOptions::$maxContentBytes} */
+    public function getContents(): string
+    {
+        if ($this->head->length > $this->maxContentBytes) {
+            throw $this->fail($this->tooLong());
+        }
+        while ($this->connection !== null && $this->dropped === 0) {
+            if (\strlen($this->bytes) > $this->maxContentBytes) {
+                throw $this->fail($this->tooLong());
+            }
+            $this->receive(true);
+        }
+        if ($this->failure !== null) {
+            throw $this->failure;
+        }
+        $contents = $this->offset === 0 ? $this->bytes : substr($this->bytes, $this->offset);
+        $this->offset = \strlen($this->bytes);
+        while (!$this->eof()) {
+            $contents .= $this->read(self::READ_BYTES);
+            if (\strlen($contents) > $this->maxContentBytes) {
+                throw $this->fail($this->tooLong());
+            }
+        }
+
+        return $contents;
+    }
+
+    public function read(int $length): string
+    {
+        while ($this->offset === \strlen($this->bytes) && $this->connection !== null) {
+            $this->receive(false);
+        }
+        if ($this->failure !== null) {
+            throw $this->failure;
+        }
+        $bytes = substr($this->bytes, $this->offset, $length);
+        $this->offset += \strlen($bytes);
+
+        return $bytes;
+    }
+
+    public function eof(): bool
+    {
+        return $this->connection === null && $this->failure === null && $this->offset === \strlen($this->bytes);
+    }
+
+    public function tell(): int
+    {
+        return $this->dropped + $this->offset;
+    }
+
+    public function close(): void
+    {
+        $this->isClosed = true;
+        if ($this->connection !== null) {
+            $this->pool->drop($this->connection);
+            $this->connection = null;
+            $this->failure = new \RuntimeException('The body was closed');
+        }
+    }
+
+    /** @param bool $keeps whether earlier bytes are kept, however many they are */
+    private function receive(bool $keeps): void
+    {
+        $connection = $this->connection;
+        if ($connection === null) {
+            return;
+        }
+        if (!$keeps && $this->dropped + \strlen($this->bytes) >= self::MAX_KEPT_BYTES) {
+            $this->dropped += \strlen($this->bytes);
+            [$this->bytes, $this->offset] = ['', 0];
+        }
+        try {
+            $hasBytes = $connection->receive('the rest of the response', $this->readTimeout);
+        } catch (TimedOut $late) {
+            throw $this->fail(RequestTimeoutException::of($this->request, $late->getMessage(), $late));
+        } catch (\Throwable $failure) { // the cancellation, or the client was killed
+            throw $this->fail($failure);
+        }
+        if ($hasBytes) {
+            $this->decode();
+        } elseif ($this->remaining === null && $this->chunks === null) {
+            $this->finish();
+        } else {
+            throw $this->fail(ConnectionLostException::of(
+                $this->request,
+                'the server closed the connection within the body of the response',
+            ));
+        }
+    }
+
+    private function decode(): void
+    {
+        $connection = $this->connection;
+        if ($connection === null) {
+            return;
+        }
+        if ($this->chunks !== null) {
+            $offset = 0;
+            try {
+                $this->bytes .= $this->chunks->decode($connection->received, $offset);
+            } catch (BadMessageException $malformed) {
+                throw $this->fail(InvalidResponseException::of(
+                    $this->request,
+                    lcfirst($malformed->getMessage()),
+                    $malformed,
+                ));
+            }
+            $connection->received = substr($connection->received, $offset);
+            if ($this->chunks->hasEnded()) {
+                $this->finish();
+            }
+        } elseif ($this->remaining === null) {
+            $this->bytes .= $connection->received;
+            $connection->received = '';
+        } elseif (\strlen($connection->received) < $this->remaining) {
+            $this->remaining -= \strlen($connection->received);
+            $this->bytes .= $connection->received;
+            $connection->received = '';
+        } else {
+            $this->bytes .= substr($connection->received, 0, $this->remaining);
+            $connection->received = substr($connection->received, $this->remaining);
+            $this->finish();
+        }
+    }
+
+    private function finish(): void
+    {
+        $connection = $this->connection;
+        $this->connection = null;
+        if ($connection !== null) {
+            $this->head->isPersistent
+                && $connection->isReusable
+                && $connection->received === ''
+                && $this->upload?->isComplete() !== false
+                ? $this->pool->release($connection)
+                : $this->pool->drop($connection);
+        }
+    }
+
+    private function tooLong(): InvalidResponseException
+    {
+        return InvalidResponseException::of(
+            $this->request,
+            "the body is longer than {$this->maxContentBytes} bytes (RequestOptions::\$maxContentBytes)",
+        );
+    }
+
+    private function fail(\Throwable $failure): \Throwable
+    {
+        if ($this->connection !== null) {
+            $this->pool->drop($this->connection);
+            $this->connection = null;
+        }
+
+        return $this->failure = $failure;
+    }
+}

@@ -1,0 +1,105 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Spindle\Http\Internal\Message\Fields;
+use Spindle\Http\Internal\Message\HeadReader;
+
+/**
+ * The head of a response, and how its body is delimited: RFC 9112, 4 to 6.
+ *
+ * @phpstan-import-type FieldMap from Fields
+ */
+final readonly class ResponseHead
+{
+    /** Maximum bytes of a head, and maximum number of its field lines. */
+    public const MAX_BYTES = 65_536;
+    private const MAX_FIELDS = 200;
+
+    private const STATUS_LINE = '@^HTTP/1\.([01]) ([1-9]\d\d)(?: (' . HeadReader::VALUE . '))?$@D';
+    private const FIELD_LINES = '@^(?:' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '\r\n)*+$@D';
+
+    /**
+     * @param FieldMap $fields
+     * @param int|null $length bytes of the body; null if chunks or the end of the connection delimit it
+     * @param bool $isPersistent whether the connection can be used again after the body
+     */
+    private function __construct(
+        public int $status,
+        public string $version,
+        public string $reason,
+        public array $fields,
+        public ?int $length,
+        public bool $isChunked,
+        public bool $isPersistent,
+    ) {}
+
+    /**
+     * @param string $head with the line end of its last line, but without the empty line
+     * @param bool $hasNoBody whether the request's method excludes a body
+     *
+     * @throws MalformedResponse
+     */
+    public static function parse(string $head, bool $hasNoBody): self
+    {
+        $end = (int) strpos($head, "\r\n");
+        $lines = substr($head, $end + 2);
+        if (preg_match(self::STATUS_LINE, substr($head, 0, $end), $match) !== 1) {
+            throw new MalformedResponse('the server did not answer with HTTP/1.1 or HTTP/1.0');
+        }
+        if (str_contains($lines, "\r\n ") || str_contains($lines, "\r\n\t")) {
+            $lines = (string) preg_replace('/\r\n[ \t]++/', ' ', $lines); // RFC 9112, 5.2
+        }
+        if (preg_match(self::FIELD_LINES, $lines) !== 1) {
+            throw new MalformedResponse('a header line of the response is malformed');
+        }
+        if (substr_count($lines, "\n") > self::MAX_FIELDS) {
+            throw new MalformedResponse('the response has more than ' . self::MAX_FIELDS . ' header lines');
+        }
+        $status = (int) $match[2];
+        $fields = Fields::parse($lines);
+        $isOld = $match[1] === '0';
+        $hasNoBody = $hasNoBody || $status < 200 || $status === 204 || $status === 304;
+        $coding = isset($fields['transfer-encoding'])
+            ? strtolower(implode(',', $fields['transfer-encoding'][1]))
+            : '';
+        $isChunked = !$hasNoBody && $coding === 'chunked';
+        if (!$hasNoBody && $coding !== '' && !$isChunked) {
+            throw new MalformedResponse('the response has an unsupported Transfer-Encoding');
+        }
+        $length = self::length($fields);
+        // With both fields, a proxy may have seen another end of the response: RFC 9112, 6.3.
+        $isAmbiguous = $coding !== '' && ($isOld || $length !== null);
+        $options = isset($fields['connection']) ? strtolower(implode(',', $fields['connection'][1])) : '';
+
+        return new self(
+            $status,
+            $isOld ? '1.0' : '1.1',
+            $match[3] ?? '',
+            $fields,
+            $hasNoBody ? 0 : ($isChunked ? null : $length),
+            $isChunked,
+            !$isAmbiguous && ($isOld ? str_contains($options, 'keep-alive') : !str_contains($options, 'close')),
+        );
+    }
+
+    /**
+     * @param FieldMap $fields
+     *
+     * @throws MalformedResponse
+     */
+    private static function length(array $fields): ?int
+    {
+        if (!isset($fields['content-length'])) {
+            return null;
+        }
+        $values = array_unique(array_map(trim(...), explode(',', implode(',', $fields['content-length'][1]))));
+        if (\count($values) !== 1 || preg_match('/^\d{1,18}$/D', $values[0]) !== 1) {
+            throw new MalformedResponse('the Content-Length of the response is malformed');
+        }
+
+        return (int) $values[0];
+    }
+}

@@ -1,0 +1,84 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Psr\Http\Message\StreamInterface;
+use Revolt\EventLoop;
+
+/** Sends the body of a request from a stream, in a fiber of its own, while the caller waits for the response. */
+final class Upload
+{
+    private const READ_BYTES = 65_536;
+
+    private bool $isComplete = false;
+    private bool $isAborted = false;
+
+    private function __construct(
+        private readonly ClientConnection $connection,
+        private readonly StreamInterface $body,
+        private readonly ?int $size,
+    ) {}
+
+    /** @param int|null $size bytes of the body; null if unknown, so that it is sent in chunks */
+    public static function begin(ClientConnection $connection, StreamInterface $body, ?int $size): self
+    {
+        $upload = new self($connection, $body, $size);
+        if ($size === 0) {
+            $upload->isComplete = true;
+
+            return $upload;
+        }
+        EventLoop::queue($upload->run(...));
+
+        return $upload;
+    }
+
+    /** Whether the server can't expect more of the body, so that the connection can be used for another request. */
+    public function isComplete(): bool
+    {
+        return $this->isComplete && $this->connection->hasSent();
+    }
+
+    public function abort(): void
+    {
+        $this->isAborted = true;
+    }
+
+    private function run(): void
+    {
+        try {
+            $this->send();
+        } catch (\Throwable $failure) {
+            // The source has failed, so the server must not take the body for complete.
+            $this->connection->fail($failure);
+        }
+    }
+
+    private function send(): void
+    {
+        $sent = 0;
+        while (!$this->isAborted && !$this->body->eof()) {
+            $bytes = $this->body->read(self::READ_BYTES);
+            $sent += \strlen($bytes);
+            if ($this->size !== null && $sent > $this->size) {
+                throw new \LengthException("The request's body is longer than the announced {$this->size} bytes");
+            }
+            $chunk = $this->size === null ? dechex(\strlen($bytes)) . "\r\n{$bytes}\r\n" : $bytes;
+            if ($bytes !== '' && !$this->connection->send($chunk)) {
+                return;
+            }
+        }
+        if ($this->isAborted) {
+            return;
+        }
+        if ($this->size !== null && $sent < $this->size) {
+            throw new \LengthException("The request's body has {$sent} bytes instead of the announced {$this->size}");
+        }
+        if ($this->size === null) {
+            $this->connection->write("0\r\n\r\n");
+        }
+        $this->isComplete = true;
+    }
+}

@@ -1,0 +1,168 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+/** A URL with the scheme http or https, as a client needs it: RFC 3986. */
+final readonly class Url
+{
+    private const PATTERN = '~^(https?)://(?:([^@/?#]*+)@)?(\[[0-9a-f:.]++\]|[^:/?#@\[\]\s\x00-\x20]++)(?::(\d{0,5}))?'
+        . '(/[^?#]*+)?(\?[^#]*+)?(?:#.*)?$~Dis';
+
+    /**
+     * @param string $host name in lower case, or IP address without brackets
+     * @param string $target path and query, at least "/"
+     */
+    private function __construct(
+        public string $scheme,
+        public string $host,
+        public int $port,
+        public string $target,
+        #[\SensitiveParameter]
+        private string $userInfo,
+    ) {}
+
+    /** @return self|null null for a malformed URL or another scheme */
+    public static function parse(#[\SensitiveParameter] string $url): ?self
+    {
+        if (preg_match(self::PATTERN, $url, $match, \PREG_UNMATCHED_AS_NULL) !== 1) {
+            return null;
+        }
+        $scheme = strtolower($match[1]);
+        $host = self::host($match[3]);
+        $port = ($match[4] ?? '') === '' ? self::defaultPort($scheme) : (int) $match[4];
+        if ($host === null || $port < 1 || $port > 65_535) {
+            return null;
+        }
+
+        return new self(
+            $scheme,
+            $host,
+            $port,
+            self::encode(($match[5] ?? '/') . ($match[6] ?? '')),
+            $match[2] ?? '',
+        );
+    }
+
+    /** Resolves a reference, as the Location of a redirect: RFC 3986, 5.2. Returns null when it is malformed. */
+    public function resolve(string $reference): ?self
+    {
+        $reference = explode('#', trim($reference), 2)[0];
+        if (preg_match('~^[a-z][a-z0-9+.\-]*+:~i', $reference) === 1) {
+            return self::parse($reference);
+        }
+        if (str_starts_with($reference, '//')) {
+            return self::parse("{$this->scheme}:{$reference}");
+        }
+        $query = strstr($reference, '?');
+        $path = explode('?', $reference, 2)[0];
+        [$ownPath] = explode('?', $this->target, 2);
+        $target = match (true) {
+            $reference === '' => $this->target,
+            $path === '' => $ownPath,
+            $path[0] === '/' => self::withoutDots($path),
+            default => self::withoutDots(substr($ownPath, 0, (int) strrpos($ownPath, '/') + 1) . $path),
+        };
+
+        return new self(
+            $this->scheme,
+            $this->host,
+            $this->port,
+            self::encode($target . ($query === false ? '' : $query)),
+            '',
+        );
+    }
+
+    /** Returns scheme, host and port. */
+    public function origin(): string
+    {
+        return "{$this->scheme}://" . $this->authority();
+    }
+
+    /** Returns the value of the Host field: RFC 9110, 7.2. */
+    public function authority(): string
+    {
+        $host = str_contains($this->host, ':') ? "[{$this->host}]" : $this->host;
+
+        return $this->port === self::defaultPort($this->scheme) ? $host : "{$host}:{$this->port}";
+    }
+
+    /** Returns host and port for a tunnel: RFC 9110, 9.3.6. */
+    public function hostAndPort(): string
+    {
+        return (str_contains($this->host, ':') ? "[{$this->host}]" : $this->host) . ":{$this->port}";
+    }
+
+    /** Returns the value of an Authorization field for the user and password of the URL; null without these. */
+    public function authorization(): ?string
+    {
+        return $this->userInfo === '' ? null : 'Basic ' . base64_encode(rawurldecode($this->userInfo));
+    }
+
+    /** Returns the URL without its query, user and password, for messages. */
+    public function withoutSecrets(): string
+    {
+        return $this->origin() . explode('?', $this->target, 2)[0];
+    }
+
+    public function __toString(): string
+    {
+        return $this->origin() . $this->target;
+    }
+
+    /** @return array<string, mixed> without credentials */
+    public function __debugInfo(): array
+    {
+        return ['url' => $this->withoutSecrets()];
+    }
+
+    private static function defaultPort(string $scheme): int
+    {
+        return $scheme === 'https' ? 443 : 80;
+    }
+
+    private static function host(string $host): ?string
+    {
+        if ($host[0] === '[') {
+            $ip = substr($host, 1, -1);
+
+            return filter_var($ip, \FILTER_VALIDATE_IP, \FILTER_FLAG_IPV6) === false ? null : strtolower($ip);
+        }
+        $host = strtolower(rawurldecode($host));
+        if (preg_match('/[\x80-\xff]/', $host) === 1) {
+            $ascii = \extension_loaded('intl') ? idn_to_ascii($host) : false;
+            $host = $ascii === false ? '' : $ascii;
+        }
+
+        return preg_match('/^[a-z0-9_](?:[a-z0-9_.\-]*+)$/D', $host) === 1 ? $host : null;
+    }
+
+    /** Percent-encodes bytes that a target can't contain, so that no line break of a URL gets into the request. */
+    private static function encode(string $target): string
+    {
+        return (string) preg_replace_callback(
+            '/[^!$%&\'()*+,\/:;=?@A-Za-z0-9\-._~\[\]]/',
+            static fn(array $match): string => rawurlencode($match[0]),
+            $target,
+        );
+    }
+
+    /** Removes "." and ".." from a path: RFC 3986, 5.2.4. */
+    private static function withoutDots(string $path): string
+    {
+        $segments = [];
+        $given = explode('/', $path);
+        $last = end($given);
+        foreach (\array_slice($given, 1) as $segment) {
+            if ($segment === '..') {
+                array_pop($segments);
+            } elseif ($segment !== '.') {
+                $segments[] = $segment;
+            }
+        }
+        $isFolder = $last === '.' || $last === '..';
+
+        return '/' . implode('/', $segments) . ($isFolder && $segments !== [] ? '/' : '');
+    }
+}

@@ -1,0 +1,377 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Http\Client;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\Socket\Socket;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Client\ConnectFailedException;
+use Spindle\Http\Client\ConnectionLostException;
+use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\HttpClientException;
+use Spindle\Http\Client\HttpClientOptions;
+use Spindle\Http\Client\InvalidResponseException;
+use Spindle\Http\Client\RequestOptions;
+use Spindle\Http\Client\RequestTimeoutException;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ScriptedServer;
+use Spindle\Tests\Streams;
+
+use function Amp\delay;
+use function Amp\Future\await;
+
+/** Servers that refuse, stall, close early, or send what no server should send. */
+final class ServerFaultsTest extends TestCase
+{
+    use EndsInTime;
+
+    private const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+    private ?ScriptedServer $server = null;
+
+    private ?HttpClient $client = null;
+
+    protected function tearDown(): void
+    {
+        $this->client?->kill();
+        $this->server?->close();
+    }
+
+    public function testARefusedConnectionIsNamedAndTheRequestWasNotSent(): void
+    {
+        $listener = Streams::server();
+        $address = (string) stream_socket_get_name($listener, false);
+        fclose($listener);
+        $failure = self::failure(fn() => $this->client()->get("http://user:pw@{$address}/path?secret=1"));
+
+        self::assertInstanceOf(ConnectFailedException::class, $failure);
+        self::assertSame("GET http://{$address}/path failed: connection refused", $failure->getMessage());
+        self::assertSame("http://{$address}/path?secret=1", (string) $failure->getRequest()->getUri());
+    }
+
+    /** @param class-string<HttpClientException> $type */
+    #[DataProvider('malformedAnswers')]
+    public function testAMalformedAnswerIsRefused(string $answer, string $type, string $why): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server) use ($answer): void {
+            $server->readRequest($socket);
+            $socket->write($answer);
+        });
+        $failure = self::failure(fn() => (string) $this->client()->get($this->url())->getBody());
+
+        self::assertInstanceOf($type, $failure, $failure->getMessage());
+        self::assertStringContainsString($why, $failure->getMessage());
+        // A body that was received completely leaves its connection for the next request.
+        $isComplete = str_contains($why, 'gzip') || str_contains($why, 'ends too early');
+        self::assertSame((int) $isComplete, $this->client()->statistics()['connections']);
+    }
+
+    /** @return iterable<string, array{string, class-string<HttpClientException>, string}> */
+    public static function malformedAnswers(): iterable
+    {
+        $head = "HTTP/1.1 200 OK\r\n";
+        yield 'nothing' => ['', ConnectionLostException::class, 'closed the connection without an answer'];
+        yield 'another protocol' => ["SSH-2.0-x\r\n\r\n", InvalidResponseException::class, 'did not answer with HTTP'];
+        yield 'HTTP/2' => ["HTTP/2 200\r\n\r\n", InvalidResponseException::class, 'did not answer with HTTP'];
+        yield 'a part of a head' => [$head, ConnectionLostException::class, 'within the head'];
+        yield 'a line without a name' => ["{$head}: x\r\n\r\n", InvalidResponseException::class, 'header line'];
+        yield 'a lone line feed' => ["{$head}A: b\nC: d\r\n\r\n", InvalidResponseException::class, 'header line'];
+        yield 'a long head' => [
+            $head . str_repeat('A: ' . str_repeat('x', 1000) . "\r\n", 100),
+            InvalidResponseException::class,
+            'longer than 65536 bytes',
+        ];
+        yield 'many lines' => [
+            $head . str_repeat("A: b\r\n", 201) . "\r\n",
+            InvalidResponseException::class,
+            'more than 200 header lines',
+        ];
+        yield 'two lengths' => [
+            "{$head}Content-Length: 2\r\nContent-Length: 3\r\n\r\nabc",
+            InvalidResponseException::class,
+            'Content-Length',
+        ];
+        yield 'a negative length' => ["{$head}Content-Length: -1\r\n\r\n", InvalidResponseException::class, 'Length'];
+        yield 'an endless length' => [
+            "{$head}Content-Length: 99999999999999999999\r\n\r\n",
+            InvalidResponseException::class,
+            'Content-Length',
+        ];
+        yield 'a length beyond the limit' => [
+            "{$head}Content-Length: 999999999999\r\n\r\nx",
+            InvalidResponseException::class,
+            'longer than 67108864 bytes',
+        ];
+        yield 'a body that ends early' => [
+            "{$head}Content-Length: 5\r\n\r\nabc",
+            ConnectionLostException::class,
+            'within the body',
+        ];
+        yield 'an unknown coding' => [
+            "{$head}Transfer-Encoding: br, chunked\r\n\r\n",
+            InvalidResponseException::class,
+            'Transfer-Encoding',
+        ];
+        yield 'a malformed chunk' => [
+            "{$head}Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
+            InvalidResponseException::class,
+            'size of a chunk',
+        ];
+        yield 'a chunk that is longer than its size' => [
+            "{$head}Transfer-Encoding: chunked\r\n\r\n2\r\nabcd\r\n0\r\n\r\n",
+            InvalidResponseException::class,
+            'does not end where its size says',
+        ];
+        yield 'chunks that end early' => [
+            "{$head}Transfer-Encoding: chunked\r\n\r\n5\r\nab",
+            ConnectionLostException::class,
+            'within the body',
+        ];
+        yield 'a switch of protocols' => [
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+            InvalidResponseException::class,
+            'another protocol',
+        ];
+        yield 'endless interim responses' => [
+            str_repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 50),
+            InvalidResponseException::class,
+            'interim responses',
+        ];
+        yield 'gzip that is none' => [
+            "{$head}Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello",
+            InvalidResponseException::class,
+            'not compressed with gzip',
+        ];
+        yield 'gzip that ends early' => [
+            "{$head}Content-Encoding: gzip\r\nContent-Length: 12\r\n\r\n" . substr((string) gzencode('hello'), 0, 12),
+            InvalidResponseException::class,
+            'ends too early',
+        ];
+    }
+
+    public function testADecompressionBombIsRefusedBeforeItsBytesExist(): void
+    {
+        $bomb = (string) gzencode(str_repeat("\0", 100_000_000));
+        $length = \strlen($bomb);
+        $this->serve(ScriptedServer::answering(
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {$length}\r\n\r\n{$bomb}",
+        ));
+        unset($bomb);
+        $options = new RequestOptions(maxContentBytes: 1_000_000);
+        $response = $this->client()->get($this->url(), options: $options);
+        memory_reset_peak_usage();
+        $before = memory_get_peak_usage();
+        $failure = self::failure(static fn() => (string) $response->getBody());
+
+        self::assertInstanceOf(InvalidResponseException::class, $failure);
+        self::assertStringContainsString('the decompressed body is longer than 1000000 bytes', $failure->getMessage());
+        self::assertLessThan(30_000_000, memory_get_peak_usage() - $before);
+    }
+
+    /** @return iterable<string, array{string, array<string, float>, string}> */
+    public static function stalls(): iterable
+    {
+        yield 'no answer' => ['', ['firstByteTimeout' => 0.1], 'waiting for the response'];
+        yield 'half a head' => ["HTTP/1.1 200 OK\r\nA:", ['readTimeout' => 0.1], 'waiting for the response'];
+        yield 'half a body' => [
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab",
+            ['readTimeout' => 0.1],
+            'waiting for the rest of the response',
+        ];
+        yield 'the whole time' => [
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab",
+            ['timeout' => 0.1],
+            'not complete within 0.1 s',
+        ];
+    }
+
+    /** @param array<string, float> $options */
+    #[DataProvider('stalls')]
+    public function testAServerThatStallsIsGivenUp(string $answer, array $options, string $why): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server) use ($answer): void {
+            $server->readRequest($socket);
+            $socket->write($answer);
+            $socket->read();
+        });
+        $failure = self::failure(
+            fn() => (string) $this->client()->get($this->url(), options: new RequestOptions(...$options))->getBody(),
+        );
+
+        self::assertInstanceOf(RequestTimeoutException::class, $failure);
+        self::assertStringContainsString($why, $failure->getMessage());
+        self::assertSame(0, $this->client()->statistics()['connections']);
+    }
+
+    public function testAServerThatDoesNotReadTheRequestIsGivenUp(): void
+    {
+        $this->serve(static fn(Socket $socket) => delay(5));
+        $failure = self::failure(fn() => $this->client()->request(
+            'POST',
+            $this->url(),
+            body: str_repeat('x', 50_000_000),
+            options: new RequestOptions(readTimeout: 0.1, expectContinueBytes: \PHP_INT_MAX),
+        ));
+
+        self::assertInstanceOf(RequestTimeoutException::class, $failure);
+        self::assertStringContainsString('the server to receive the request', $failure->getMessage());
+    }
+
+    #[TestWith(['GET', ''])]
+    #[TestWith(['PUT', 'body'])]
+    public function testARequestIsRepeatedIfAKeptConnectionWasClosed(string $method, string $body): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->write(self::OK);
+            $server->readRequest($socket); // and closes without an answer
+        });
+
+        self::assertSame('ok', (string) $this->client()->get($this->url())->getBody());
+        self::assertSame('ok', (string) $this->client()->request($method, $this->url(), body: $body)->getBody());
+        self::assertSame(2, $this->server?->accepted);
+    }
+
+    public function testAPostIsNotRepeated(): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->write(self::OK);
+            $server->readRequest($socket);
+        });
+        $this->client()->get($this->url());
+        $failure = self::failure(fn() => $this->client()->request('POST', $this->url(), body: 'x'));
+
+        self::assertInstanceOf(ConnectionLostException::class, $failure);
+        self::assertSame(1, $this->server?->accepted);
+    }
+
+    public function testARequestIsNotRepeatedAfterTheFirstByteOfAnAnswer(): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->write(self::OK);
+            $server->readRequest($socket);
+            $socket->write('H');
+        });
+        $this->client()->get($this->url());
+        $failure = self::failure(fn() => $this->client()->get($this->url()));
+
+        self::assertInstanceOf(ConnectionLostException::class, $failure);
+        self::assertSame(1, $this->server?->accepted);
+    }
+
+    /** An answer before the request could be an answer to the request of another caller: response splitting. */
+    public function testBytesAfterAResponseAreNeverTakenForTheNextOne(): void
+    {
+        $this->serve(ScriptedServer::answering(self::OK . "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"));
+
+        for ($i = 1; $i <= 3; ++$i) {
+            self::assertSame('ok', (string) $this->client()->get($this->url())->getBody());
+            self::assertSame($i, $this->server?->accepted);
+        }
+    }
+
+    public function testACancelledRequestLeavesNoConnection(): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->read();
+        });
+        $cancellation = new DeferredCancellation();
+        $token = $cancellation->getCancellation();
+        $request = Async::run(fn() => $this->client()->get($this->url(), cancellation: $token));
+        Eventually::holds(fn(): bool => $this->server?->heads !== [], 'the request has arrived');
+        $cancellation->cancel();
+
+        self::assertInstanceOf(CancelledException::class, self::failure($request->await(...)));
+        self::assertSame(0, $this->client()->statistics()['connections']);
+    }
+
+    public function testASlowOriginDoesNotDelayAnotherOne(): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->read();
+        });
+        $fast = new ScriptedServer(ScriptedServer::answering(self::OK));
+        $slow = [];
+        for ($i = 0; $i < 200; ++$i) {
+            $slow[] = Async::run(fn() => self::failure(fn() => $this->client()->get($this->url())));
+        }
+        delay(0);
+        for ($i = 0; $i < 100; ++$i) {
+            self::assertSame('ok', (string) $this->client()->get($fast->url())->getBody());
+        }
+        self::assertSame(0, array_sum(array_map(static fn($future): int => (int) $future->isComplete(), $slow)));
+        $this->client()->kill();
+        await($slow);
+        $fast->close();
+    }
+
+    public function testRequestsWaitForAConnectionInOrderAndNotForever(): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->read();
+        });
+        $this->client = new HttpClient(new HttpClientOptions(maxConnections: 1, acquireTimeout: 0.1, maxWaiting: 1));
+        $first = Async::run(fn() => self::failure(fn() => $this->client()->get($this->url())));
+        delay(0);
+        $second = Async::run(fn() => self::failure(fn() => $this->client()->get($this->url())));
+        delay(0);
+        $third = self::failure(fn() => $this->client()->get($this->url()));
+
+        self::assertStringContainsString('already wait for a connection', $third->getMessage());
+        self::assertInstanceOf(ConnectFailedException::class, $third);
+        self::assertStringContainsString('while waiting for a free connection', $second->await()->getMessage());
+        $this->client()->kill();
+        $first->await();
+    }
+
+    public function testABodyThatIsDroppedEndsItsConnection(): void
+    {
+        $this->serve(ScriptedServer::answering(
+            "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" . str_repeat('x', 500_000),
+        ));
+        $response = $this->client()->get($this->url());
+        self::assertSame(1, $this->client()->statistics()['connections']);
+        unset($response);
+
+        self::assertSame(0, $this->client()->statistics()['connections']);
+    }
+
+    /** @param \Closure(Socket, ScriptedServer): void $script */
+    private function serve(\Closure $script): void
+    {
+        $this->server = new ScriptedServer($script);
+    }
+
+    private function url(): string
+    {
+        return $this->server?->url() ?? '';
+    }
+
+    private function client(): HttpClient
+    {
+        return $this->client ??= new HttpClient();
+    }
+
+    /** @param \Closure(): mixed $call */
+    private static function failure(\Closure $call): \Throwable
+    {
+        try {
+            $call();
+        } catch (\Throwable $failure) {
+            return $failure;
+        }
+        self::fail('The call did not fail');
+    }
+}

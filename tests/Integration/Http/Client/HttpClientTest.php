@@ -1,0 +1,533 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Client;
+
+use Amp\Socket\Socket;
+use Nyholm\Psr7\Request;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\UploadedFileInterface;
+use Spindle\Http\Client\ConnectFailedException;
+use Spindle\Http\Client\CookieJar;
+use Spindle\Http\Client\FormFile;
+use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\HttpClientOptions;
+use Spindle\Http\Client\InvalidRequestException;
+use Spindle\Http\Client\InvalidResponseException;
+use Spindle\Http\Client\Proxy;
+use Spindle\Http\Client\RedirectLimitException;
+use Spindle\Http\Client\RequestBody;
+use Spindle\Http\Client\RequestOptions;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Response;
+use Spindle\Http\ServerSentEvent;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Http\ScriptedServer;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Certificates;
+use Spindle\TlsOptions;
+
+use function Amp\async;
+use function Amp\delay;
+use function Amp\Future\await;
+use function Amp\Socket\connect;
+
+final class HttpClientTest extends TestCase
+{
+    use EndsInTime;
+    use OwnDirectory;
+    use ServesHttp;
+
+    private ?HttpClient $httpClient = null;
+
+    protected function tearDown(): void
+    {
+        $this->httpClient?->kill();
+    }
+
+    public function testAResponseHasStatusHeadersAndABodyThatCanBeReadAgain(): void
+    {
+        $this->serve(static fn(): Response => new Response(201, ['X-A' => ['1', '2']], 'hello', 'Made'));
+        $response = $this->http()->get($this->url('/path?x=1'));
+
+        self::assertSame([201, 'Made', '1.1'], [
+            $response->getStatusCode(),
+            $response->getReasonPhrase(),
+            $response->getProtocolVersion(),
+        ]);
+        self::assertSame(['1', '2'], $response->getHeader('x-a'));
+        self::assertSame('hello', (string) $response->getBody());
+        self::assertSame('hello', (string) $response->getBody());
+        self::assertSame(5, $response->getBody()->getSize());
+    }
+
+    public function testARequestArrivesAsItWasGiven(): void
+    {
+        $this->serve(self::echoing(...));
+        $response = $this->http()->request('PATCH', $this->url('/a%20b?c=d#e'), ['X-A' => ['1', '2']], 'body');
+
+        self::assertSame([
+            'method' => 'PATCH',
+            'target' => '/a%20b?c=d',
+            'host' => $this->authority(),
+            'a' => '1, 2',
+            'agent' => 'Spindle',
+            'type' => '',
+            'body' => 'body',
+        ], self::decoded($response));
+    }
+
+    public function testBodiesOfSeveralKindsAreSent(): void
+    {
+        $this->serve(self::echoing(...));
+        $file = $this->file('upload.txt', str_repeat('f', 300_000));
+        foreach ([
+            [RequestBody::json(['ä' => '/']), 'application/json', '{"ä":"/"}'],
+            [RequestBody::form(['a' => 'b c', 'd' => ['1']]), 'application/x-www-form-urlencoded', 'a=b+c&d%5B0%5D=1'],
+            [RequestBody::file($file, 'text/plain'), 'text/plain', str_repeat('f', 300_000)],
+            [RequestBody::stream(['one', '', 'two'], 'text/x'), 'text/x', 'onetwo'],
+            ['', '', ''],
+        ] as [$body, $type, $expected]) {
+            $seen = self::decoded($this->http()->request('POST', $this->url(), body: $body));
+            self::assertSame([$type, $expected], [$seen['type'], $seen['body']]);
+        }
+        self::assertSame(1, $this->http()->statistics()['connections']);
+    }
+
+    public function testAFormWithFilesIsReadByTheServer(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $file = $request->getUploadedFiles()['file'] ?? null;
+            \assert($file instanceof UploadedFileInterface);
+
+            return Response::json([
+                $request->getParsedBody(),
+                $file->getClientFilename(),
+                $file->getClientMediaType(),
+                $file->getSize(),
+            ]);
+        });
+        $file = new FormFile($this->file('a.bin', str_repeat("\0", 100_000)), 'name.bin', 'image/png');
+        $response = $this->http()->request('POST', $this->url(), body: RequestBody::multipart([
+            'text' => "line\r\nline",
+            'list[]' => ['1', '2'],
+            'file' => $file,
+        ]));
+
+        self::assertSame(
+            [['text' => "line\r\nline", 'list' => ['1', '2']], 'name.bin', 'image/png', 100_000],
+            json_decode((string) $response->getBody(), true),
+        );
+    }
+
+    public function testALargeBodyIsStreamedInBothDirections(): void
+    {
+        $repeat = static function (ServerRequestInterface $request): \Generator {
+            $body = $request->getBody();
+            while (!$body->eof()) {
+                yield $body->read(65_536);
+            }
+        };
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response => Response::stream($repeat($request)),
+            new HttpServerOptions(maxBody: 100_000_000),
+        );
+        $pieces = static function (): \Generator {
+            for ($i = 0; $i < 500; ++$i) {
+                yield str_repeat(\chr($i % 256), 100_000);
+            }
+        };
+        memory_reset_peak_usage();
+        $before = memory_get_peak_usage();
+        $response = $this->http()->request('POST', $this->url(), body: RequestBody::stream($pieces()));
+        $hash = hash_init('xxh64');
+        $body = $response->getBody();
+        while (!$body->eof()) {
+            hash_update($hash, $body->read(8192));
+        }
+        $expected = hash_init('xxh64');
+        foreach ($pieces() as $piece) {
+            hash_update($expected, $piece);
+        }
+
+        self::assertSame(hash_final($expected), hash_final($hash));
+        self::assertSame(50_000_000, $body->tell());
+        self::assertFalse($body->isSeekable());
+        self::assertLessThan(8_000_000, memory_get_peak_usage() - $before);
+    }
+
+    public function testConnectionsAreUsedAgainAndRequestsRunSideBySide(): void
+    {
+        $this->serve(static function (): Response {
+            delay(0.05);
+
+            return Response::text('late');
+        });
+        $before = hrtime(true);
+        for ($round = 0; $round < 3; ++$round) {
+            await(array_map(fn() => async(fn() => (string) $this->http()->get($this->url())->getBody()), range(1, 20)));
+        }
+
+        self::assertLessThan(1.5, (hrtime(true) - $before) / 1e9);
+        self::assertSame(20, $this->http()->statistics()['connections']);
+        self::assertSame(60, $this->http()->statistics()['requests_total']);
+    }
+
+    public function testGzipIsDecompressedUnlessTheOptionsSayOtherwise(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => new Response(
+            200,
+            ['Content-Encoding' => 'gzip', 'X-Accepted' => $request->getHeaderLine('Accept-Encoding')],
+            (string) gzencode(str_repeat('text ', 100_000)),
+        ));
+        $response = $this->http()->get($this->url());
+
+        self::assertSame(str_repeat('text ', 100_000), (string) $response->getBody());
+        self::assertFalse($response->hasHeader('Content-Encoding'));
+        self::assertSame('gzip', $response->getHeaderLine('X-Accepted'));
+
+        $raw = $this->http()->get($this->url(), options: new RequestOptions(decompress: false));
+        self::assertSame(str_repeat('text ', 100_000), gzdecode((string) $raw->getBody()));
+        self::assertSame('', $raw->getHeaderLine('X-Accepted'));
+    }
+
+    public function testRedirectsAreFollowedOnlyIfTheOptionsSaySo(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => match ($request->getRequestTarget()) {
+            '/303' => new Response(303, ['Location' => 'folder/../target?x']),
+            '/307' => new Response(307, ['Location' => '/target?x']),
+            '/loop' => new Response(302, ['Location' => '/loop']),
+            default => self::echoing($request),
+        });
+
+        self::assertSame(303, $this->http()->get($this->url('/303'))->getStatusCode());
+        $options = new RequestOptions(maxRedirects: 3);
+        $seen = self::decoded($this->http()->request('POST', $this->url('/303'), [], RequestBody::json(1), $options));
+        self::assertSame(['GET', '/target?x', ''], [$seen['method'], $seen['target'], $seen['type'] . $seen['body']]);
+        $seen = self::decoded($this->http()->request('POST', $this->url('/307'), [], RequestBody::json(1), $options));
+        self::assertSame(['POST', '/target?x', '1'], [$seen['method'], $seen['target'], $seen['body']]);
+        $this->expectException(RedirectLimitException::class);
+        $this->http()->get($this->url('/loop'), options: $options);
+    }
+
+    public function testCredentialsAreNotSentToAnotherOrigin(): void
+    {
+        $other = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 204 No Content\r\n\r\n"));
+        $this->serve(static fn(): Response => new Response(302, ['Location' => $other->url('/there')]));
+        $this->http()->get(
+            $this->url(),
+            ['Authorization' => 'Bearer x', 'Cookie' => 'a=b', 'X-Kept' => 'c'],
+            new RequestOptions(maxRedirects: 1),
+        );
+
+        self::assertStringContainsString("X-Kept: c\r\n", $other->heads[0]);
+        self::assertDoesNotMatchRegularExpression('/Authorization|Cookie/', $other->heads[0]);
+        $other->close();
+    }
+
+    public function testCookiesOfTheJarAreStoredAndSent(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text(
+            $request->getHeaderLine('Cookie'),
+            headers: ['Set-Cookie' => ['a=1; Path=/', 'b=2']],
+        ));
+        $this->httpClient = new HttpClient(new HttpClientOptions(cookies: new CookieJar()));
+
+        self::assertSame('', (string) $this->http()->get($this->url())->getBody());
+        self::assertSame('a=1; b=2', (string) $this->http()->get($this->url())->getBody());
+    }
+
+    public function testEventsArriveOneByOne(): void
+    {
+        $sent = 0;
+        $events = static function () use (&$sent): \Generator {
+            for ($i = 1; $i <= 3; ++$i) {
+                ++$sent;
+                yield new ServerSentEvent("event {$i}", id: (string) $i);
+                delay(0.05);
+            }
+        };
+        $this->serve(static fn(): Response => Response::events($events()));
+        $received = [];
+        foreach ($this->http()->events($this->url()) as $event) {
+            $received[] = [$event->data, $event->id, $sent];
+        }
+
+        self::assertSame([['event 1', '1', 1], ['event 2', '2', 2], ['event 3', '3', 3]], $received);
+    }
+
+    public function testAnotherResponseIsNoStreamOfEvents(): void
+    {
+        $this->serve(static fn(): Response => Response::text('no', 404));
+        $this->expectException(InvalidResponseException::class);
+        $this->expectExceptionMessage("status 404, Content-Type 'text/plain; charset=utf-8'");
+        iterator_to_array($this->http()->events($this->url()));
+    }
+
+    public function testALargeBodyWaitsForThePermissionOfTheServer(): void
+    {
+        $server = new ScriptedServer(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->write("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n");
+        });
+        $pieces = (static function (): \Generator {
+            yield self::fail('The body was read');
+        })();
+        $response = $this->http()->request('POST', $server->url(), [], RequestBody::stream($pieces));
+
+        self::assertSame(413, $response->getStatusCode());
+        self::assertStringContainsString('Expect: 100-continue', $server->heads[0]);
+        self::assertSame(0, $this->http()->statistics()['connections']);
+        $server->close();
+    }
+
+    public function testInterimResponsesAndTrailersAreSkipped(): void
+    {
+        $server = new ScriptedServer(ScriptedServer::answering(
+            "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                . "2;ext=1\r\nab\r\n3\r\ncde\r\n0\r\nTrailer: x\r\n\r\n",
+        ));
+
+        self::assertSame('abcde', (string) $this->http()->get($server->url())->getBody());
+        self::assertSame('abcde', (string) $this->http()->get($server->url())->getBody());
+        self::assertSame(1, $server->accepted);
+        $server->close();
+    }
+
+    #[TestWith(['HEAD', "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"])]
+    #[TestWith(['GET', "HTTP/1.1 204 No Content\r\n\r\n"])]
+    #[TestWith(['GET', "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n"])]
+    public function testResponsesWithoutABodyLeaveTheConnectionUsable(string $method, string $answer): void
+    {
+        $server = new ScriptedServer(ScriptedServer::answering($answer));
+        for ($i = 0; $i < 2; ++$i) {
+            self::assertSame('', (string) $this->http()->request($method, $server->url())->getBody());
+        }
+
+        self::assertSame(1, $server->accepted);
+        $server->close();
+    }
+
+    public function testABodyWithoutALengthEndsWithTheConnection(): void
+    {
+        $server = new ScriptedServer(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->write("HTTP/1.0 200 OK\r\n\r\nold");
+            delay(0.01);
+            $socket->write(' server');
+        });
+
+        self::assertSame('old server', (string) $this->http()->get($server->url())->getBody());
+        self::assertSame(0, $this->http()->statistics()['connections']);
+        $server->close();
+    }
+
+    public function testPsrRequestsAreSent(): void
+    {
+        $this->serve(self::echoing(...));
+        $request = new Request('PUT', $this->url('/psr'), ['X-A' => 'b'], 'content');
+        $seen = self::decoded($this->http()->sendRequest($request));
+
+        self::assertSame(['PUT', '/psr', 'b'], [$seen['method'], $seen['target'], $seen['a']]);
+        self::assertSame('content', $seen['body']);
+        $invalid = new Request('GET', '/relative');
+        try {
+            $this->http()->sendRequest($invalid);
+            self::fail('A relative URL was accepted');
+        } catch (InvalidRequestException $failure) {
+            self::assertSame($invalid, $failure->getRequest());
+        }
+    }
+
+    #[RequiresPhpExtension('openssl')]
+    public function testTlsVerifiesTheServer(): void
+    {
+        $certificates = new Certificates($this->path());
+        [$certificate, $key] = $certificates->forServer('127.0.0.1');
+        $options = new HttpServerOptions(certificate: $certificate, key: $key);
+        $this->serve(static fn(): Response => Response::text('secret'), $options, 'tls://127.0.0.1:0');
+        $url = "https://{$this->authority()}/";
+        $trusting = new RequestOptions(tls: new TlsOptions($certificates->authority));
+
+        self::assertSame('secret', (string) $this->http()->get($url, options: $trusting)->getBody());
+        self::assertSame('secret', (string) $this->http()->get($url, options: $trusting)->getBody());
+        foreach ([
+            [new TlsOptions(), "certificate can't be verified"],
+            [new TlsOptions($certificates->authority, serverName: 'other.test'), "another host than 'other.test'"],
+        ] as [$tls, $why]) {
+            try {
+                $this->http()->get($url, options: new RequestOptions(tls: $tls));
+                self::fail('The certificate was accepted');
+            } catch (ConnectFailedException $failure) {
+                self::assertStringContainsString($why, $failure->getMessage());
+            }
+        }
+        self::assertSame(1, $this->http()->statistics()['connections']);
+    }
+
+    #[RequiresPhpExtension('openssl')]
+    public function testRequestsAreSentThroughProxies(): void
+    {
+        $certificates = new Certificates($this->path());
+        [$certificate, $key] = $certificates->forServer('127.0.0.1');
+        $options = new HttpServerOptions(certificate: $certificate, key: $key);
+        $this->serve(static fn(): Response => Response::text('secret'), $options, 'tls://127.0.0.1:0');
+        $proxy = new ScriptedServer(static function (Socket $socket, ScriptedServer $server): void {
+            $request = (string) $server->readRequest($socket);
+            if (!str_starts_with($request, 'CONNECT ')) {
+                $socket->write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nproxy");
+
+                return;
+            }
+            $target = connect(explode(' ', $request)[1]);
+            $socket->write("HTTP/1.1 200 Connected\r\n\r\n");
+            async(static function () use ($socket, $target): void {
+                while (($bytes = $target->read()) !== null) {
+                    $socket->write($bytes);
+                }
+            })->ignore();
+            while (($bytes = $socket->read()) !== null) {
+                $target->write($bytes);
+            }
+            $target->close();
+        });
+        $through = new RequestOptions(
+            tls: new TlsOptions($certificates->authority),
+            proxy: new Proxy("http://user:pw@{$proxy->address()}", "http://user:pw@{$proxy->address()}"),
+        );
+
+        $tunnelled = $this->http()->get("https://{$this->authority()}/", [], $through);
+        self::assertSame('secret', (string) $tunnelled->getBody());
+        self::assertStringStartsWith("CONNECT {$this->authority()} HTTP/1.1\r\n", $proxy->heads[0]);
+        self::assertSame('proxy', (string) $this->http()->get('http://any.test/path?q', [], $through)->getBody());
+        self::assertStringStartsWith("GET http://any.test/path?q HTTP/1.1\r\nHost: any.test\r\n", $proxy->heads[1]);
+        foreach ($proxy->heads as $head) {
+            self::assertStringContainsString('Proxy-Authorization: Basic ' . base64_encode('user:pw'), $head);
+        }
+        $proxy->close();
+    }
+
+    public function testAProxyThatRefusesIsNamed(): void
+    {
+        $proxy = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 403 Forbidden\r\n\r\n"));
+        $options = new RequestOptions(proxy: new Proxy(https: "http://user:pw@{$proxy->address()}"));
+        try {
+            $this->http()->get('https://any.test/', options: $options);
+            self::fail('The proxy has not refused');
+        } catch (ConnectFailedException $failure) {
+            self::assertSame(
+                'GET https://any.test/ failed: the proxy refuses the connection with status 403'
+                    . " (through the proxy http://{$proxy->address()})",
+                $failure->getMessage(),
+            );
+        } finally {
+            $proxy->close();
+        }
+    }
+
+    #[TestWith(['http://127.0.0.1/'])]
+    #[TestWith(['http://[::1]/'])]
+    #[TestWith(['http://localhost/'])]
+    #[TestWith(['http://10.1.2.3/'])]
+    #[TestWith(['http://169.254.169.254/latest/meta-data'])]
+    #[TestWith(['http://[::ffff:192.168.0.1]/'])]
+    #[TestWith(['http://[64:ff9b::a00:1]/'])]
+    #[TestWith(['http://0.0.0.0/'])]
+    #[TestWith(['http://100.64.0.1/'])]
+    #[TestWith(['http://224.0.0.1/'])]
+    public function testPrivateAddressesAreRefusedIfTheOptionsSaySo(string $url): void
+    {
+        $this->expectException(ConnectFailedException::class);
+        $this->expectExceptionMessage('its address is not public');
+        $this->http()->get($url, options: new RequestOptions(blocksPrivateAddresses: true));
+    }
+
+    #[TestWith(["GET\r\nX: y"])]
+    #[TestWith([''])]
+    #[TestWith(['CONNECT'])]
+    public function testAMethodThatIsNoneIsRefused(string $method): void
+    {
+        $this->expectException(\InvalidArgumentException::class);
+        $this->http()->request($method, 'http://127.0.0.1:1/');
+    }
+
+    public function testAHeaderWithALineBreakIsRefused(): void
+    {
+        $this->expectException(\InvalidArgumentException::class);
+        $this->http()->get('http://127.0.0.1:1/', ['X-A' => "b\r\nEvil: c"]);
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testAForkUsesConnectionsOfItsOwn(): void
+    {
+        $server = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
+        $this->http()->get($server->url());
+        $pid = pcntl_fork();
+        if ($pid === 0) {
+            $this->http()->kill();
+            posix_kill((int) getmypid(), \SIGKILL);
+        }
+        pcntl_waitpid($pid, $status);
+
+        self::assertSame('ok', (string) $this->http()->get($server->url())->getBody());
+        self::assertSame(1, $server->accepted);
+        $server->close();
+    }
+
+    public function testTenUpstreamCallsSideBySideTakeAsLongAsOne(): void
+    {
+        $this->serve(static function (): Response {
+            delay(0.1);
+
+            return Response::text('x');
+        });
+        $call = fn(): string => (string) $this->http()->get($this->url())->getBody();
+        $calls = array_map(static fn() => Async::run($call), range(1, 10));
+
+        self::assertSame(str_repeat('x', 10), implode('', await($calls)));
+    }
+
+    private static function echoing(ServerRequestInterface $request): Response
+    {
+        return Response::json([
+            'method' => $request->getMethod(),
+            'target' => $request->getRequestTarget(),
+            'host' => $request->getHeaderLine('Host'),
+            'a' => $request->getHeaderLine('X-A'),
+            'agent' => $request->getHeaderLine('User-Agent'),
+            'type' => $request->getHeaderLine('Content-Type'),
+            'body' => (string) $request->getBody(),
+        ]);
+    }
+
+    /** @return array<string, string> */
+    private static function decoded(ResponseInterface $response): array
+    {
+        /** @var array<string, string> $seen */
+        $seen = json_decode((string) $response->getBody(), true, flags: \JSON_THROW_ON_ERROR);
+
+        return $seen;
+    }
+
+    private function url(string $target = '/'): string
+    {
+        return "http://{$this->authority()}{$target}";
+    }
+
+    private function authority(): string
+    {
+        return (string) preg_replace('~^\w+://~', '', $this->address);
+    }
+
+    private function http(): HttpClient
+    {
+        return $this->httpClient ??= new HttpClient();
+    }
+}
