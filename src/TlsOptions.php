@@ -12,6 +12,8 @@ final readonly class TlsOptions
      * @param string|null $certificate     path of a file with the client's certificate; null for none
      * @param string|null $key             path of a file with its private key; null if the certificate's file has it
      * @param string|null $serverName      name that the server's certificate must have; null for the address's host
+     * @param bool        $verifies        whether the server must prove its name with a certificate of a trusted
+     *                                     authority. With false, another server can receive the connection
      *
      * @throws \ValueError when a file can't be read
      */
@@ -20,6 +22,7 @@ final readonly class TlsOptions
         public ?string $certificate = null,
         public ?string $key = null,
         public ?string $serverName = null,
+        public bool $verifies = true,
     ) {
         $files = ['rootCertificate' => $rootCertificate, 'certificate' => $certificate, 'key' => $key];
         foreach ($files as $name => $file) {

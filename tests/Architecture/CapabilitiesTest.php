@@ -40,6 +40,7 @@ final class CapabilitiesTest extends TestCase
             'amphp/amp',
             'nyholm/psr7',
             'psr/container',
+            'psr/http-client',
             'psr/http-message',
             'psr/http-server-handler',
             'psr/http-server-middleware',

@@ -446,7 +446,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         }
         if ($url->scheme === 'https') {
             $tls = $options->tls;
-            $key .= " {$tls->rootCertificate} {$tls->certificate} {$tls->key} {$tls->serverName}";
+            $key .= ' ' . json_encode($tls, \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
         }
         if ($options->blocksPrivateAddresses) {
             $key .= ' public';

@@ -42,6 +42,8 @@ final readonly class ClientTls
     {
         return new self(
             $options->serverName ?? $host,
+            $options->verifies,
+            $options->verifies,
             rootCertificate: $options->rootCertificate,
             certificate: $options->certificate,
             key: $options->key,

@@ -1,0 +1,194 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Client;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\Future;
+use GuzzleHttp\Exception\ConnectException;
+use GuzzleHttp\Exception\RequestException;
+use GuzzleHttp\Promise\Promise;
+use GuzzleHttp\Promise\PromiseInterface;
+use GuzzleHttp\Promise\Utils as PromiseUtils;
+use GuzzleHttp\Psr7\LazyOpenStream;
+use GuzzleHttp\Psr7\Utils as StreamUtils;
+use GuzzleHttp\RequestOptions as Guzzle;
+use GuzzleHttp\TransferStats;
+use Psr\Http\Message\RequestInterface;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Client\GuzzleOptions;
+
+use function Amp\async;
+use function Amp\delay;
+
+/**
+ * Sends the requests of a Guzzle client with an {@see HttpClient}:
+ *
+ *     new GuzzleHttp\Client(['handler' => GuzzleHttp\HandlerStack::create(new GuzzleHandler())])
+ *
+ * A call that waits, such as `get()` or `wait()`, suspends only the calling fiber. Needs guzzlehttp/guzzle 7.
+ * docs/how-to/call-http.md lists the options that differ.
+ */
+final class GuzzleHandler
+{
+    private const READ_BYTES = 65_536;
+
+    /** @var \WeakMap<StreamInterface, DeferredCancellation>|null by body, because destroying a cancellation cancels */
+    private static ?\WeakMap $streams = null;
+
+    private readonly HttpClient $client;
+
+    public function __construct(?HttpClient $client = null)
+    {
+        $this->client = $client ?? new HttpClient();
+    }
+
+    /**
+     * @param array<array-key, mixed> $options options of Guzzle
+     *
+     * @throws \InvalidArgumentException when an option is not supported
+     */
+    public function __invoke(RequestInterface $request, array $options): PromiseInterface
+    {
+        $given = new GuzzleOptions($options);
+        $settings = $given->settings();
+        $cancellation = new DeferredCancellation();
+        /** @var Future<mixed>|null $transfer */
+        $transfer = null;
+        $promise = new Promise(
+            static function () use (&$transfer): void {
+                $transfer?->await();
+            },
+            static fn() => $cancellation->cancel(),
+        );
+        $transfer = async(function () use ($request, $given, $settings, $cancellation, $promise): void {
+            try {
+                $response = $this->transfer($request, $given, $settings, $cancellation->getCancellation());
+                if ($given->isStream()) {
+                    self::$streams ??= new \WeakMap();
+                    self::$streams[$response->getBody()] = $cancellation;
+                }
+                $settle = static fn() => $promise->resolve($response);
+            } catch (\Throwable $failure) {
+                $settle = static fn() => $promise->reject($failure);
+            }
+            if ($promise->getState() === PromiseInterface::PENDING) {
+                $settle();
+                PromiseUtils::queue()->run();
+            }
+        });
+
+        return $promise;
+    }
+
+    private function transfer(
+        RequestInterface $request,
+        GuzzleOptions $options,
+        RequestOptions $settings,
+        Cancellation $cancellation,
+    ): ResponseInterface {
+        if ($options->delay() > 0) {
+            delay($options->delay(), cancellation: $cancellation);
+        }
+        $begin = hrtime(true);
+        $response = null;
+        try {
+            $response = $this->client->send($request, $settings, $cancellation);
+            $this->callOnHeaders($request, $response, $options);
+            $response = $options->isStream() ? $response : $this->receive($request, $response, $options);
+            self::report($options, $request, $response, $begin, null);
+
+            return $response;
+        } catch (HttpClientException|CancelledException $failure) {
+            self::report($options, $request, $response, $begin, $failure);
+
+            throw self::translate($request, $response, $failure);
+        }
+    }
+
+    private function callOnHeaders(RequestInterface $request, ResponseInterface $response, GuzzleOptions $options): void
+    {
+        try {
+            $options->call(Guzzle::ON_HEADERS, $response);
+        } catch (\Throwable $failure) {
+            $response->getBody()->close();
+
+            throw new RequestException(
+                'An error was encountered during the on_headers event',
+                $request,
+                $response,
+                $failure,
+            );
+        }
+    }
+
+    /** Receives the whole body into the sink. */
+    private function receive(
+        RequestInterface $request,
+        ResponseInterface $response,
+        GuzzleOptions $options,
+    ): ResponseInterface {
+        $sink = $this->sink($options);
+        $body = $response->getBody();
+        $total = $body->getSize() ?? 0;
+        $uploaded = $request->getBody()->getSize() ?? 0;
+        $received = 0;
+        while (!$body->eof()) {
+            $received += $sink->write($body->read(self::READ_BYTES));
+            $options->call(Guzzle::PROGRESS, $total, $received, $uploaded, $uploaded);
+        }
+        if ($sink->isSeekable()) {
+            $sink->rewind();
+        }
+
+        return $response->withBody($sink);
+    }
+
+    private function sink(GuzzleOptions $options): StreamInterface
+    {
+        $sink = $options->sink();
+
+        return match (true) {
+            $sink instanceof StreamInterface => $sink,
+            \is_string($sink) => new LazyOpenStream($sink, 'w+'),
+            \is_resource($sink) => StreamUtils::streamFor($sink),
+            $sink === null => StreamUtils::streamFor(StreamUtils::tryFopen('php://temp', 'w+')),
+            default => throw new \InvalidArgumentException('sink must be a path, a resource or a stream'),
+        };
+    }
+
+    private static function report(
+        GuzzleOptions $options,
+        RequestInterface $request,
+        ?ResponseInterface $response,
+        int $begin,
+        ?\Throwable $failure,
+    ): void {
+        $options->call(
+            Guzzle::ON_STATS,
+            new TransferStats($request, $response, (hrtime(true) - $begin) / 1e9, $failure),
+        );
+    }
+
+    /** Returns the exception that Guzzle's handler for curl throws in this case. */
+    private static function translate(
+        RequestInterface $request,
+        ?ResponseInterface $response,
+        \Throwable $failure,
+    ): \Throwable {
+        if ($failure instanceof CancelledException) {
+            return $failure;
+        }
+        $isConnect = $failure instanceof ConnectFailedException
+            || $failure instanceof RequestTimeoutException
+            || $failure instanceof ConnectionLostException && $response === null;
+
+        return $isConnect
+            ? new ConnectException($failure->getMessage(), $request, $failure)
+            : new RequestException($failure->getMessage(), $request, $response, $failure);
+    }
+}

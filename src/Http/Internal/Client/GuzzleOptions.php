@@ -1,0 +1,144 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use GuzzleHttp\RequestOptions as Guzzle;
+use Spindle\Http\Client\Proxy;
+use Spindle\Http\Client\RequestOptions;
+use Spindle\TlsOptions;
+
+/** The options of Guzzle that concern a handler. Guzzle's middleware has handled the others. */
+final readonly class GuzzleOptions
+{
+    /** Options that would change the request, and that this handler does not support. */
+    private const UNSUPPORTED = [
+        'curl' => 'use the options of Spindle\Http\Client\HttpClient',
+        'stream_context' => 'use the options of Spindle\Http\Client\HttpClient',
+        Guzzle::FORCE_IP_RESOLVE => 'all addresses of a host are tried in order',
+    ];
+
+    /**
+     * @param array<array-key, mixed> $options
+     *
+     * @throws \InvalidArgumentException when an option is not supported
+     */
+    public function __construct(private array $options)
+    {
+        foreach (self::UNSUPPORTED as $name => $advice) {
+            if (isset($options[$name]) && $options[$name] !== [] && $options[$name] !== false) {
+                throw new \InvalidArgumentException("The option {$name} is not supported here: {$advice}");
+            }
+        }
+    }
+
+    /** @throws \InvalidArgumentException when an option has a value that is not supported */
+    public function settings(): RequestOptions
+    {
+        $default = new RequestOptions();
+        $expect = $this->options[Guzzle::EXPECT] ?? null;
+
+        return new RequestOptions(
+            connectTimeout: $this->seconds(Guzzle::CONNECT_TIMEOUT) ?? $default->connectTimeout,
+            firstByteTimeout: \INF,
+            readTimeout: $this->seconds(Guzzle::READ_TIMEOUT) ?? \INF,
+            timeout: $this->seconds(Guzzle::TIMEOUT) ?? \INF,
+            decompress: ($this->options[Guzzle::DECODE_CONTENT] ?? true) !== false,
+            expectContinueBytes: match (true) {
+                $expect === true => 1,
+                $expect === false => \PHP_INT_MAX,
+                \is_int($expect) => $expect,
+                default => $default->expectContinueBytes,
+            },
+            proxy: $this->proxy(),
+            tls: $this->tls(),
+        );
+    }
+
+    /** Returns the seconds to wait before the request. */
+    public function delay(): float
+    {
+        $delay = $this->options['delay'] ?? 0;
+
+        return is_numeric($delay) ? $delay / 1e3 : 0.0;
+    }
+
+    public function isStream(): bool
+    {
+        return (bool) ($this->options[Guzzle::STREAM] ?? false);
+    }
+
+    public function sink(): mixed
+    {
+        return $this->options[Guzzle::SINK] ?? null;
+    }
+
+    /** Calls the option if it is set. */
+    public function call(string $name, mixed ...$arguments): void
+    {
+        $callback = $this->options[$name] ?? null;
+        if (\is_callable($callback)) {
+            $callback(...$arguments);
+        } elseif ($callback !== null) {
+            throw new \InvalidArgumentException("{$name} must be callable");
+        }
+    }
+
+    /** @return float|null null for no limit */
+    private function seconds(string $name): ?float
+    {
+        $seconds = $this->options[$name] ?? 0;
+
+        return is_numeric($seconds) && $seconds > 0 ? (float) $seconds : null;
+    }
+
+    private function proxy(): ?Proxy
+    {
+        $proxy = $this->options[Guzzle::PROXY] ?? null;
+        if (\is_string($proxy)) {
+            $proxy = ['http' => $proxy, 'https' => $proxy];
+        }
+        if (!\is_array($proxy) || $proxy === []) {
+            return null;
+        }
+        $url = static function (string $scheme) use ($proxy): ?string {
+            $text = $proxy[$scheme] ?? null;
+            if (!\is_string($text) || $text === '') {
+                return null;
+            }
+
+            return str_contains($text, '://') ? $text : "http://{$text}";
+        };
+        $except = $proxy['no'] ?? [];
+        $except = \is_string($except) ? explode(',', $except) : $except;
+
+        return new Proxy(
+            $url('http'),
+            $url('https'),
+            array_map(trim(...), array_values(array_filter(\is_array($except) ? $except : [], is_string(...)))),
+        );
+    }
+
+    private function tls(): TlsOptions
+    {
+        $verify = $this->options[Guzzle::VERIFY] ?? true;
+
+        return new TlsOptions(
+            rootCertificate: \is_string($verify) ? $verify : null,
+            certificate: $this->file(Guzzle::CERT),
+            key: $this->file(Guzzle::SSL_KEY),
+            verifies: $verify !== false,
+        );
+    }
+
+    private function file(string $name): ?string
+    {
+        $file = $this->options[$name] ?? null;
+        if (\is_array($file)) {
+            throw new \InvalidArgumentException("The option {$name} can't have a password here");
+        }
+
+        return \is_string($file) ? $file : null;
+    }
+}

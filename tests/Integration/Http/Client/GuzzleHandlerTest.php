@@ -1,0 +1,304 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Client;
+
+use Amp\Socket\Socket;
+use GuzzleHttp\Client;
+use GuzzleHttp\Cookie\CookieJar;
+use GuzzleHttp\Exception\ClientException;
+use GuzzleHttp\Exception\ConnectException;
+use GuzzleHttp\Exception\RequestException;
+use GuzzleHttp\HandlerStack;
+use GuzzleHttp\Pool;
+use GuzzleHttp\Promise\PromiseInterface;
+use GuzzleHttp\Promise\Utils as PromiseUtils;
+use GuzzleHttp\Psr7\Request;
+use GuzzleHttp\TransferStats;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\Client\GuzzleHandler;
+use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Response;
+use Spindle\Tests\Async;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ScriptedServer;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\OwnDirectory;
+
+use function Amp\delay;
+
+final class GuzzleHandlerTest extends TestCase
+{
+    use EndsInTime;
+    use OwnDirectory;
+    use ServesHttp;
+
+    private ?HttpClient $httpClient = null;
+
+    /** Number of requests that are handled now, and the maximum so far; and of finished ones. */
+    private int $running = 0;
+    private int $most = 0;
+    private int $done = 0;
+
+    protected function tearDown(): void
+    {
+        $this->httpClient?->kill();
+    }
+
+    public function testACallSendsTheRequestAndReturnsTheResponse(): void
+    {
+        $this->serve(self::echoing(...));
+        $response = $this->guzzle()->post('/path', [
+            'json' => ['a' => 1],
+            'query' => ['b' => 2],
+            'headers' => ['X-A' => 'c'],
+        ]);
+
+        self::assertSame(
+            ['POST', '/path?b=2', 'c', 'application/json', '{"a":1}'],
+            json_decode((string) $response->getBody(), true),
+        );
+        self::assertSame($response->getBody()->getSize(), \strlen((string) $response->getBody()));
+    }
+
+    public function testAFormWithFilesIsSent(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::json([
+            $request->getParsedBody(),
+            array_keys($request->getUploadedFiles()),
+        ]));
+        $response = $this->guzzle()->post('/', ['multipart' => [
+            ['name' => 'text', 'contents' => 'a'],
+            ['name' => 'file', 'contents' => str_repeat('b', 100_000), 'filename' => 'b.txt'],
+        ]]);
+
+        self::assertSame([['text' => 'a'], ['file']], json_decode((string) $response->getBody(), true));
+    }
+
+    public function testPromisesRunSideBySideAndCallTheirCallbacks(): void
+    {
+        $this->serve(function (ServerRequestInterface $request): Response {
+            $this->most = max($this->most, ++$this->running);
+            delay(0.05);
+            --$this->running;
+
+            return Response::text($request->getRequestTarget());
+        });
+        $promises = array_map(
+            fn(int $i): PromiseInterface => $this->guzzle()->getAsync("/{$i}")->then(
+                static fn(ResponseInterface $response): string => "got {$response->getBody()}",
+            ),
+            range(1, 5),
+        );
+
+        self::assertSame(['got /1', 'got /2', 'got /3', 'got /4', 'got /5'], PromiseUtils::unwrap($promises));
+        self::assertSame(5, $this->most);
+    }
+
+    public function testAWaitSuspendsOnlyItsFiber(): void
+    {
+        $this->serve(static function (): Response {
+            delay(0.1);
+
+            return Response::text('late');
+        });
+        $order = [];
+        $request = Async::run(function () use (&$order): void {
+            $this->guzzle()->get('/');
+            $order[] = 'response';
+        });
+        delay(0.02);
+        $order[] = 'other work';
+        $request->await();
+
+        self::assertSame(['other work', 'response'], $order);
+    }
+
+    public function testAPoolKeepsItsConcurrency(): void
+    {
+        $this->serve(function (): Response {
+            $this->most = max($this->most, ++$this->running);
+            delay(0.005);
+            --$this->running;
+
+            return Response::text('x');
+        });
+        $requests = static function (): \Generator {
+            for ($i = 0; $i < 30; ++$i) {
+                yield new Request('GET', "/{$i}");
+            }
+        };
+        $pool = new Pool($this->guzzle(), $requests(), ['concurrency' => 3, 'fulfilled' => function (): void {
+            ++$this->done;
+        }]);
+        $pool->promise()->wait();
+
+        self::assertSame([30, 3], [$this->done, $this->most]);
+    }
+
+    public function testACancelledPromiseEndsItsRequest(): void
+    {
+        $server = new ScriptedServer(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->read();
+        });
+        $promise = $this->guzzle()->getAsync($server->url());
+        Eventually::holds(static fn(): bool => $server->heads !== [], 'the request has arrived');
+        $promise->cancel();
+
+        self::assertSame(PromiseInterface::REJECTED, $promise->getState());
+        Eventually::holds(
+            fn(): bool => $this->httpClient?->statistics()['connections'] === 0,
+            'the connection is closed',
+        );
+        $server->close();
+    }
+
+    public function testStatusesAndConnectionFailuresHaveTheExceptionsOfGuzzle(): void
+    {
+        $this->serve(static fn(): Response => Response::text('missing', 404));
+        $this->assertThrows(ClientException::class, fn() => $this->guzzle()->get('/'));
+        $this->assertThrows(ConnectException::class, fn() => $this->guzzle()->get('http://127.0.0.1:1/'));
+        $this->assertThrows(ConnectException::class, function (): void {
+            $server = new ScriptedServer(static function (Socket $socket): void {
+                $socket->read();
+                delay(0.5);
+            });
+            try {
+                $this->guzzle()->get($server->url(), ['timeout' => 0.05]);
+            } finally {
+                $server->close();
+            }
+        });
+        $this->assertThrows(RequestException::class, function (): void {
+            $server = new ScriptedServer(ScriptedServer::answering("nonsense\r\n\r\n"));
+            try {
+                $this->guzzle()->get($server->url());
+            } finally {
+                $server->close();
+            }
+        });
+    }
+
+    public function testRedirectsAndCookiesAreHandledByTheMiddlewareOfGuzzle(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => $request->getRequestTarget() === '/from'
+            ? new Response(302, ['Location' => '/to', 'Set-Cookie' => 'a=b; Path=/'])
+            : Response::text("{$request->getRequestTarget()} {$request->getHeaderLine('Cookie')}"));
+        $response = $this->guzzle()->get('/from', ['cookies' => new CookieJar()]);
+
+        self::assertSame('/to a=b', (string) $response->getBody());
+    }
+
+    public function testAStreamedResponseIsReadAsItArrives(): void
+    {
+        $sent = 0;
+        $pieces = static function () use (&$sent): \Generator {
+            for ($i = 0; $i < 3; ++$i) {
+                ++$sent;
+                yield "piece {$i};";
+                delay(0.05);
+            }
+        };
+        $this->serve(static fn(): Response => Response::stream($pieces()));
+        $body = $this->guzzle()->get('/', ['stream' => true])->getBody();
+
+        self::assertSame(['piece 0;', 1], [$body->read(100), $sent]);
+        self::assertSame('piece 1;piece 2;', $body->getContents());
+    }
+
+    public function testASinkReceivesTheBodyAndProgressIsReported(): void
+    {
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 500_000)));
+        $file = $this->path('sink');
+        $seen = [];
+        $stats = null;
+        $response = $this->guzzle()->get('/', [
+            'sink' => $file,
+            'progress' => static function (int $total, int $received) use (&$seen): void {
+                $seen[] = [$total, $received];
+            },
+            'on_stats' => static function (TransferStats $given) use (&$stats): void {
+                $stats = $given;
+            },
+        ]);
+
+        self::assertSame(500_000, filesize($file));
+        self::assertSame(500_000, $response->getBody()->getSize());
+        self::assertSame([500_000, 500_000], end($seen));
+        self::assertSame(200, $stats?->getResponse()?->getStatusCode());
+        self::assertGreaterThan(0, $stats->getTransferTime());
+    }
+
+    public function testHeadersCanBeRefusedBeforeTheBody(): void
+    {
+        $this->serve(static fn(): Response => Response::text('large'));
+        $failure = $this->assertThrows(RequestException::class, fn() => $this->guzzle()->get('/', [
+            'on_headers' => static fn(ResponseInterface $response) => throw new \RuntimeException('too large'),
+        ]));
+
+        self::assertSame('too large', $failure->getPrevious()?->getMessage());
+    }
+
+    /** @param array<string, mixed> $options */
+    #[DataProvider('unsupportedOptions')]
+    public function testOptionsThatAreNotSupportedAreRefused(array $options, string $name): void
+    {
+        $this->expectException(\InvalidArgumentException::class);
+        $this->expectExceptionMessage($name);
+        $this->guzzle()->get('http://127.0.0.1:1/', $options);
+    }
+
+    /** @return iterable<string, array{array<string, mixed>, string}> */
+    public static function unsupportedOptions(): iterable
+    {
+        yield 'curl' => [['curl' => [10_062 => 'eth0']], 'curl'];
+        yield 'stream_context' => [['stream_context' => ['http' => []]], 'stream_context'];
+        yield 'force_ip_resolve' => [['force_ip_resolve' => 'v4'], 'force_ip_resolve'];
+        yield 'a password' => [['cert' => [__FILE__, 'password']], 'cert'];
+    }
+
+    private static function echoing(ServerRequestInterface $request): Response
+    {
+        return Response::json([
+            $request->getMethod(),
+            $request->getRequestTarget(),
+            $request->getHeaderLine('X-A'),
+            $request->getHeaderLine('Content-Type'),
+            (string) $request->getBody(),
+        ]);
+    }
+
+    private function guzzle(): Client
+    {
+        return new Client([
+            'handler' => HandlerStack::create(new GuzzleHandler($this->httpClient ??= new HttpClient())),
+            'base_uri' => str_replace('tcp:', 'http:', $this->address),
+        ]);
+    }
+
+    /**
+     * @template T of \Throwable
+     *
+     * @param class-string<T> $type
+     * @param \Closure(): mixed $call
+     *
+     * @return T
+     */
+    private function assertThrows(string $type, \Closure $call): \Throwable
+    {
+        try {
+            $call();
+        } catch (\Throwable $failure) {
+            self::assertInstanceOf($type, $failure, $failure->getMessage());
+
+            return $failure;
+        }
+        self::fail("{$type} was not thrown");
+    }
+}
