@@ -6,23 +6,23 @@ namespace Spindle\Command\Internal;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
-use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Command\RunSummary;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\InputConsumer;
+use Spindle\Internal\Async\InputPump;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\LauncherException;
 
 /**
- * One call of run() or runInOrder(): pulls commands from the caller's iterable and yields results to the caller's loop.
- *
- * A callback of the event loop pulls the input, so that an input that suspends does not delay results. Of the pulled
- * commands, at most concurrency plus lookahead have no result that the caller has read. This number is the window.
+ * One call of run() or runInOrder(): submits commands from the caller's iterable and yields results to the caller's
+ * loop. Of the commands that were read, at most concurrency plus lookahead have no result that the caller has read.
+ * This number is the window.
  */
-final class Run implements PendingCommandOwner
+final class Run implements PendingCommandOwner, InputConsumer
 {
-    /** How long commands are pulled, or results returned, before the event loop runs again, in nanoseconds. */
+    /** How long results are returned before the event loop runs again, in nanoseconds. */
     private const SLICE_NANOSECONDS = 1_000_000;
 
     /** The lookahead is 0 when the commands in the window and their inputs have this number of bytes, or more. */
@@ -31,28 +31,30 @@ final class Run implements PendingCommandOwner
     /** @var array<int, PendingCommand> pending commands, by id */
     private array $commands = [];
 
-    /** @var \SplQueue<CommandResult> results for the caller */
-    private \SplQueue $ready;
+    /** @var array<int, int> numbers of the pending commands in the input, by id */
+    private array $numbers = [];
 
-    /** @var array<int, CommandResult> with runInOrder(): results that wait for earlier results, by id */
-    private array $early = [];
+    /**
+     * Results that the caller has not read: by number in the input, or for run() in the order of arrival. Null for a
+     * command without a result.
+     *
+     * @var array<int, CommandResult|null>
+     */
+    private array $results = [];
+    private int $nextNumber = 0;
 
-    /** @var \SplQueue<int> with runInOrder(): ids of commands in the order of the input */
-    private \SplQueue $order;
-
-    /** @var \Iterator<mixed, mixed> */
-    private readonly \Iterator $input;
-
+    private readonly InputPump $input;
     private readonly int $lane;
-    private bool $rewound = false;
-    private bool $inputEnded = false;
-    private bool $pulling = false;
     private bool $halted = false;
 
     /** Whether the caller reads no more results. */
     private bool $abandoned = false;
 
-    /** Number of pulled commands whose results the caller has not read, and their bytes. */
+    /** Number of commands that were read, and of those that have ended. */
+    private int $readCount = 0;
+    private int $endedCount = 0;
+
+    /** Number of read commands whose results the caller has not read, and their bytes. */
     private int $unreadCount = 0;
     private int $unreadBytes = 0;
 
@@ -62,32 +64,23 @@ final class Run implements PendingCommandOwner
     /** When the event loop ran last, in nanoseconds of {@see hrtime()}. */
     private int $lastLoopTurn = 0;
 
-    /** Exception that the caller gets after all results. */
-    private ?\Throwable $failure = null;
-
     private readonly Condition $changed;
 
-    /** @param iterable<mixed, mixed> $commands each value is checked to be a {@see Command} when it is pulled */
+    /** @param iterable<mixed, mixed> $commands each value is checked to be a {@see Command} when it is read */
     public function __construct(
         private readonly CommandDispatcher $dispatcher,
         iterable $commands,
         private readonly bool $inOrder,
     ) {
-        $this->input = \is_array($commands) ? new \ArrayIterator($commands) : new \IteratorIterator($commands);
-        $this->ready = new \SplQueue();
-        $this->order = new \SplQueue();
         $this->changed = new Condition();
         $this->lane = $dispatcher->open($this);
+        $this->input = new InputPump($this, $commands);
     }
 
     /** @return \Generator<mixed, CommandResult, mixed, RunSummary> cancels the commands if the caller stops reading */
     public function results(?Cancellation $cancellation): \Generator
     {
-        $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
-            $this->failure ??= $cancelled;
-            $this->cancelAll();
-            $this->changed->notify();
-        });
+        $subscription = $cancellation?->subscribe(fn(CancelledException $cancelled) => $this->fail($cancelled));
         try {
             $cancellation?->throwIfRequested();
             while (($result = $this->nextResult()) !== null) {
@@ -99,46 +92,35 @@ final class Run implements PendingCommandOwner
             return new RunSummary($this->succeeded, $this->failed, $this->halted);
         } finally {
             $this->abandoned = true;
-            $this->cancelAll();
+            $this->dispatcher->cancel($this->commands);
+            $this->input->release();
             if ($subscription !== null) {
-                $cancellation?->unsubscribe($subscription);
+                $cancellation->unsubscribe($subscription);
             }
         }
     }
 
     public function finished(PendingCommand $pending, CommandResult $result): void
     {
-        unset($this->commands[$pending->id]);
         if ($this->abandoned) {
+            unset($this->commands[$pending->id]);
+
             return;
         }
         $result->succeeded() ? ++$this->succeeded : ++$this->failed;
-        if ($this->inOrder) {
-            $this->early[$pending->id] = $result;
-            while (!$this->order->isEmpty() && isset($this->early[$this->order->bottom()])) {
-                $id = $this->order->dequeue();
-                $this->ready->enqueue($this->early[$id]);
-                unset($this->early[$id]);
-            }
-        } else {
-            $this->ready->enqueue($result);
-        }
+        $this->settle($pending, $result);
         $this->checkHalt();
-        $this->changed->notify();
     }
 
     public function close(): void
     {
-        if (!$this->inputEnded) {
-            $this->inputEnded = true;
-            $this->failure ??= LauncherException::closedBeforeInputEnd();
-            $this->changed->notify();
-        }
+        $this->input->close(LauncherException::closedBeforeInputEnd());
+        $this->changed->notify();
     }
 
     public function drain(): void
     {
-        $this->inputEnded = true;
+        $this->input->stop();
         foreach ($this->commands as $pending) {
             $this->dispatcher->withdraw($pending);
         }
@@ -148,12 +130,50 @@ final class Run implements PendingCommandOwner
 
     public function lost(PendingCommand $pending, \Throwable $reason): void
     {
-        unset($this->commands[$pending->id]);
         $this->unreadBytes -= self::sizeOf($pending->command);
         --$this->unreadCount;
-        $this->failure ??= $reason;
-        $this->cancelAll();
-        $this->changed->notify();
+        $this->settle($pending, null);
+        $this->fail($reason);
+    }
+
+    public function room(): int
+    {
+        return $this->availableWindow() > 0 ? 1 : 0;
+    }
+
+    /** @throws \ValueError for a value that is not a command */
+    public function onValues(array $keys, array $values): void
+    {
+        [$command] = $values;
+        if (!$command instanceof Command) {
+            throw new \ValueError(\sprintf(
+                'The input of a pool must yield %s, not %s',
+                Command::class,
+                get_debug_type($command),
+            ));
+        }
+        $pending = $this->dispatcher->submit($this->lane, $keys[0], $command, $this);
+        $this->commands[$pending->id] = $pending;
+        $this->numbers[$pending->id] = $this->readCount++;
+        $this->unreadBytes += self::sizeOf($command);
+        ++$this->unreadCount;
+        // Commands with a free slot are sent immediately, because the input may block. Others are sent together.
+        if (\count($this->commands) <= $this->dispatcher->concurrency() || $this->dispatcher->unsentBytes() > 1 << 15) {
+            $this->dispatcher->flush();
+        }
+    }
+
+    public function onSuspended(): void
+    {
+        $this->dispatcher->flush();
+    }
+
+    public function onPaused(): void
+    {
+        $this->dispatcher->flush();
+        if ($this->input->isOver()) {
+            $this->changed->notify();
+        }
     }
 
     /** Returns the next result; null after the last. After all results, throws the failure that ended the run. */
@@ -161,9 +181,14 @@ final class Run implements PendingCommandOwner
     {
         while (true) {
             $now = hrtime(true);
-            if (!$this->ready->isEmpty()) {
+            if (\array_key_exists($this->nextNumber, $this->results)) {
                 if ($now - $this->lastLoopTurn < self::SLICE_NANOSECONDS) {
-                    return $this->ready->dequeue();
+                    $result = $this->results[$this->nextNumber];
+                    unset($this->results[$this->nextNumber++]);
+                    if ($result !== null) {
+                        return $result;
+                    }
+                    continue;
                 }
                 // The caller's loop body took some time. Let the event loop run before the next result.
                 $this->lastLoopTurn = $now;
@@ -172,9 +197,9 @@ final class Run implements PendingCommandOwner
 
                 continue;
             }
-            // The run does not wait for a pull that is suspended in the input, once the input counts as ended.
-            if ($this->commands === [] && $this->inputEnded) {
-                return $this->nextEarlyResult() ?? ($this->failure === null ? null : throw $this->failure);
+            // The run does not wait for a read that is suspended in the input, once the input is over.
+            if ($this->commands === [] && $this->input->isOver()) {
+                return $this->input->failure === null ? null : throw $this->input->failure;
             }
             $this->pullSoon();
             $this->changed->wait();
@@ -182,27 +207,21 @@ final class Run implements PendingCommandOwner
         }
     }
 
-    /** Returns the next result in order. Skips commands without a result. */
-    private function nextEarlyResult(): ?CommandResult
+    /** @param CommandResult|null $result null if the command has none */
+    private function settle(PendingCommand $pending, ?CommandResult $result): void
     {
-        while (!$this->order->isEmpty()) {
-            $id = $this->order->dequeue();
-            if (isset($this->early[$id])) {
-                return $this->early[$id];
-            }
-        }
-
-        return null;
+        $number = $this->numbers[$pending->id];
+        unset($this->commands[$pending->id], $this->numbers[$pending->id]);
+        $this->results[$this->inOrder ? $number : $this->endedCount++] = $result;
+        $this->changed->notify();
     }
 
-    /** Queues a call of {@see pull()} if more of the window is free than half of the lookahead. */
+    /** Reads more of the input if more of the window is free than half of the lookahead. */
     private function pullSoon(): void
     {
-        if ($this->pulling || $this->inputEnded || $this->availableWindow() <= intdiv($this->lookahead(), 2)) {
-            return;
+        if ($this->availableWindow() > intdiv($this->lookahead(), 2)) {
+            $this->input->pullSoon();
         }
-        $this->pulling = true;
-        EventLoop::queue($this->pull(...));
     }
 
     private function availableWindow(): int
@@ -221,66 +240,6 @@ final class Run implements PendingCommandOwner
             && !$this->dispatcher->store->isFull()
             ? $this->dispatcher->options->lookahead
             : 0;
-    }
-
-    private function pull(): void
-    {
-        // If the input suspends, this callback sends the commands that were pulled before.
-        EventLoop::queue($this->dispatcher->flush(...));
-        $end = hrtime(true) + self::SLICE_NANOSECONDS;
-        try {
-            while (!$this->inputEnded && $this->availableWindow() > 0) {
-                $this->pullOne();
-                if (hrtime(true) > $end) {
-                    EventLoop::defer($this->pullSoon(...)); // after other events
-                    break;
-                }
-            }
-        } catch (\Throwable $thrown) {
-            $this->inputEnded = true;
-            $this->failure ??= $thrown;
-        } finally {
-            $this->pulling = false;
-            $this->dispatcher->flush();
-        }
-        if (!$this->ready->isEmpty() || $this->inputEnded || $this->failure !== null) {
-            $this->changed->notify();
-        }
-    }
-
-    private function pullOne(): void
-    {
-        if ($this->rewound) {
-            $this->input->next();
-        } else {
-            $this->input->rewind();
-            $this->rewound = true;
-        }
-        // The run may have ended while the input was suspended.
-        if ($this->inputEnded || !$this->input->valid()) {
-            $this->inputEnded = true;
-
-            return;
-        }
-        $command = $this->input->current();
-        if (!$command instanceof Command) {
-            throw new \ValueError(\sprintf(
-                'The input of a pool must yield %s, not %s',
-                Command::class,
-                get_debug_type($command),
-            ));
-        }
-        $pending = $this->dispatcher->submit($this->lane, $this->input->key(), $command, $this);
-        $this->commands[$pending->id] = $pending;
-        $this->unreadBytes += self::sizeOf($command);
-        ++$this->unreadCount;
-        if ($this->inOrder) {
-            $this->order->enqueue($pending->id);
-        }
-        // Commands with a free slot are sent immediately, because the input may block. Others are sent together.
-        if (\count($this->commands) <= $this->dispatcher->concurrency() || $this->dispatcher->unsentBytes() > 1 << 15) {
-            $this->dispatcher->flush();
-        }
     }
 
     private static function sizeOf(Command $command): int
@@ -303,13 +262,19 @@ final class Run implements PendingCommandOwner
             return;
         }
         $this->halted = true;
-        $halt->cancelsRunning ? $this->cancelAll() : $this->drain();
+        if ($halt->cancelsRunning) {
+            $this->input->stop();
+            $this->dispatcher->cancel($this->commands);
+        } else {
+            $this->drain();
+        }
     }
 
-    /** Ends the input and cancels all pending commands. */
-    private function cancelAll(): void
+    /** Ends the input, and cancels all pending commands. The caller gets the reason after all results. */
+    private function fail(\Throwable $reason): void
     {
-        $this->inputEnded = true;
+        $this->input->fail($reason);
         $this->dispatcher->cancel($this->commands);
+        $this->changed->notify();
     }
 }

@@ -8,7 +8,8 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
-use Spindle\Internal\Clock;
+use Spindle\Internal\Async\InputConsumer;
+use Spindle\Internal\Async\InputPump;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerRefusedException;
@@ -18,21 +19,18 @@ use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\PortableTask;
 
 /**
- * One call of map() or mapUnordered() on a queue. A callback of the event loop pulls the input and submits the tasks.
- * Outcomes are kept until the caller's loop takes them.
+ * One call of map() or mapUnordered() on a queue: submits the values of the input as tasks, and keeps their outcomes
+ * until the caller's loop takes them.
  *
- * The window consists of the tasks that were pulled from the input and whose outcomes the caller has not taken. It has
- * at most MAX_WINDOW_TASKS tasks. While its jobs and outcomes have MAX_BYTES or more, no more input is pulled. Outcomes
+ * The window consists of the tasks that were read from the input and whose outcomes the caller has not taken. It has at
+ * most MAX_WINDOW_TASKS tasks. While its jobs and outcomes have MAX_BYTES or more, no more input is read. Outcomes
  * beyond MAX_BYTES of memory are written to a file.
  */
-final class RemoteMap implements OutcomeReceiver, PendingWork
+final class RemoteMap implements InputConsumer, OutcomeReceiver, PendingWork
 {
     private const MAX_WINDOW_TASKS = 4096;
     private const MAX_BATCH_TASKS = 512;
     private const MAX_BYTES = 16 << 20;
-
-    /** Longest time in seconds for which the input is pulled before the batch is sent. */
-    private const GATHER_SECONDS = 0.001;
 
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
@@ -42,7 +40,7 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
     /** Numbered in the order of the input; in an unordered map in the order of arrival. */
     private readonly OutcomeBuffer $arrived;
 
-    /** @var list<\Spindle\Remote\Job> pulled from the input and not sent */
+    /** @var list<\Spindle\Remote\Job> read from the input and not sent */
     private array $batch = [];
 
     /** @var list<\Spindle\Remote\Job> sent and not confirmed by the engine */
@@ -51,20 +49,12 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
     private ?string $patienceTimer = null;
 
     private int $pendingBytes = 0;
-    private int $pulledCount = 0;
+    private int $readCount = 0;
     private int $arrivedCount = 0;
-    private bool $isPulling = false;
-    private bool $isExhausted = false;
     private bool $isAbandoned = false;
 
     /** Whether the executor is being closed, so that no more values are accepted. */
     private bool $isClosed = false;
-
-    /** Number of values in the input; null if it is unknown. */
-    private readonly ?int $valueCount;
-
-    /** Failure of the input or of a submission. It is thrown after the outcomes of all submitted jobs. */
-    private ?\Throwable $failure = null;
 
     /** @var array<string, BrokerRefusedException> why the engine does not return outcomes, by job id */
     private array $refused = [];
@@ -75,8 +65,8 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
     /** Suspends the caller's loop. */
     private readonly Condition $changed;
 
-    /** @var \Generator<int, mixed, mixed, void>|null pairs of key and value */
-    private ?\Generator $input;
+    /** Gets the failure of a submission, too. The failure is thrown after the outcomes of all submitted jobs. */
+    private readonly InputPump $input;
 
     private readonly string $head;
 
@@ -94,12 +84,7 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
         $this->changed = new Condition();
         $this->head = $client->head($code);
         $this->broker = $client->broker();
-        $this->valueCount = \is_array($input) ? \count($input) : null;
-        $this->input = (static function () use ($input): \Generator {
-            foreach ($input as $key => $value) {
-                yield [$key, $value];
-            }
-        })();
+        $this->input = new InputPump($this, $input);
     }
 
     /** @return \Generator<mixed, mixed> */
@@ -118,7 +103,7 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
             $this->patienceTimer = $this->client->afterPatience($this, static fn(self $map) => $map->giveUp());
         });
         try {
-            $this->schedulePull();
+            $this->input->pullSoon();
             while (($arrived = $this->takeNext()) !== null) {
                 [$outcome, $key, $id] = $arrived;
                 $arrived = null;
@@ -154,12 +139,7 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
     public function close(): void
     {
         $this->isClosed = true;
-        if (!$this->isExhausted) {
-            $this->isExhausted = true;
-            $this->failure = $this->pulledCount === $this->valueCount
-                ? null
-                : ExecutorClosedException::closedBeforeInputEnd();
-        }
+        $this->input->close(ExecutorClosedException::closedBeforeInputEnd());
         $this->onChange();
     }
 
@@ -244,87 +224,55 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
             } elseif ($this->arrived->hasNext()) {
                 $arrived = $this->arrived->takeNext();
                 if (\count($this->pending) + \count($this->arrived) <= self::MAX_WINDOW_TASKS - self::MAX_BATCH_TASKS) {
-                    $this->schedulePull();
+                    $this->input->pullSoon();
                 }
 
                 return $arrived;
-            } elseif ($this->isExhausted && $this->pending === [] && ($this->isClosed || !$this->isPulling)) {
-                return $this->failure === null ? null : throw $this->failure;
+            } elseif ($this->isOver()) {
+                return $this->input->failure === null ? null : throw $this->input->failure;
             }
-            $this->schedulePull();
+            $this->input->pullSoon();
             $this->changed->wait();
         }
     }
 
-    private function schedulePull(): void
+    /** Returns whether no more outcomes will arrive. A closed executor does not wait for a suspended read. */
+    private function isOver(): bool
     {
-        if (!$this->isPulling && $this->canPull()) {
-            $this->isPulling = true;
-            EventLoop::queue($this->pull(...));
-        }
+        return $this->input->isOver() && $this->pending === [] && ($this->isClosed || !$this->input->isReading());
     }
 
-    private function pull(): void
+    public function room(): int
     {
-        try {
-            while ($this->canPull()) {
-                $this->fillBatch();
-                $this->sendBatch();
-            }
-        } finally {
-            $this->isPulling = false;
-            $this->onChange();
-        }
-    }
-
-    private function canPull(): bool
-    {
-        return !$this->isAbandoned
-            && !$this->isExhausted
+        $hasRoom = \count($this->batch) < self::MAX_BATCH_TASKS
             && \count($this->pending) + \count($this->arrived) < self::MAX_WINDOW_TASKS
             && $this->pendingBytes + $this->arrived->bytes() < self::MAX_BYTES;
+
+        return $hasRoom ? 1 : 0;
     }
 
-    /** Pulls the input until the batch or the window is full, the input ends, or GATHER_SECONDS are over. */
-    private function fillBatch(): void
+    public function onValues(array $keys, array $values): void
     {
-        $deadline = Clock::now() + self::GATHER_SECONDS;
-        try {
-            while (
-                $this->canPull()
-                && \count($this->batch) < self::MAX_BATCH_TASKS
-                && Clock::now() < $deadline
-            ) {
-                if ($this->pulledCount > 0) {
-                    $this->input?->next();
-                }
-                if ($this->input?->valid() !== true || $this->isClosed) {
-                    $this->isExhausted = true;
-                    $this->input = null;
-
-                    return;
-                }
-                /** @var array{mixed, mixed} $item */
-                $item = $this->input->current();
-                $this->add(...$item);
-            }
-        } catch (\Throwable $failure) {
-            $this->isExhausted = true;
-            $this->failure = $failure;
-            $this->input = null;
+        $job = $this->client->job($this->head, PortableTask::encodeArgument($values[0], $keys[0]));
+        if ($this->input->isOver()) {
+            return; // the executor was closed while code of a class serialized the value
         }
-    }
-
-    private function add(mixed $key, mixed $value): void
-    {
-        $number = $this->pulledCount++;
-        $job = $this->client->job($this->head, PortableTask::encodeArgument($value, $key));
-        $this->pending[$job->id] = [$number, $key, \strlen($job->frame)];
+        $this->pending[$job->id] = [$this->readCount++, $keys[0], \strlen($job->frame)];
         $this->pendingBytes += \strlen($job->frame);
-        if ($this->batch === []) {
-            EventLoop::queue($this->sendBatch(...)); // in case the input suspends
-        }
         $this->batch[] = $job;
+    }
+
+    public function onSuspended(): void
+    {
+        if ($this->batch !== []) {
+            EventLoop::queue($this->sendBatch(...)); // the read does not wait for the engine
+        }
+    }
+
+    public function onPaused(): void
+    {
+        $this->sendBatch();
+        $this->onChange();
     }
 
     private function sendBatch(): void
@@ -334,8 +282,7 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
         try {
             $this->send($jobs);
         } catch (\Throwable $failure) {
-            $this->isExhausted = true;
-            $this->failure ??= $failure;
+            $this->input->fail($failure);
             $this->onChange();
         }
     }
@@ -396,7 +343,7 @@ final class RemoteMap implements OutcomeReceiver, PendingWork
             return;
         }
         $this->isAbandoned = true;
-        $this->input = null;
+        $this->input->release();
         $this->arrived->clear();
         if ($this->pending !== []) {
             $this->client->withdrawLater(array_keys($this->pending));

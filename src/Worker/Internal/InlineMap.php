@@ -5,30 +5,27 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Amp\Cancellation;
-use Amp\DeferredFuture;
-use Amp\Future;
-use Revolt\EventLoop;
+use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\InputConsumer;
+use Spindle\Internal\Async\InputPump;
 use Spindle\Worker\ExecutorClosedException;
 
 /** One call of map() in this process: reads a value, runs its task, yields the result, and so on. */
-final class InlineMap
+final class InlineMap implements InputConsumer
 {
     /** @var \Closure|null the decoded task */
     private ?\Closure $task = null;
 
-    /** @var \Generator<mixed, mixed, mixed, void> */
-    private readonly \Generator $values;
+    private readonly InputPump $input;
 
-    /** Number of values in the input; null if it is unknown. */
-    private readonly ?int $valueCount;
+    /** Whether the next task needs a value. */
+    private bool $isValueNeeded = false;
 
-    private int $pulledCount = 0;
+    /** @var array{mixed, mixed}|null key and value for the next task */
+    private ?array $next = null;
 
-    /** @var DeferredFuture<array{mixed, mixed}|null>|null value that is being read */
-    private ?DeferredFuture $pulled = null;
-
-    /** Exception to throw in place of further results, because the executor was closed or killed. */
-    private ?ExecutorClosedException $end = null;
+    /** Suspends the caller's loop. */
+    private readonly Condition $changed;
 
     /**
      * @param iterable<mixed, mixed>       $input
@@ -43,8 +40,8 @@ final class InlineMap
         private readonly string $signatureKey,
         private readonly ?\Closure $onReport,
     ) {
-        $this->values = self::values($input);
-        $this->valueCount = \is_array($input) ? \count($input) : null;
+        $this->input = new InputPump($this, $input);
+        $this->changed = new Condition();
     }
 
     /** @return \Generator<mixed, mixed> */
@@ -53,34 +50,50 @@ final class InlineMap
         $cancellation?->throwIfRequested();
         $this->activity->beginMap($this);
         try {
-            while (($pulled = $this->pull()->await($cancellation)) !== null) {
-                [$key, $value] = $pulled;
+            while (($next = $this->next($cancellation)) !== null) {
+                [$key, $value] = $next;
                 $argument = ValueSerializer::serialize($value, 'The argument' . ValueSerializer::keySuffix($key));
-                $pulled = $value = null;
+                $next = $value = null;
                 $work = fn(): mixed => $this->task()(ValueSerializer::unserialize($argument, TaskCode::MISSING));
                 yield $key => InlineTask::start($this->activity, $work, $key, $this->onReport, $cancellation)->await();
                 $cancellation?->throwIfRequested();
             }
         } finally {
             $this->activity->endMap($this);
+            $this->input->release();
         }
     }
 
     /** Ends the map after the task that runs, unless it was the last one of an array. Does not await a running read. */
     public function close(): void
     {
-        if ($this->pulledCount !== $this->valueCount) {
-            $this->kill(ExecutorClosedException::closedBeforeInputEnd());
-        }
+        $this->input->close(ExecutorClosedException::closedBeforeInputEnd());
+        $this->changed->notify();
     }
 
     /** Ends the map before the next task. */
     public function kill(ExecutorClosedException $reason): void
     {
-        $this->end ??= $reason;
-        if ($this->pulled?->isComplete() === false) {
-            $this->pulled->error($reason);
-        }
+        $this->input->fail($reason);
+        $this->changed->notify();
+    }
+
+    public function room(): int
+    {
+        return $this->isValueNeeded ? 1 : 0;
+    }
+
+    public function onValues(array $keys, array $values): void
+    {
+        $this->next = [$keys[0], $values[0]];
+        $this->isValueNeeded = false;
+    }
+
+    public function onSuspended(): void {}
+
+    public function onPaused(): void
+    {
+        $this->changed->notify();
     }
 
     private function task(): \Closure
@@ -88,44 +101,17 @@ final class InlineMap
         return $this->task ??= TaskCode::decode($this->code, $this->signatureKey);
     }
 
-    /**
-     * Reads the next value in a callback of the loop: the input may suspend, and a cancellation must not wait for it.
-     *
-     * @return Future<array{mixed, mixed}|null> key and value; null at the end of the input
-     */
-    private function pull(): Future
+    /** @return array{mixed, mixed}|null key and value; null at the end of the input */
+    private function next(?Cancellation $cancellation): ?array
     {
-        if ($this->end !== null) {
-            throw $this->end;
+        $this->isValueNeeded = true;
+        $this->input->pullSoon();
+        while ($this->next === null && !$this->input->isOver()) {
+            $this->changed->wait($cancellation);
         }
-        /** @var DeferredFuture<array{mixed, mixed}|null> $pulled */
-        $pulled = $this->pulled = new DeferredFuture();
-        EventLoop::queue(function () use ($pulled): void {
-            [$result, $failure] = [null, null];
-            try {
-                $this->values->next();
-                $result = $this->values->valid() ? [$this->values->key(), $this->values->current()] : null;
-            } catch (\Throwable $failure) {
-            }
-            if (!$pulled->isComplete()) { // otherwise the executor was closed or killed
-                $this->pulledCount += $result === null ? 0 : 1;
-                $failure === null ? $pulled->complete($result) : $pulled->error($failure);
-            }
-        });
+        $next = $this->next;
+        $this->next = null;
 
-        return $pulled->getFuture()->ignore();
-    }
-
-    /**
-     * @param iterable<mixed, mixed> $input
-     *
-     * @return \Generator<mixed, mixed, mixed, void>
-     */
-    private static function values(iterable $input): \Generator
-    {
-        yield; // so that every pull can start with next()
-        foreach ($input as $key => $value) {
-            yield $key => $value;
-        }
+        return $next === null && $this->input->failure !== null ? throw $this->input->failure : $next;
     }
 }

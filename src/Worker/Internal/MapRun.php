@@ -360,7 +360,9 @@ final class MapRun implements Source
 
                 return $chunk;
             } elseif ($this->isSettled()) {
-                return $this->input->failure === null ? null : throw $this->input->failure;
+                $failure = $this->input->failure();
+
+                return $failure === null ? null : throw $failure;
             }
             if (!$hasResumed) {
                 $hasResumed = true;

@@ -28,8 +28,8 @@ final class WorkerMapSignalTest extends TestCase
     /** @param list<array{string, int}> $results */
     #[RequiresPhpExtension('pcntl')]
     #[TestWith([2, [['a', 1], ['b', 4]]])]
-    #[TestWith([2.5, [['a', 1]]])]
-    #[TestWith(['2', [['a', 1]]])]
+    #[TestWith([2.5, [['a', 1], ['b', 0]]])]
+    #[TestWith(['2', [['a', 1], ['b', 0]]])]
     #[TestWith([[2], [['a', 1]]])]
     public function testEachResultHasItsKeyAfterAHandlerThrewWhileAValueWasRead(mixed $value, array $results): void
     {

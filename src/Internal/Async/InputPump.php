@@ -1,0 +1,223 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Async;
+
+use Revolt\EventLoop;
+
+/**
+ * Reads an iterable as far as its consumer has room. It does so in callbacks of the event loop, because code of the
+ * iterable may suspend the fiber.
+ */
+final class InputPump
+{
+    /** How long a callback of the loop reads, in nanoseconds. */
+    private const SLICE_NANOSECONDS = 1_000_000;
+
+    /** Number of values between two readings of the clock. */
+    private const VALUES_PER_CLOCK_CHECK = 16;
+
+    /** Number of bytes of strings that are passed on together, because the consumer may limit the memory. */
+    private const MAX_STRING_BYTES = 1 << 16;
+
+    /** Exception of the input or its consumer, or the reason of {@see close()} or {@see fail()}. */
+    public ?\Throwable $failure = null;
+
+    /** @var \Generator<int, null, mixed, void>|null reads the values, and yields at the end of each callback */
+    private ?\Generator $reading;
+
+    private readonly bool $isArray;
+
+    /** Number of values of an array that were not passed on; negative for any other iterable. */
+    private int $unreadCount;
+
+    /** @var list<mixed> values that were read and not passed on, and their keys */
+    private array $values = [];
+
+    /** @var list<mixed> */
+    private array $keys = [];
+
+    /** Number of these values at which the clock is read; 0 when nothing more may be kept back. */
+    private int $nextCheck = 0;
+
+    private bool $isOver = false;
+
+    /** Whether a read is queued or running; and whether it has suspended its fiber for a turn of the loop. */
+    private bool $isReading = false;
+    private bool $isSuspended = false;
+
+    /** Time at which the current callback stops reading, in nanoseconds of hrtime(). */
+    private int $sliceEnd = 0;
+
+    /** @param iterable<mixed, mixed> $input */
+    public function __construct(private readonly InputConsumer $consumer, iterable $input)
+    {
+        $this->isArray = \is_array($input);
+        $this->unreadCount = \is_array($input) ? \count($input) : -1;
+        $this->reading = $this->read($input);
+    }
+
+    /** Reads in a callback of the loop, if there is room. */
+    public function pullSoon(): void
+    {
+        if (!$this->isReading && !$this->isOver && $this->consumer->room() > 0) {
+            $this->isReading = true;
+            EventLoop::queue($this->pull(...));
+        }
+    }
+
+    /** Returns whether the input has ended, has failed or was closed, so that nothing more is read. */
+    public function isOver(): bool
+    {
+        return $this->isOver;
+    }
+
+    /** Returns whether a read is queued or running. The last one may run after the input is over. */
+    public function isReading(): bool
+    {
+        return $this->isReading;
+    }
+
+    public function isSuspended(): bool
+    {
+        return $this->isSuspended;
+    }
+
+    /**
+     * Stops reading. A running read is not awaited, because its code may have called this method. Its value is dropped.
+     *
+     * @param \Throwable $reason becomes the failure, unless all values of an array were read. The end of any other
+     *     iterable would be known only after another read
+     */
+    public function close(\Throwable $reason): void
+    {
+        if (!$this->isOver) {
+            $this->passOn();
+            $this->stop();
+            $this->failure ??= $this->unreadCount === 0 ? null : $reason;
+        }
+    }
+
+    /** Stops reading. The value of a running read is dropped. */
+    public function stop(): void
+    {
+        $this->isOver = true;
+        $this->nextCheck = 0;
+    }
+
+    /** Stops reading. The reason becomes the failure, unless there is one. */
+    public function fail(\Throwable $reason): void
+    {
+        $this->stop();
+        $this->failure ??= $reason;
+    }
+
+    /** Stops reading, and releases the input, so that PHP can destroy it. */
+    public function release(): void
+    {
+        $this->stop();
+        $this->reading = null;
+    }
+
+    private function pull(): void
+    {
+        $turn = $this->isArray ? null : EventLoop::defer($this->suspended(...));
+        $this->sliceEnd = (int) hrtime(true) + self::SLICE_NANOSECONDS;
+        try {
+            if (!$this->isOver && $this->consumer->room() > 0) {
+                $this->reading?->next();
+            }
+        } catch (\Throwable $failure) {
+            $this->fail($failure);
+        }
+        $this->passOnRest();
+        if ($turn !== null) {
+            EventLoop::cancel($turn);
+        }
+        $this->isSuspended = false;
+        $this->isOver = $this->isOver || $this->reading?->valid() !== true;
+        try {
+            $this->consumer->onPaused();
+        } finally {
+            $this->isReading = false;
+        }
+        if (hrtime(true) < $this->sliceEnd) {
+            $this->pullSoon();
+        } elseif (!$this->isOver) {
+            EventLoop::defer($this->pullSoon(...)); // after other events
+        }
+    }
+
+    /**
+     * @param iterable<mixed, mixed> $input
+     *
+     * @return \Generator<int, null, mixed, void>
+     */
+    private function read(iterable $input): \Generator
+    {
+        yield; // so that each callback can start with next()
+        $values = &$this->values;
+        $keys = &$this->keys;
+        $room = $this->consumer->room();
+        $count = $bytes = 0;
+        foreach ($input as $key => $value) {
+            // Adjacent, so that no signal handler throws in between: PHP runs handlers at jumps and calls.
+            $values[] = $value;
+            $keys[] = $key;
+            if (\is_int($value) || (\is_string($value) && ($bytes += \strlen($value)) < self::MAX_STRING_BYTES)) {
+                if (++$count < $this->nextCheck) {
+                    continue;
+                }
+                $mayWait = $count < $room && !$this->isSuspended && !$this->isOver;
+                if ($mayWait && hrtime(true) < $this->sliceEnd) {
+                    $this->nextCheck = min($room, $count + self::VALUES_PER_CLOCK_CHECK);
+                    continue;
+                }
+            }
+            if ($this->isOver) {
+                array_pop($values);
+                array_pop($keys);
+
+                return;
+            }
+            $this->passOn();
+            if ($this->isSuspended) {
+                $this->consumer->onSuspended();
+            }
+            $room = $this->consumer->room();
+            if ($room < 1 || hrtime(true) > $this->sliceEnd) {
+                yield;
+                $room = $this->consumer->room();
+            }
+            $count = $bytes = 0;
+        }
+    }
+
+    private function passOn(): void
+    {
+        [$keys, $values] = [$this->keys, $this->values];
+        if ($keys !== [] && $values !== []) {
+            $this->keys = $this->values = [];
+            $this->nextCheck = 0;
+            $this->consumer->onValues($keys, $values);
+            $this->unreadCount -= \count($values);
+        }
+    }
+
+    private function passOnRest(): void
+    {
+        try {
+            $this->passOn();
+        } catch (\Throwable $failure) {
+            $this->fail($failure);
+        }
+    }
+
+    private function suspended(): void
+    {
+        $this->isSuspended = true;
+        $this->passOnRest();
+        $this->consumer->onSuspended();
+    }
+}
