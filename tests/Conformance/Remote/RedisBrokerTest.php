@@ -202,7 +202,7 @@ class RedisBrokerTest extends BrokerContract
         $this->shared()->command('ACL', 'DELUSER', $user);
 
         self::assertStringContainsStringIgnoringCase($lacking, $failure->getMessage());
-        self::assertStringContainsString('give the user the commands and keys', $failure->getMessage());
+        self::assertStringContainsString('docs/reference/remote.md lists all commands, keys', $failure->getMessage());
     }
 
     /** @return iterable<string, array{list<string>, string}> */
