@@ -10,16 +10,15 @@ use Psr\Http\Client\ClientInterface;
 use Psr\Http\Message\RequestInterface;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
-use Revolt\EventLoop;
 use Spindle\Http\Internal\Client\ClientConnection;
 use Spindle\Http\Internal\Client\ClientExchange;
 use Spindle\Http\Internal\Client\Closed;
 use Spindle\Http\Internal\Client\ConnectionEnded;
-use Spindle\Http\Internal\Client\DeadlineTimer;
 use Spindle\Http\Internal\Client\EventReader;
 use Spindle\Http\Internal\Client\InflatedBody;
 use Spindle\Http\Internal\Client\MalformedResponse;
 use Spindle\Http\Internal\Client\OriginPool;
+use Spindle\Http\Internal\Client\OriginPools;
 use Spindle\Http\Internal\Client\OutgoingRequest;
 use Spindle\Http\Internal\Client\ResponseBody;
 use Spindle\Http\Internal\Client\ResponseHead;
@@ -31,7 +30,6 @@ use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\FiberQueue;
-use Spindle\Internal\WeakTimer;
 use Spindle\Lifecycle;
 use Spindle\Statistics;
 
@@ -47,24 +45,13 @@ use Spindle\Statistics;
  */
 final class HttpClient implements ClientInterface, Lifecycle, Statistics
 {
-    /** Seconds between two checks for connections that were idle for too long. */
-    private const IDLE_CHECK_INTERVAL = 1.0;
-
     private const METHOD = '@^' . HeadReader::TOKEN . '$@D';
 
-    /** @var array<string, OriginPool> by origin, proxy and certificates */
-    private array $pools = [];
-
-    private readonly DeadlineTimer $timer;
+    private readonly OriginPools $pools;
 
     private readonly FiberQueue $closing;
 
     private ?Closed $closed = null;
-
-    /** Callback id of the timer of {@see checkIdle()}; '' without one. */
-    private string $idleTimer = '';
-
-    private int $pid;
 
     /** Number of calls that have not returned. */
     private int $runningCount = 0;
@@ -73,14 +60,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     public function __construct(private readonly HttpClientOptions $options = new HttpClientOptions())
     {
-        $this->timer = new DeadlineTimer();
         $this->closing = new FiberQueue();
-        $this->pid = (int) getmypid();
-    }
-
-    public function __destruct()
-    {
-        $this->stopTimers();
+        $this->pools = new OriginPools($options, $this->closing);
     }
 
     /** Forbids copies, which would share connections. */
@@ -220,11 +201,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     {
         $closed = $this->closed ??= new Closed('the client was closed');
         $this->forgetParent();
-        foreach ($this->pools as $pool) {
-            $pool->close($closed);
-        }
+        $this->pools->close($closed);
         try {
-            while ($this->runningCount > 0 || $this->size() > 0) {
+            while ($this->runningCount > 0 || $this->pools->size() > 0) {
                 $this->closing->wait($cancellation);
             }
         } catch (CancelledException $cancelled) {
@@ -232,7 +211,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
             throw $cancelled;
         }
-        $this->stopTimers();
+        $this->pools->stopTimers();
     }
 
     /** Closes all connections. Running calls, and reads of bodies, end with a {@see ClientClosedException}. */
@@ -240,10 +219,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     {
         $closed = $this->closed ??= new Closed('the client was killed');
         $this->forgetParent();
-        foreach ($this->pools as $pool) {
-            $pool->kill($closed);
-        }
-        $this->stopTimers();
+        $this->pools->kill($closed);
         $this->closing->wakeAll();
     }
 
@@ -256,10 +232,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     public function statistics(): array
     {
         return [
-            'origins' => \count($this->pools),
-            'connections' => $this->size(),
-            'idle' => $this->sum(static fn(OriginPool $pool): int => $pool->idleCount()),
-            'waiting' => $this->sum(static fn(OriginPool $pool): int => $pool->waitingCount()),
+            ...$this->pools->statistics(),
             'running' => $this->runningCount,
             'requests_total' => $this->requestsTotal,
             'failed_total' => $this->failedTotal,
@@ -337,7 +310,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         ?Cancellation $cancellation,
     ): Response {
         $proxy = $options->proxy?->for($request->url);
-        $pool = $this->pool($request->url, $proxy, $options);
+        $pool = $this->pools->for($request->url, $proxy, $options);
         for ($isNew = false;; $isNew = true) {
             $left = $deadline === \PHP_INT_MAX ? \INF : ($deadline - hrtime(true)) / 1e9;
             if ($left <= 0) {
@@ -438,76 +411,11 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         return $url === null ? null : $request->redirected($status, $url);
     }
 
-    private function pool(Url $url, ?Url $proxy, RequestOptions $options): OriginPool
-    {
-        $key = $url->origin();
-        if ($proxy !== null) {
-            $key .= " {$proxy->origin()} {$proxy->authorization()}";
-        }
-        if ($url->scheme === 'https') {
-            $tls = $options->tls;
-            $key .= ' ' . json_encode($tls, \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
-        }
-        if ($options->blocksPrivateAddresses) {
-            $key .= ' public';
-        }
-        if (!isset($this->pools[$key])) {
-            $this->pools[$key] = new OriginPool($url, $proxy, $this->options, $this->timer, $this->closing);
-            $this->checkIdleSoon();
-        }
-
-        return $this->pools[$key];
-    }
-
-    private function checkIdleSoon(): void
-    {
-        if ($this->idleTimer === '') {
-            $check = static fn(self $client) => $client->checkIdle();
-            $this->idleTimer = WeakTimer::after(self::IDLE_CHECK_INTERVAL, $this, $check);
-        }
-    }
-
-    /** Closes connections that were idle for too long, and forgets origins without connections. */
-    private function checkIdle(): void
-    {
-        $this->idleTimer = '';
-        foreach ($this->pools as $key => $pool) {
-            $pool->closeIdle();
-            if ($pool->size() === 0 && $pool->waitingCount() === 0) {
-                unset($this->pools[$key]);
-            }
-        }
-        if ($this->pools !== []) {
-            $this->checkIdleSoon();
-        }
-    }
-
-    private function stopTimers(): void
-    {
-        EventLoop::cancel($this->idleTimer);
-        $this->idleTimer = '';
-        $this->timer->stop();
-    }
-
-    private function size(): int
-    {
-        return $this->sum(static fn(OriginPool $pool): int => $pool->size());
-    }
-
-    /** @param \Closure(OriginPool): int $figure */
-    private function sum(\Closure $figure): int
-    {
-        return array_sum(array_map($figure, $this->pools));
-    }
-
-    /** Leaves the connections to the process that has opened them, if this process is a fork of it. */
+    /** Forgets the calls of the process of which this one is a fork. */
     private function forgetParent(): void
     {
-        if ($this->pid !== getmypid()) {
-            foreach ($this->pools as $pool) {
-                $pool->leaveToParent();
-            }
-            [$this->pools, $this->pid, $this->runningCount] = [[], (int) getmypid(), 0];
+        if ($this->pools->leaveToParent()) {
+            $this->runningCount = 0;
         }
     }
 }

@@ -48,30 +48,7 @@ final class ClientStream
      */
     public static function open(string $uri, ?ClientTls $tls, Deadline $deadline, ?\Closure $open = null): self
     {
-        if ($tls !== null && !\extension_loaded('openssl')) {
-            throw NetworkException::because('encryption was requested, but ext-openssl is missing');
-        }
-        $context = stream_context_create([
-            'socket' => ['tcp_nodelay' => true],
-            'ssl' => $tls?->contextOptions() ?? [],
-        ]);
-        // With STREAM_CLIENT_ASYNC_CONNECT, the call does not wait for the connection, and PHP ignores the timeout.
-        [$stream, $warning] = Warnings::of(
-            static fn() => $open !== null ? $open($context) : stream_socket_client(
-                $uri,
-                $code,
-                $message,
-                null,
-                \STREAM_CLIENT_CONNECT | \STREAM_CLIENT_ASYNC_CONNECT,
-                $context,
-            ),
-        );
-        if ($stream === false) {
-            // PHP's warning does not mention that too many files are open, so this is checked.
-            throw NetworkException::because(
-                @fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::clause($warning),
-            );
-        }
+        $stream = self::start($uri, $tls, $open);
         $self = new self($stream, $tls);
         if (ftell($stream) > 0) {
             $self->isReused = true;
@@ -98,6 +75,45 @@ final class ClientStream
         }
 
         return $self;
+    }
+
+    /**
+     * Starts to connect, without a wait.
+     *
+     * @param \Closure(resource): (resource|false)|null $open as for {@see open()}
+     *
+     * @return resource
+     *
+     * @throws NetworkException
+     */
+    private static function start(string $uri, ?ClientTls $tls, ?\Closure $open)
+    {
+        if ($tls !== null && !\extension_loaded('openssl')) {
+            throw NetworkException::because('encryption was requested, but ext-openssl is missing');
+        }
+        $context = stream_context_create([
+            'socket' => ['tcp_nodelay' => true],
+            'ssl' => $tls?->contextOptions() ?? [],
+        ]);
+        // With STREAM_CLIENT_ASYNC_CONNECT, the call does not wait for the connection, and PHP ignores the timeout.
+        [$stream, $warning] = Warnings::of(
+            static fn() => $open !== null ? $open($context) : stream_socket_client(
+                $uri,
+                $code,
+                $message,
+                null,
+                \STREAM_CLIENT_CONNECT | \STREAM_CLIENT_ASYNC_CONNECT,
+                $context,
+            ),
+        );
+        if ($stream === false) {
+            // PHP's warning does not mention that too many files are open, so this is checked.
+            throw NetworkException::because(
+                @fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::clause($warning),
+            );
+        }
+
+        return $stream;
     }
 
     /**

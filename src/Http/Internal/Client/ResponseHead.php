@@ -45,21 +45,11 @@ final readonly class ResponseHead
     public static function parse(string $head, bool $hasNoBody): self
     {
         $end = (int) strpos($head, "\r\n");
-        $lines = substr($head, $end + 2);
         if (preg_match(self::STATUS_LINE, substr($head, 0, $end), $match) !== 1) {
             throw new MalformedResponse('the server did not answer with HTTP/1.1 or HTTP/1.0');
         }
-        if (str_contains($lines, "\r\n ") || str_contains($lines, "\r\n\t")) {
-            $lines = (string) preg_replace('/\r\n[ \t]++/', ' ', $lines); // RFC 9112, 5.2
-        }
-        if (preg_match(self::FIELD_LINES, $lines) !== 1) {
-            throw new MalformedResponse('a header line of the response is malformed');
-        }
-        if (substr_count($lines, "\n") > self::MAX_FIELDS) {
-            throw new MalformedResponse('the response has more than ' . self::MAX_FIELDS . ' header lines');
-        }
         $status = (int) $match[2];
-        $fields = Fields::parse($lines);
+        $fields = self::fields(substr($head, $end + 2));
         $isOld = $match[1] === '0';
         $hasNoBody = $hasNoBody || $status < 200 || $status === 204 || $status === 304;
         $coding = isset($fields['transfer-encoding'])
@@ -83,6 +73,26 @@ final readonly class ResponseHead
             $isChunked,
             !$isAmbiguous && ($isOld ? str_contains($options, 'keep-alive') : !str_contains($options, 'close')),
         );
+    }
+
+    /**
+     * @return FieldMap
+     *
+     * @throws MalformedResponse
+     */
+    private static function fields(string $lines): array
+    {
+        if (str_contains($lines, "\r\n ") || str_contains($lines, "\r\n\t")) {
+            $lines = (string) preg_replace('/\r\n[ \t]++/', ' ', $lines); // RFC 9112, 5.2
+        }
+        if (preg_match(self::FIELD_LINES, $lines) !== 1) {
+            throw new MalformedResponse('a header line of the response is malformed');
+        }
+        if (substr_count($lines, "\n") > self::MAX_FIELDS) {
+            throw new MalformedResponse('the response has more than ' . self::MAX_FIELDS . ' header lines');
+        }
+
+        return Fields::parse($lines);
     }
 
     /**

@@ -63,7 +63,7 @@ final class Address
             $parts['port'] ?? self::DEFAULT_PORT,
             $scheme === 'unix' ? $path : '',
             self::decoded($parts['user'] ?? ''),
-            ($parts['pass'] ?? '') === '' ? null : new \SensitiveParameterValue(rawurldecode($parts['pass'])),
+            self::secret($parts['pass'] ?? ''),
             $scheme === 'unix' ? 0 : (int) substr($path, 1),
         );
     }
@@ -84,6 +84,11 @@ final class Address
     public function __debugInfo(): array
     {
         return ['address' => (string) $this];
+    }
+
+    private static function secret(#[\SensitiveParameter] string $part): ?\SensitiveParameterValue
+    {
+        return $part === '' ? null : new \SensitiveParameterValue(rawurldecode($part));
     }
 
     private static function decoded(#[\SensitiveParameter] string $part): ?string

@@ -1,0 +1,144 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Revolt\EventLoop;
+use Spindle\Http\Client\HttpClientOptions;
+use Spindle\Http\Client\RequestOptions;
+use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\WeakTimer;
+
+/** The connections of a client. Each combination of origin, proxy and certificates has its own pool. */
+final class OriginPools
+{
+    /** Seconds between two checks for connections that were idle for too long. */
+    private const IDLE_CHECK_INTERVAL = 1.0;
+
+    /** @var array<string, OriginPool> */
+    private array $pools = [];
+
+    private readonly DeadlineTimer $timer;
+
+    /** Callback id of the timer of {@see checkIdle()}; '' without one. */
+    private string $idleTimer = '';
+
+    private int $pid;
+
+    /** @param FiberQueue $closing fibers to wake when a connection is closed or released after {@see close()} */
+    public function __construct(private readonly HttpClientOptions $options, private readonly FiberQueue $closing)
+    {
+        $this->timer = new DeadlineTimer();
+        $this->pid = (int) getmypid();
+    }
+
+    public function __destruct()
+    {
+        $this->stopTimers();
+    }
+
+    public function for(Url $url, ?Url $proxy, RequestOptions $options): OriginPool
+    {
+        $key = $url->origin();
+        if ($proxy !== null) {
+            $key .= " {$proxy->origin()} {$proxy->authorization()}";
+        }
+        if ($url->scheme === 'https') {
+            $key .= ' ' . json_encode($options->tls, \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
+        }
+        if ($options->blocksPrivateAddresses) {
+            $key .= ' public';
+        }
+        if (!isset($this->pools[$key])) {
+            $this->pools[$key] = new OriginPool($url, $proxy, $this->options, $this->timer, $this->closing);
+            $this->checkIdleSoon();
+        }
+
+        return $this->pools[$key];
+    }
+
+    /** Returns the number of connections. */
+    public function size(): int
+    {
+        return $this->sum(static fn(OriginPool $pool): int => $pool->size());
+    }
+
+    /** @return array{origins: int, connections: int, idle: int, waiting: int} */
+    public function statistics(): array
+    {
+        return [
+            'origins' => \count($this->pools),
+            'connections' => $this->size(),
+            'idle' => $this->sum(static fn(OriginPool $pool): int => $pool->idleCount()),
+            'waiting' => $this->sum(static fn(OriginPool $pool): int => $pool->waitingCount()),
+        ];
+    }
+
+    /** As {@see OriginPool::close()} for all pools. */
+    public function close(Closed $reason): void
+    {
+        foreach ($this->pools as $pool) {
+            $pool->close($reason);
+        }
+    }
+
+    /** As {@see OriginPool::kill()} for all pools. */
+    public function kill(Closed $reason): void
+    {
+        foreach ($this->pools as $pool) {
+            $pool->kill($reason);
+        }
+        $this->stopTimers();
+    }
+
+    public function stopTimers(): void
+    {
+        EventLoop::cancel($this->idleTimer);
+        $this->idleTimer = '';
+        $this->timer->stop();
+    }
+
+    /** @return bool whether this process is a fork; then the connections were left to the process that opened them */
+    public function leaveToParent(): bool
+    {
+        if ($this->pid === getmypid()) {
+            return false;
+        }
+        foreach ($this->pools as $pool) {
+            $pool->leaveToParent();
+        }
+        [$this->pools, $this->pid] = [[], (int) getmypid()];
+
+        return true;
+    }
+
+    private function checkIdleSoon(): void
+    {
+        if ($this->idleTimer === '') {
+            $check = static fn(self $pools) => $pools->checkIdle();
+            $this->idleTimer = WeakTimer::after(self::IDLE_CHECK_INTERVAL, $this, $check);
+        }
+    }
+
+    /** Closes connections that were idle for too long, and forgets origins without connections. */
+    private function checkIdle(): void
+    {
+        $this->idleTimer = '';
+        foreach ($this->pools as $key => $pool) {
+            $pool->closeIdle();
+            if ($pool->size() === 0 && $pool->waitingCount() === 0) {
+                unset($this->pools[$key]);
+            }
+        }
+        if ($this->pools !== []) {
+            $this->checkIdleSoon();
+        }
+    }
+
+    /** @param \Closure(OriginPool): int $figure */
+    private function sum(\Closure $figure): int
+    {
+        return array_sum(array_map($figure, $this->pools));
+    }
+}
