@@ -288,10 +288,10 @@ final class HttpServer implements Lifecycle
     }
 
     /** @internal Suspends until the server was closed or killed and its last connection has ended. */
-    public function awaitEnd(?Cancellation $cancellation = null): void
+    public function awaitEnd(): void
     {
         if (!$this->hasEnded()) {
-            $this->ending->wait($cancellation);
+            $this->ending->wait();
         }
     }
 
@@ -371,12 +371,8 @@ final class HttpServer implements Lifecycle
                 EventLoop::delay($timeout, fn() => $this->closeUnanswered($timeout)),
             );
         }
-        try {
-            $this->awaitEnd($cancellation);
-        } catch (CancelledException $cancelled) {
-            $this->kill();
-
-            throw $cancelled;
+        if (!$this->hasEnded()) {
+            $this->ending->waitOrKill($cancellation, $this->kill(...));
         }
     }
 

@@ -180,13 +180,7 @@ final class Agent implements Lifecycle, Statistics
             return;
         }
         $this->closing->cancel();
-        try {
-            $this->ending->wait($cancellation);
-        } catch (CancelledException $cancelled) {
-            $this->kill();
-
-            throw $cancelled;
-        }
+        $this->ending->waitOrKill($cancellation, $this->kill(...));
     }
 
     /**

@@ -262,14 +262,8 @@ final class CommandDispatcher implements AttemptEvents
         foreach ($this->environments as $owner => $_) {
             $owner->close();
         }
-        try {
-            if ($this->withoutOutcome !== []) {
-                $this->closing->wait($cancellation);
-            }
-        } catch (CancelledException $cancelled) {
-            $this->kill();
-
-            throw $cancelled;
+        if ($this->withoutOutcome !== []) {
+            $this->closing->waitOrKill($cancellation, $this->kill(...));
         }
         $this->kill();
     }

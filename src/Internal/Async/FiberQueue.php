@@ -42,6 +42,25 @@ final class FiberQueue
         }
     }
 
+    /**
+     * Waits for the end of an object that is being closed.
+     *
+     * @param \Closure(): void $kill  called when the wait is cancelled, before CancelledException is thrown
+     * @param object|null      $owner as for {@see wait()}
+     *
+     * @throws CancelledException|CannotWaitException
+     */
+    public function waitOrKill(?Cancellation $cancellation, \Closure $kill, ?object $owner = null): void
+    {
+        try {
+            $this->wait($cancellation, owner: $owner);
+        } catch (CancelledException $cancelled) {
+            $kill();
+
+            throw $cancelled;
+        }
+    }
+
     /** @return bool false when no fiber is waiting */
     public function wakeFirst(): bool
     {

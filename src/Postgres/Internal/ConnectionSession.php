@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
-use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Postgres\ConnectionClosedException;
@@ -202,14 +201,9 @@ final class ConnectionSession implements SessionLender
                     . 'End it first, or call kill()',
             );
         }
-        try {
-            while ($this->isInUse()) {
-                $this->isIdleAwaited = true;
-                $this->waiting->wait($cancellation, owner: $this);
-            }
-        } catch (CancelledException $cancelled) {
-            $this->kill();
-            throw $cancelled;
+        while ($this->isInUse()) {
+            $this->isIdleAwaited = true;
+            $this->waiting->waitOrKill($cancellation, $this->kill(...), $this);
         }
         $this->session->close();
     }

@@ -72,14 +72,8 @@ final class InlineActivity
         foreach ($this->maps as $map) {
             $map->close();
         }
-        try {
-            if ($this->tasks !== []) {
-                $this->closing->wait($cancellation);
-            }
-        } catch (CancelledException $cancelled) {
-            $this->kill();
-
-            throw $cancelled;
+        if ($this->tasks !== []) {
+            $this->closing->waitOrKill($cancellation, $this->kill(...));
         }
     }
 

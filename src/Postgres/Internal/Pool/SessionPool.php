@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pool;
 
 use Amp\Cancellation;
-use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\WeakTimer;
@@ -185,13 +184,8 @@ final class SessionPool implements SessionLender
                     . 'Release the connection or leave the transaction first, or call kill()',
             );
         }
-        try {
-            while (!$this->hasEnded()) {
-                $this->closing->wait($cancellation, owner: $this);
-            }
-        } catch (CancelledException $cancelled) {
-            $this->kill();
-            throw $cancelled;
+        while (!$this->hasEnded()) {
+            $this->closing->waitOrKill($cancellation, $this->kill(...), $this);
         }
     }
 

@@ -55,6 +55,31 @@ final class FiberQueueTest extends TestCase
         $cancelled->await();
     }
 
+    public function testOnlyACancelledWaitForAnEndKills(): void
+    {
+        $queue = new FiberQueue();
+        /** @var \SplQueue<string> $kills */
+        $kills = new \SplQueue();
+        $kill = static function () use ($kills): void {
+            $kills->enqueue('killed');
+        };
+        $ended = async($queue->waitOrKill(...), null, $kill);
+        delay(0);
+        $queue->wakeAll();
+        $ended->await();
+        self::assertCount(0, $kills);
+        $cancellation = new DeferredCancellation();
+        $cancelled = async($queue->waitOrKill(...), $cancellation->getCancellation(), $kill);
+        delay(0);
+        $cancellation->cancel();
+        try {
+            $cancelled->await();
+            self::fail('the wait was cancelled');
+        } catch (CancelledException) {
+            self::assertCount(1, $kills);
+        }
+    }
+
     public function testAFailureReachesAllFibers(): void
     {
         $queue = new FiberQueue();
