@@ -72,13 +72,13 @@ final class BodyReader
         return !$exchange->ended ? $this->parser->trailers() : '';
     }
 
-    /** @throws ClientLeftException unless the body belongs to the current request of an open connection */
+    /** @throws \Throwable unless the body belongs to the current request of an open connection */
     private function check(ServerExchange $exchange): void
     {
         if ($this->timed->closed || $exchange->ended) {
-            throw $this->timed->closed || $exchange->wasCancelled()
+            throw $exchange->cancelReason ?? ($this->timed->closed
                 ? ClientLeftException::bodyIncomplete()
-                : new \LogicException('The body is not available any more, because the request was answered');
+                : new \LogicException('The body is not available any more, because the request was answered'));
         }
     }
 

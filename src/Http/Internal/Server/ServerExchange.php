@@ -23,7 +23,7 @@ final class ServerExchange implements RequestExchange
 {
     private ?DeferredCancellation $cancellation = null;
 
-    private ?\Throwable $cancelReason = null;
+    public ?\Throwable $cancelReason = null;
 
     private ?StreamInterface $body = null;
 
@@ -119,11 +119,6 @@ final class ServerExchange implements RequestExchange
     public function logger(): ?LoggerInterface
     {
         return $this->connection->logger();
-    }
-
-    public function wasCancelled(): bool
-    {
-        return $this->cancelReason !== null;
     }
 
     /** Returns whether the client waits for "100 Continue" before it sends the body. */

@@ -248,7 +248,7 @@ final class Service implements FileDescriptors
     /** @return ResponseInterface|null null when the exception follows from the request's cancellation */
     public function failureResponse(\Throwable $failure, ServerExchange $exchange): ?ResponseInterface
     {
-        if ($exchange->wasCancelled() && ClientDisconnect::caused($failure)) {
+        if ($exchange->cancelReason !== null && ClientDisconnect::caused($failure)) {
             return null;
         }
 

@@ -30,10 +30,12 @@ final class BodyReaderTest extends TestCase
     {
         $exchange = $this->begin(5);
         $this->timed->enterPhaseUntil(Phase::Handler, (int) hrtime(true) + 9_000_000_000);
+        $this->timed->transport->pause();
         $bytes = Async::run(fn(): string => $this->reader->receive($exchange));
         delay(0);
 
         self::assertTrue($this->timed->bodyAwaited);
+        self::assertFalse($this->timed->transport->paused);
         $this->assertPhase(Phase::Body, self::WINDOW_SECONDS);
         $this->arrive('ab');
         self::assertSame('ab', $bytes->await());
@@ -99,6 +101,23 @@ final class BodyReaderTest extends TestCase
         self::assertSame('a', $second->await());
         $this->expectExceptionMessage('Another fiber is reading the body');
         $first->await();
+    }
+
+    public function testARequestCanEndBeforeTheClientIsAsked(): void
+    {
+        $exchange = $this->begin(1, true);
+        $this->fillBuffers();
+        $bytes = Async::run(fn(): string => $this->reader->receive($exchange));
+        delay(0);
+        $exchange->ended = true;
+        Eventually::holds(function () use ($bytes): bool {
+            $this->received();
+
+            return $bytes->isComplete();
+        }, 'the client is asked to continue');
+
+        $this->expectException(\LogicException::class);
+        $bytes->await();
     }
 
     public function testAWaitThatIsTooSlowFails(): void
@@ -174,6 +193,19 @@ final class BodyReaderTest extends TestCase
         self::assertNull($this->reader->whole($exchange));
         $this->expectException(ClientLeftException::class);
         $this->reader->receive($exchange);
+    }
+
+    public function testAWaitFailsWithTheReasonOfTheCancellation(): void
+    {
+        $exchange = $this->begin(1);
+        $bytes = Async::run(fn(): string => $this->reader->receive($exchange));
+        delay(0);
+        $exchange->ended = true;
+        $exchange->cancel(ClientLeftException::stopped());
+        $this->reader->wake();
+
+        $this->expectExceptionMessage('The server stopped');
+        $bytes->await();
     }
 
     #[RequiresPhpExtension('pcntl')]

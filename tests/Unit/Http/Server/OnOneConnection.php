@@ -64,7 +64,9 @@ trait OnOneConnection
     protected function closeConnection(): void
     {
         $this->connection->close();
-        fclose($this->client);
+        if (\is_resource($this->client)) {
+            fclose($this->client);
+        }
     }
 
     private function exchange(?int $length = 0, bool $expectsContinue = false): ServerExchange

@@ -97,6 +97,25 @@ final class TimedTransportTest extends TestCase
         self::assertSame('c', $this->received());
     }
 
+    public function testNothingIsSentOnAClosedConnection(): void
+    {
+        $this->timed->flushSoon();
+        $this->connection->close();
+        $this->timed->outgoing = 'late';
+        delay(0);
+
+        self::assertSame('', $this->received());
+    }
+
+    public function testAClientThatDoesNotReceiveAnyMoreEndsTheConnection(): void
+    {
+        fclose($this->client);
+        $this->timed->outgoing = 'response';
+
+        self::assertFalse($this->timed->flushAndWait());
+        self::assertTrue($this->timed->closed);
+    }
+
     public function testAWriteContinuesOnlyIfTheClientHasReceivedBytes(): void
     {
         $this->fillBuffers();
@@ -115,9 +134,11 @@ final class TimedTransportTest extends TestCase
 
     public function testTheConnectionLingersOnlyAfterAllBytesAreSent(): void
     {
+        $this->timed->transport->pause();
         $this->timed->outgoing = str_repeat('x', self::LARGE_BYTES);
         $this->timed->linger();
         $this->assertPhase(Phase::Linger, self::WRITE_SECONDS);
+        self::assertTrue($this->timed->closeAfterResponse);
         $received = 0;
         Eventually::holds(function () use (&$received): bool {
             $received += \strlen($this->received());
@@ -127,6 +148,7 @@ final class TimedTransportTest extends TestCase
 
         self::assertSame(self::LARGE_BYTES, $received);
         self::assertFalse($this->timed->closed, 'the client may still send');
+        self::assertFalse($this->timed->transport->paused);
         $this->assertPhase(Phase::Linger, 2.0);
     }
 
