@@ -9,18 +9,15 @@ use Amp\CancelledException;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Revolt\EventLoop;
-use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\Internal\Process\FileWatch;
 use Spindle\Http\Internal\Process\MemoryLimit;
 use Spindle\Http\Internal\Process\PhpRestart;
-use Spindle\Http\Internal\Process\ProcessLifetime;
 use Spindle\Http\Internal\Process\ProcessManager;
 use Spindle\Http\Internal\Process\ProcessRole;
-use Spindle\Http\Internal\Process\ProcessServers;
 use Spindle\Http\Internal\Process\Release;
 use Spindle\Http\Internal\Process\RequestFunctions;
+use Spindle\Http\Internal\Process\ServerFactory;
 use Spindle\Http\Internal\Process\StrayOutput;
-use Spindle\Http\Internal\Process\SupervisorLink;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\Internal\Server\SafeLogger;
 use Spindle\Internal\Async\FiberQueue;
@@ -50,9 +47,6 @@ use Spindle\Lifecycle;
  */
 final class Supervisor implements Lifecycle
 {
-    /** Maximum seconds by which admin requests delay the shutdown, after the application has stopped. */
-    private const ADMIN_STOP_TIMEOUT = 1.0;
-
     private readonly LoggerInterface $logger;
 
     private bool $isClosed = false;
@@ -164,13 +158,7 @@ final class Supervisor implements Lifecycle
         if ($this->server !== null) {
             EventLoop::queue($this->server->close(...));
         }
-        try {
-            $this->ending->wait($cancellation);
-        } catch (CancelledException $cancelled) {
-            $this->kill();
-
-            throw $cancelled;
-        }
+        $this->ending->waitOrKill($cancellation, $this->kill(...));
     }
 
     /**
@@ -263,26 +251,15 @@ final class Supervisor implements Lifecycle
     private function supervise(int $processes, array $sockets, array $admin, string $readyMessage): int
     {
         $app = str_starts_with($this->app, '/') ? $this->app : self::currentFolder() . "/{$this->app}";
-        $release = new Release($app, self::currentFolder());
-        $createServer = function (SupervisorLink $link) use ($app, $release): HttpServer {
-            $release->follow();
-
-            return $this->createServer($app, $link);
-        };
+        $servers = new ServerFactory($app, $this->options, $this->logger, new Release($app, self::currentFolder()));
         $memoryLimit = MemoryLimit::of($this->options, $processes);
         $roles = array_map(
             static fn(int $number): ProcessRole
-                => new ProcessRole("worker {$number}", $sockets, $createServer, memoryLimit: $memoryLimit),
+                => new ProcessRole("worker {$number}", $sockets, $servers, memoryLimit: $memoryLimit),
             range(1, $processes),
         );
         if ($admin !== []) {
-            $roles[] = new ProcessRole(
-                'admin',
-                $admin,
-                fn(SupervisorLink $link): HttpServer
-                    => $this->createAdminServer(Admin::from(new ProcessServers($link))),
-                false,
-            );
+            $roles[] = new ProcessRole('admin', $admin, $servers, false);
         }
         $files = $this->options->watch ? new FileWatch(\dirname($app)) : null;
 
@@ -317,12 +294,13 @@ final class Supervisor implements Lifecycle
         $output = new StrayOutput($this->logger);
         $output->capture();
         RequestFunctions::define();
-        $server = $this->server = $this->createServer($this->app, null);
+        $servers = new ServerFactory($this->app, $this->options, $this->logger);
+        $server = $this->server = $servers->application();
         $output->tidy(); // buffers that the application has left open while it was loaded
         $server->tidyOutputWith($output->tidy(...));
         $server->serve($sockets, false);
         if ($admin !== []) {
-            $this->admin = $this->createAdminServer(Admin::of($server));
+            $this->admin = $servers->admin(Admin::of($server));
             $this->admin->serve($admin, false);
         }
         $this->logger->info($readyMessage);
@@ -331,45 +309,5 @@ final class Supervisor implements Lifecycle
         $output->close();
 
         return 0;
-    }
-
-    private function createServer(string $app, ?SupervisorLink $link): HttpServer
-    {
-        $application = AppLoader::load($app);
-        if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
-            $countedHandler = ProcessLifetime::of(
-                $application->handler,
-                $this->options->maxRequests,
-                $this->options->maxMemory,
-                $link->requestReplacement(...),
-            );
-            $application = new Application(
-                $countedHandler,
-                $application->statistics,
-                $application->checks,
-                $application->options,
-                $application->logger,
-            );
-        }
-
-        return new HttpServer($application, logger: $application->logger instanceof NullLogger ? $this->logger : null);
-    }
-
-    private function createAdminServer(Admin $admin): HttpServer
-    {
-        $admin = $admin->withLogger($this->logger)->withHosts(
-            self::host((string) $this->options->admin),
-            ...$this->options->adminHosts,
-        );
-
-        $options = new HttpServerOptions(stopTimeout: self::ADMIN_STOP_TIMEOUT);
-
-        return new HttpServer($this->options->statusPage ? $admin->withStatusPage() : $admin, $options, $this->logger);
-    }
-
-    /** @return string "operators.internal" for "tls://operators.internal:9085" */
-    private static function host(string $address): string
-    {
-        return (string) preg_replace('~^\w+://|:\d+$~D', '', $address);
     }
 }

@@ -4,32 +4,30 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
+use Spindle\Internal\Launcher\Process\Signals;
+
 /** A running process of the supervisor, with its state and deadlines. Times are by hrtime(). */
 final class Child
 {
+    /** Number of unanswered pings after which a process is killed. */
+    public const MAX_UNANSWERED_PINGS = 4;
+
+    /** Nanoseconds in which a process can report its position in the code before it is killed. */
+    private const REPORT_NANOSECONDS = 250_000_000;
+
+    /** Seconds that a stopping process has after its own timeout before the supervisor kills it. */
+    private const GRACE_SECONDS = 1.0;
+
     /** When the process began to serve; null before. */
     public ?int $readyAt = null;
-
-    /** When the process is killed if it does not serve by then. */
-    public int $startDeadline = \PHP_INT_MAX;
 
     /** Whether the supervisor has asked the process to end, or has killed it during its start. */
     public bool $stopRequested = false;
 
-    /** Seconds in which the process ends after {@see Message::Stop} and {@see Message::HandOver}; INF for no limit. */
-    public float $stopTimeout = \INF;
-    public float $handOverTimeout = \INF;
-
-    /** When the process is killed if it has not ended by then. */
-    public int $endDeadline = \PHP_INT_MAX;
-
     /** When another process is started in its slot although this process still answers requests. */
     public int $replaceAt = \PHP_INT_MAX;
 
-    /** When the process is killed after {@see ServingProcess::REPORT_SIGNAL}; null when it did not get that signal. */
-    public ?int $killAt = null;
-
-    /** Position in the code when the process got that signal: file, line and request; '' when it did not answer. */
+    /** Position in the code at {@see killWithReport()}: file, line and request; '' when the process did not answer. */
     public string $position = '';
 
     /** Why the process should be replaced; '' if it should not be. */
@@ -53,6 +51,17 @@ final class Child
     /** Whether further messages of the process may arrive. */
     public bool $connected = true;
 
+    /** Seconds in which the process ends after {@see Message::Stop} and {@see Message::HandOver}; INF for no limit. */
+    private float $stopTimeout = \INF;
+    private float $handOverTimeout = \INF;
+
+    /** When the process is killed if it does not serve by then, and if it has not ended by then. */
+    private int $startDeadline = \PHP_INT_MAX;
+    private int $endDeadline = \PHP_INT_MAX;
+
+    /** When the process is killed after {@see killWithReport()}; null before. */
+    private ?int $killAt = null;
+
     public function __construct(
         public readonly Slot $slot,
         public readonly int $pid,
@@ -64,7 +73,105 @@ final class Child
         return "{$this->slot->role->name} (pid {$this->pid})";
     }
 
-    /** Returns the position in brackets if the process got {@see ServingProcess::REPORT_SIGNAL}; otherwise ''. */
+    public function startWithin(float $seconds): void
+    {
+        $this->startDeadline = self::deadline($seconds);
+    }
+
+    /** @param string $timeouts payload of {@see Message::Ready} */
+    public function serves(string $timeouts): void
+    {
+        /** @var array{1: float, 2: float} $seconds */
+        $seconds = unpack('e2', $timeouts);
+        [1 => $this->stopTimeout, 2 => $this->handOverTimeout] = $seconds;
+        if (!$this->stopRequested) { // otherwise the process was killed while it sent this message
+            $this->readyAt = (int) hrtime(true);
+            $this->startDeadline = \PHP_INT_MAX;
+        }
+    }
+
+    /** Sends {@see Message::Stop} or {@see Message::HandOver}. Kills a process that does not serve yet. */
+    public function end(Message $how, string $payload = ''): void
+    {
+        $this->stopRequested = true;
+        if ($this->readyAt === null) {
+            $this->kill();
+
+            return;
+        }
+        $this->channel->send($how, 0, $payload);
+        $this->endWithin($how === Message::Stop ? $this->stopTimeout : $this->handOverTimeout);
+        Signals::send($this->pid, \SIGCONT); // a suspended process (SIGSTOP) would not even read the message
+    }
+
+    /** Handles the report of a process that it ends. The process has as much time as after {@see Message::Stop}. */
+    public function leaves(string $why): void
+    {
+        $this->endReason = $why;
+        $this->endWithin($this->stopTimeout);
+    }
+
+    /** @param string $why as {@see $endReason}, unless there is an earlier reason */
+    public function kill(string $why = ''): void
+    {
+        $this->endReason = $this->endReason === '' ? $why : $this->endReason;
+        Signals::send($this->pid, \SIGKILL);
+    }
+
+    /** Pings the process or kills it. Counts pings instead of seconds: the supervisor itself may have been stopped. */
+    public function ping(float $stallTimeout): void
+    {
+        if ($this->readyAt === null) {
+            return;
+        }
+        if ($this->unansweredPings++ < self::MAX_UNANSWERED_PINGS) {
+            $this->channel->send(Message::Ping);
+        } else {
+            $this->killWithReport(
+                "was killed, because its event loop was blocked for {$stallTimeout} s: a handler does not return",
+            );
+        }
+    }
+
+    /** Kills the process if it has not started or ended in time. */
+    public function checkDeadlines(int $now, float $startTimeout): void
+    {
+        if ($this->startDeadline <= $now) {
+            $this->startDeadline = \PHP_INT_MAX;
+            $this->killWithReport("did not start within {$startTimeout} s");
+        }
+        if ($this->endDeadline <= $now) {
+            $this->endDeadline = \PHP_INT_MAX;
+            $this->killWithReport(
+                'was killed, because it did not end in time: a handler blocks its event loop,'
+                    . ' or the process was suspended (SIGSTOP)',
+            );
+        }
+        if ($this->killAt !== null && $this->killAt <= $now) {
+            $this->killAt = \PHP_INT_MAX;
+            $this->kill();
+        }
+    }
+
+    public function nextDeadline(): int
+    {
+        return min($this->startDeadline, $this->endDeadline, $this->replaceAt, $this->killAt ?? \PHP_INT_MAX);
+    }
+
+    /**
+     * Asks the process by a signal for its position in the code, and kills it soon after. The signal interrupts system
+     * calls of a handler, so only a process that will be killed gets it.
+     */
+    private function killWithReport(string $why): void
+    {
+        if ($this->killAt === null) {
+            $this->endReason = $this->endReason === '' ? $why : $this->endReason;
+            $this->killAt = (int) hrtime(true) + self::REPORT_NANOSECONDS;
+            Signals::send($this->pid, ServingProcess::REPORT_SIGNAL);
+        }
+    }
+
+    /** Returns the position in brackets if the process was asked for it; otherwise ''. */
     public function positionClause(): string
     {
         return match (true) {
@@ -80,5 +187,15 @@ final class Child
         return $this->startFailure === null
             ? "{$this} {$this->endReason}"
             : "{$this} did not start: {$this->startFailure}";
+    }
+
+    private function endWithin(float $timeout): void
+    {
+        $this->endDeadline = min($this->endDeadline, self::deadline($timeout + self::GRACE_SECONDS));
+    }
+
+    private static function deadline(float $seconds): int
+    {
+        return (int) hrtime(true) + (int) min($seconds * 1e9, 1e18);
     }
 }

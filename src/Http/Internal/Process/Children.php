@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Process;
 
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
-use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\MalformedFrameException;
 
@@ -26,13 +25,10 @@ final class Children implements \IteratorAggregate
     /** @var array<int, Child> by pid */
     private array $children = [];
 
-    /**
-     * @param \Closure(Child, Message, int, string): void $onMessage   called with each message
-     * @param array<string, resource>                     $sockets of all roles, by address
-     */
+    /** @param array<string, resource> $sockets of all roles, by address */
     public function __construct(
         private readonly LoggerInterface $logger,
-        private readonly \Closure $onMessage,
+        private readonly ChildMessages $receiver,
         private readonly array $sockets,
     ) {}
 
@@ -143,16 +139,10 @@ final class Children implements \IteratorAggregate
         return $ended;
     }
 
-    public function kill(Child $child, string $why): void
-    {
-        $child->endReason = $child->endReason === '' ? $why : $child->endReason;
-        Signals::send($child->pid, \SIGKILL);
-    }
-
     public function killAll(): void
     {
         foreach ($this->children as $child) {
-            $this->kill($child, '');
+            $child->kill();
         }
         foreach ($this->children as $pid => $child) {
             while (pcntl_waitpid($pid, $status) === -1 && pcntl_get_last_error() === \PCNTL_EINTR);
@@ -177,14 +167,14 @@ final class Children implements \IteratorAggregate
         try {
             $messages = $child->channel->receive();
         } catch (MalformedFrameException|\ValueError) {
-            $this->kill($child, 'was killed, because it sent the supervisor an invalid message');
+            $child->kill('was killed, because it sent the supervisor an invalid message');
             $messages = null;
         }
         if ($messages === null) {
             $child->connected = false;
         }
         foreach ($messages ?? [] as $message) {
-            ($this->onMessage)($child, ...$message);
+            $this->receiver->handleMessage($child, ...$message);
         }
     }
 

@@ -60,26 +60,21 @@ final class FileWatch
     {
         clearstatcache();
         $now = $this->time === null ? time() : ($this->time)();
-        $files = [];
-        try {
-            $folder = new \RecursiveDirectoryIterator($this->folder, \FilesystemIterator::SKIP_DOTS);
-            $watched = new \RecursiveCallbackFilterIterator(
-                $folder,
-                static fn(\SplFileInfo $file): bool
-                    => !str_starts_with($file->getFilename(), '.') && $file->getFilename() !== 'vendor',
-            );
-            foreach (new \RecursiveIteratorIterator(
-                $watched,
-                \RecursiveIteratorIterator::LEAVES_ONLY,
-                \RecursiveIteratorIterator::CATCH_GET_CHILD,
-            ) as $file) {
-                if ($file instanceof \SplFileInfo && $file->getExtension() === 'php') {
-                    $path = substr($file->getPathname(), \strlen($this->folder) + 1);
-                    $files[$path] = $this->version($path, $file, $now);
+        [$files, $folders] = [[], ['']];
+        while (($folder = array_pop($folders)) !== null) {
+            $names = @scandir("{$this->folder}/{$folder}");
+            // A folder that was removed or can't be read is treated as empty.
+            foreach ($names === false ? [] : $names as $name) {
+                $file = "{$this->folder}/{$folder}{$name}";
+                if (str_starts_with($name, '.') || $name === 'vendor') {
+                    continue;
+                }
+                if (is_dir($file) && !is_link($file)) {
+                    $folders[] = "{$folder}{$name}/";
+                } elseif (str_ends_with($name, '.php')) {
+                    $files[$folder . $name] = $this->version($folder . $name, $file, $now);
                 }
             }
-        } catch (\UnexpectedValueException) {
-            // The folder was removed or can't be read. It is treated as empty.
         }
 
         return $files;
@@ -91,15 +86,14 @@ final class FileWatch
      *
      * @return array{string, string}
      */
-    private function version(string $path, \SplFileInfo $file, int $now): array
+    private function version(string $path, string $file, int $now): array
     {
-        try {
-            $time = $file->getMTime();
-            $status = "{$time} {$file->getSize()} {$file->getInode()}";
-        } catch (\RuntimeException) {
+        $stat = @stat($file);
+        if ($stat === false) {
             return ['', '']; // the file was removed during the scan
         }
-        $isRecent = abs($now - $time) <= 1;
+        $status = "{$stat['mtime']} {$stat['size']} {$stat['ino']}";
+        $isRecent = abs($now - $stat['mtime']) <= 1;
         [$statusBefore, $hashBefore] = $this->files[$path] ?? [$status, ''];
         $isRead = $isRecent || isset($this->unsettled[$path]) || $status !== $statusBefore;
         if ($isRecent) {
@@ -108,6 +102,6 @@ final class FileWatch
             unset($this->unsettled[$path]);
         }
 
-        return [$status, $isRead ? (string) @hash_file('xxh3', $file->getPathname()) : $hashBefore];
+        return [$status, $isRead ? (string) @hash_file('xxh3', $file) : $hashBefore];
     }
 }

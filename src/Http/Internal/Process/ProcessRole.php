@@ -4,24 +4,49 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
+use Spindle\Http\Admin;
+use Spindle\Http\AppException;
 use Spindle\Http\HttpServer;
+use Spindle\Http\Internal\Server\Listeners;
 
 /** The task of one process of the supervisor. */
 final readonly class ProcessRole
 {
     /**
-     * @param string                               $name            of the process in logs: "worker 1"
-     * @param array<string, resource>              $sockets         to serve, by address
-     * @param \Closure(SupervisorLink): HttpServer $createServer    called in the process
-     * @param bool                                 $runsApplication whether reloads and queries include the process;
-     *     a process for which this is false ends after the others
-     * @param string|null                          $memoryLimit     PHP's memory_limit; null to keep it
+     * @param string                  $name            of the process in logs: "worker 1"
+     * @param array<string, resource> $sockets         to serve, by address
+     * @param bool                    $runsApplication whether reloads and queries include the process; a process for
+     *     which this is false serves the admin address, and ends after the others
+     * @param string|null             $memoryLimit     PHP's memory_limit; null to keep it
      */
     public function __construct(
         public string $name,
         public array $sockets,
-        public \Closure $createServer,
+        private ServerFactory $servers,
         public bool $runsApplication = true,
         public ?string $memoryLimit = null,
     ) {}
+
+    /**
+     * Creates the server in the process.
+     *
+     * @throws AppException
+     */
+    public function createServer(SupervisorLink $link): HttpServer
+    {
+        return $this->runsApplication
+            ? $this->servers->application($link)
+            : $this->servers->admin(Admin::from(new ProcessServers($link)));
+    }
+
+    /** Closes the sockets in the supervisor, and removes the files of Unix sockets. */
+    public function closeSockets(): void
+    {
+        foreach ($this->sockets as $address => $socket) {
+            if (\is_resource($socket)) {
+                Listeners::removeSocketFile($address);
+                fclose($socket);
+            }
+        }
+    }
 }

@@ -18,7 +18,7 @@ use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\Signals;
 
 /** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor ends. */
-final class ServingProcess
+final class ServingProcess implements SupervisorMessages
 {
     /** Questions about {@see HttpServer::statistics()}, and about the state and {@see HttpServer::check()}. */
     public const STATISTICS = 'statistics';
@@ -126,10 +126,8 @@ final class ServingProcess
 
     private function serve(): void
     {
-        $this->link = $link = new SupervisorLink($this->channel, $this->handleMessage(...), static function (): void {
-            Signals::send((int) getmypid(), \SIGKILL);
-        });
-        $this->server = $server = ($this->role->createServer)($link);
+        $this->link = $link = new SupervisorLink($this->channel, $this);
+        $this->server = $server = $this->role->createServer($link);
         EventLoop::setErrorHandler(
             EventLoop::getErrorHandler()
                 ?? fn(\Throwable $failure) => HandlerFailure::logUncaught($failure, $this->logger),
@@ -152,7 +150,7 @@ final class ServingProcess
         $server->unanswered() === 0 ? $this->send(Message::AllAnswered) : $this->endReported = true;
     }
 
-    private function handleMessage(Message $message, int $number, string $payload): void
+    public function handleMessage(Message $message, int $number, string $payload): void
     {
         \assert($this->link !== null && $this->server !== null);
         $server = $this->server;
@@ -166,6 +164,11 @@ final class ServingProcess
             Message::Stop => $this->stopServing($server->close(...)),
             default => throw new \UnexpectedValueException("The supervisor sent {$message->name}"),
         };
+    }
+
+    public function handleSupervisorEnd(): void
+    {
+        Signals::send((int) getmypid(), \SIGKILL);
     }
 
     private function handlePing(SupervisorLink $link): void

@@ -26,16 +26,8 @@ final class SupervisorLink
 
     private int $lastNumber = 0;
 
-    /**
-     * @param \Closure(Message, int, string): void $onMessage       called with each message except answers to queries;
-     *     may suspend
-     * @param \Closure(): void                     $onSupervisorEnd called when the supervisor has ended
-     */
-    public function __construct(
-        private readonly Channel $channel,
-        private readonly \Closure $onMessage,
-        private readonly \Closure $onSupervisorEnd,
-    ) {
+    public function __construct(private readonly Channel $channel, private readonly SupervisorMessages $receiver)
+    {
         $this->readWatcher = EventLoop::onReadable($channel->stream(), $this->receive(...));
         $this->writeWatcher = EventLoop::disable(EventLoop::onWritable($channel->stream(), $this->flush(...)));
     }
@@ -83,14 +75,14 @@ final class SupervisorLink
         $messages = $this->channel->receive();
         if ($messages === null) {
             EventLoop::cancel($this->readWatcher);
-            ($this->onSupervisorEnd)();
+            $this->receiver->handleSupervisorEnd();
 
             return;
         }
         foreach ($messages as [$message, $number, $payload]) {
             $message === Message::Answers
                 ? $this->complete($number, $payload)
-                : EventLoop::queue($this->onMessage, $message, $number, $payload);
+                : EventLoop::queue($this->receiver->handleMessage(...), $message, $number, $payload);
         }
     }
 

@@ -5,9 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Process;
 
 use PHPUnit\Framework\TestCase;
+use Psr\Log\NullLogger;
 use Spindle\Http\Internal\Process\ProcessRole;
 use Spindle\Http\Internal\Process\ReplacementQueue;
+use Spindle\Http\Internal\Process\ServerFactory;
 use Spindle\Http\Internal\Process\Slot;
+use Spindle\Http\SupervisorOptions;
 
 final class ReplacementQueueTest extends TestCase
 {
@@ -17,12 +20,8 @@ final class ReplacementQueueTest extends TestCase
 
     protected function setUp(): void
     {
-        $slot = static fn(string $name): Slot
-            => new Slot(new ProcessRole(
-                $name,
-                [],
-                static fn() => throw new \LogicException('It is not to be started'),
-            ));
+        $servers = new ServerFactory('', new SupervisorOptions(), new NullLogger());
+        $slot = static fn(string $name): Slot => new Slot(new ProcessRole($name, [], $servers));
         [$this->one, $this->two] = [$slot('one'), $slot('two')];
         $this->queue = new ReplacementQueue([$this->one, $this->two]);
     }

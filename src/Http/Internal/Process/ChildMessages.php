@@ -1,0 +1,11 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+/** Receives the messages of the supervisor's processes. */
+interface ChildMessages
+{
+    public function handleMessage(Child $child, Message $message, int $number, string $payload): void;
+}

@@ -1,0 +1,78 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Psr\Log\LoggerInterface;
+use Psr\Log\NullLogger;
+use Spindle\Http\Admin;
+use Spindle\Http\AppException;
+use Spindle\Http\Application;
+use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\App\AppLoader;
+use Spindle\Http\SupervisorOptions;
+
+/** Creates the servers of a supervisor, each in the process that runs it. */
+final readonly class ServerFactory
+{
+    /** Maximum seconds by which admin requests delay the shutdown, after the application has stopped. */
+    private const ADMIN_STOP_TIMEOUT = 1.0;
+
+    /** @param Release|null $release null when a reload can't change the application's release */
+    public function __construct(
+        private string $app,
+        private SupervisorOptions $options,
+        private LoggerInterface $logger,
+        private ?Release $release = null,
+    ) {}
+
+    /**
+     * Loads the application.
+     *
+     * @param SupervisorLink|null $link through which the process requests a replacement at a limit
+     *
+     * @throws AppException
+     */
+    public function application(?SupervisorLink $link = null): HttpServer
+    {
+        $this->release?->follow();
+        $application = AppLoader::load($this->app);
+        if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
+            $countedHandler = ProcessLifetime::of(
+                $application->handler,
+                $this->options->maxRequests,
+                $this->options->maxMemory,
+                $link->requestReplacement(...),
+            );
+            $application = new Application(
+                $countedHandler,
+                $application->statistics,
+                $application->checks,
+                $application->options,
+                $application->logger,
+            );
+        }
+
+        return new HttpServer($application, logger: $application->logger instanceof NullLogger ? $this->logger : null);
+    }
+
+    public function admin(Admin $admin): HttpServer
+    {
+        $admin = $admin->withLogger($this->logger)->withHosts(
+            self::host((string) $this->options->admin),
+            ...$this->options->adminHosts,
+        );
+
+        $options = new HttpServerOptions(stopTimeout: self::ADMIN_STOP_TIMEOUT);
+
+        return new HttpServer($this->options->statusPage ? $admin->withStatusPage() : $admin, $options, $this->logger);
+    }
+
+    /** @return string "operators.internal" for "tls://operators.internal:9085" */
+    private static function host(string $address): string
+    {
+        return (string) preg_replace('~^\w+://|:\d+$~D', '', $address);
+    }
+}

@@ -1,0 +1,262 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Psr\Log\LoggerInterface;
+use Spindle\Http\AppException;
+use Spindle\Http\Internal\Server\RepeatedWarnings;
+use Spindle\Http\SupervisorOptions;
+use Spindle\Internal\Backoff;
+
+/** Keeps a serving process in each slot: replaces processes that have ended, run old code or have reached a limit. */
+final class Slots
+{
+    /** Nanoseconds of serving after which an end does not count as early. */
+    private const EARLY_END_NANOSECONDS = 10_000_000_000;
+
+    private readonly ReplacementQueue $replacements;
+
+    /** Pauses before another process starts: after a failed start, and after an early end. */
+    private readonly Backoff $startBackoff;
+    private readonly Backoff $earlyEndBackoff;
+
+    /** Whether some slot has not had a serving process yet. */
+    private bool $starting = true;
+
+    private readonly RepeatedWarnings $warnings;
+
+    /**
+     * @param string     $app          the file that the processes load
+     * @param list<Slot> $slots
+     * @param string     $readyMessage logged when all processes serve
+     */
+    public function __construct(
+        private readonly string $app,
+        private readonly array $slots,
+        private readonly Children $children,
+        private readonly string $readyMessage,
+        private readonly SupervisorOptions $options,
+        private readonly LoggerInterface $logger,
+    ) {
+        $this->replacements = new ReplacementQueue($this->ofApplication());
+        $this->startBackoff = new Backoff(0.2, 2.0, 30.0, 0.2);
+        $this->earlyEndBackoff = new Backoff(0.1, 2.0, 1.0, 0.2);
+        $this->warnings = new RepeatedWarnings();
+    }
+
+    /** @throws AppException when the first process of a slot can't be started */
+    public function startDueProcesses(int $now): void
+    {
+        foreach ($this->slots as $slot) {
+            if ($slot->current === null && $slot->successor === null && $slot->startAt <= $now) {
+                $started = $this->start($slot);
+                $started instanceof Child ? $slot->current = $started : $this->scheduleStart($slot, $started);
+            }
+            if ($this->starting && $this->slots[0]->current?->readyAt === null) {
+                return; // one process is enough to find out what is wrong with the application
+            }
+        }
+        $slot = $this->hasStarted() ? $this->replacements->next() : null;
+        if ($slot !== null) {
+            $started = $this->start($slot);
+            $started instanceof Child
+                ? $slot->successor = $started
+                : $this->handleFailedReplacement($slot, $started);
+        }
+    }
+
+    /** Returns when the next process starts in an empty slot, by hrtime(). */
+    public function nextStart(): int
+    {
+        $next = \PHP_INT_MAX;
+        foreach ($this->slots as $slot) {
+            $next = $slot->current === null && $slot->successor === null ? min($next, $slot->startAt) : $next;
+        }
+
+        return $next;
+    }
+
+    /** @param string $details appended to the log entry */
+    public function reload(string $details): void
+    {
+        $this->logger->info(
+            ($this->replacements->isReloading() ? 'Reloading again, instead of the reload in progress' : 'Reloading')
+                . $details,
+        );
+        $slot = $this->replacements->reload();
+        if ($slot?->successor !== null) {
+            $slot->successor->end(Message::Stop);
+            $slot->successor = null;
+        }
+    }
+
+    /** Makes a successor that serves the current process of its slot. Ends the process before it. */
+    public function handleReady(Child $child): void
+    {
+        $slot = $child->slot;
+        if ($child !== $slot->successor) {
+            return;
+        }
+        [$before, $slot->current, $slot->successor] = [$slot->current, $child, null];
+        $before?->end(Message::HandOver, pack('e', $this->options->watch ? 0.0 : \INF));
+        if ($this->replacements->succeeded()) {
+            $this->logger->info('Reloaded');
+        }
+    }
+
+    /** @param bool $tooSoon whether the reason is a limit that is too low for any process */
+    public function handleReplacementRequest(Child $child, string $why, bool $tooSoon): void
+    {
+        if ($tooSoon && $this->warnings->isNew('maxMemory')) {
+            $this->logger->warning(
+                "{$child} is replaced soon after its start, because {$why}."
+                    . " The limit of {$this->options->maxMemory} bytes is too low for this application",
+            );
+        }
+        $child->replacementReason = $why;
+        $this->queueReplacement($child->slot);
+    }
+
+    /** Starts another process in the slot of a process that still answers its last requests. */
+    public function handleLeaving(Child $child): void
+    {
+        if ($child === $child->slot->current && !$this->starting) {
+            $this->vacate($child);
+        }
+    }
+
+    /**
+     * @param bool $stopping whether no other process has to start
+     *
+     * @throws AppException when the first process of a slot has failed to start
+     */
+    public function handleEnd(Child $child, bool $stopping): void
+    {
+        $slot = $child->slot;
+        if ($child === $slot->successor && !$stopping) {
+            $slot->successor = null;
+            $this->handleFailedReplacement($slot, $child->endDescription());
+        } elseif ($child === $slot->current && !$stopping) {
+            if ($this->starting && $child->startFailure !== null) {
+                throw AppException::reported($this->app, $child->startFailure);
+            }
+            $this->vacate($child);
+        } elseif ($child->readyAt !== null && $child->endReason !== '' && !$child->answeredAll) {
+            $this->logger->warning("{$child} {$child->endReason} before all received requests were answered");
+        }
+        $this->queueReplacement($slot);
+    }
+
+    public function closeApplicationSockets(): void
+    {
+        array_map(static fn(Slot $slot) => $slot->role->closeSockets(), $this->ofApplication());
+    }
+
+    public function closeSockets(): void
+    {
+        array_map(static fn(Slot $slot) => $slot->role->closeSockets(), $this->slots);
+    }
+
+    /** @return Child|string the reason why the process could not be started */
+    private function start(Slot $slot): Child|string
+    {
+        try {
+            $child = $this->children->fork($slot);
+            $child->startWithin($this->options->startTimeout);
+
+            return $child;
+        } catch (ForkException $failure) {
+            ++$slot->startFailures;
+
+            return "{$slot->role->name} could not be started: {$failure->getMessage()}";
+        }
+    }
+
+    /** Returns whether each slot has had a serving process. Logs when this is first the case. */
+    private function hasStarted(): bool
+    {
+        foreach ($this->starting ? $this->slots : [] as $slot) {
+            if ($slot->current?->readyAt === null) {
+                return false;
+            }
+        }
+        if ($this->starting) {
+            $this->starting = false;
+            $this->logger->info($this->readyMessage);
+        }
+
+        return true;
+    }
+
+    /**
+     * Queues the replacement of the slot's process if the process has requested one. While an earlier process of the
+     * slot is ending, does nothing, to limit the number of processes: {@see handleEnd()} calls this method again.
+     */
+    private function queueReplacement(Slot $slot): void
+    {
+        $child = $slot->current;
+        if ($child === null || $child->replacementReason === '' || $child->stopRequested) {
+            return;
+        }
+        if ($this->children->ofSlot($slot) === [$child]) {
+            $this->logger->info("{$child} is replaced: {$child->replacementReason}");
+            $child->replacementReason = '';
+            $this->replacements->add($slot);
+        }
+    }
+
+    /** Removes the current process from its slot, and schedules the start of another one. */
+    private function vacate(Child $child): void
+    {
+        $slot = $child->slot;
+        $slot->current = null;
+        $slot->startFailures = $child->readyAt === null ? $slot->startFailures + 1 : 0;
+        $slot->earlyEnds = match (true) {
+            $child->readyAt === null => $slot->earlyEnds,
+            hrtime(true) - $child->readyAt > self::EARLY_END_NANOSECONDS => 0,
+            default => $slot->earlyEnds + 1,
+        };
+        $this->scheduleStart($slot, $child->endDescription());
+    }
+
+    private function handleFailedReplacement(Slot $slot, string $why): void
+    {
+        $replacedCount = $this->replacements->failed();
+        $except = (int) $replacedCount === 0
+            ? ''
+            : ", except for {$replacedCount} of "
+            . \count($this->ofApplication())
+            . ' processes, which '
+            . ($replacedCount === 1 ? 'runs' : 'run')
+            . ' the new code';
+        $this->logger->error(
+            ($replacedCount === null
+                ? "{$slot->role->name} could not be replaced, and continues: "
+                : "The reload failed, and the old processes continue{$except}: ")
+                . $why,
+        );
+        if ($slot->current === null) {
+            $this->scheduleStart($slot, $slot->role->name . ' is missing');
+        }
+    }
+
+    private function scheduleStart(Slot $slot, string $reason): void
+    {
+        $this->starting && throw AppException::reported($this->app, "{$this->app} can't be served: {$reason}");
+        $delay = match (true) {
+            $slot->startFailures > 0 => $this->startBackoff->after($slot->startFailures),
+            $slot->earlyEnds > 1 => $this->earlyEndBackoff->after($slot->earlyEnds - 1),
+            default => 0.0,
+        };
+        $slot->startAt = (int) hrtime(true) + (int) ($delay * 1e9);
+        $this->logger->error("{$reason}; another takes its place" . ($delay > 0 ? \sprintf(' in %.1f s', $delay) : ''));
+    }
+
+    /** @return list<Slot> */
+    private function ofApplication(): array
+    {
+        return array_values(array_filter($this->slots, static fn(Slot $slot): bool => $slot->role->runsApplication));
+    }
+}

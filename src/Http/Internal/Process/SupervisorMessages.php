@@ -1,0 +1,15 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+/** Receives the messages of the supervisor in one of its processes. */
+interface SupervisorMessages
+{
+    /** Called with each message except answers to queries. May suspend. */
+    public function handleMessage(Message $message, int $number, string $payload): void;
+
+    /** Called when the supervisor has ended. */
+    public function handleSupervisorEnd(): void;
+}
