@@ -10,8 +10,8 @@
 #                                    postgres-stream postgres-copy postgres-sleep postgres-gaps postgres-cancel
 #                                    postgres-acquire http-text http-text-same http-json http-echo http-one
 #                                    http-connections http-two http-wait http-psr7 http-collide http-crowd
-#                                    http-idle http-soak http-slow http-tls aircraft-crud aircraft-latency
-#                                    aircraft-sleep aircraft-certificates aircraft-bulk remote-bulk remote-single
+#                                    http-idle http-soak http-slow http-tls http-client aircraft-crud
+#                                    aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk remote-bulk remote-single
 #                                    remote-recovery remote-backlog
 #   bench/all.sh --core              eight lines of Spindle alone in one table: echo memory tasks-bulk tasks-single
 #                                    postgres-select http-text aircraft-crud remote-bulk; see bench/core.php for
@@ -235,6 +235,9 @@ measure() {
         http-tls)
             title 'Plain text over TLS'
             http tls ;;
+        http-client)
+            title 'The HTTP client: >= 3 x Guzzle, >= 0.8 x undici, >= 0.7 x curl; an open stream of events < 40 KB'
+            bench http-client --rounds "$rounds" -n "$selects" ;;
         aircraft-crud)
             title 'Create, read, update, delete: >= 3 x nginx with FPM, at <= 1/4 of its CPU, in less memory than 4 workers need'
             aircraft crud ;;
@@ -273,7 +276,7 @@ measure() {
     postgres-select postgres-cells postgres-far postgres-unit postgres-update postgres-rows postgres-parameter \
     postgres-stream postgres-copy postgres-sleep postgres-gaps postgres-cancel postgres-acquire \
     http-text http-text-same http-json http-echo http-one http-connections http-two http-wait http-psr7 http-collide \
-    http-crowd http-idle http-soak http-slow http-tls \
+    http-crowd http-idle http-soak http-slow http-tls http-client \
     aircraft-crud aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk \
     remote-bulk remote-single remote-recovery remote-backlog
 for name; do

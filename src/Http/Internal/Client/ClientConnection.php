@@ -17,7 +17,9 @@ use Spindle\Internal\Warnings;
  */
 final class ClientConnection
 {
+    /** Maximum bytes of a read. The second one is for a read after one that has returned the first maximum. */
     private const READ_BYTES = 65_536;
+    private const LARGE_READ_BYTES = 524_288;
 
     /** Unsent bytes above which {@see send()} waits. */
     private const MAX_UNSENT_BYTES = 262_144;
@@ -45,6 +47,9 @@ final class ClientConnection
 
     /** Suspends {@see send()}. */
     private readonly Condition $drained;
+
+    /** @var positive-int maximum bytes of the next read */
+    private int $readBytes = self::READ_BYTES;
 
     private readonly string $readWatcher;
     private readonly string $writeWatcher;
@@ -229,9 +234,10 @@ final class ClientConnection
         if ($this->hasEnded) {
             return false;
         }
-        $bytes = Warnings::read($this->stream, self::READ_BYTES);
+        $bytes = Warnings::read($this->stream, $this->readBytes);
         if ($bytes !== false && $bytes !== '') {
             $this->received = $this->received === '' ? $bytes : $this->received . $bytes;
+            $this->readBytes = \strlen($bytes) >= self::READ_BYTES ? self::LARGE_READ_BYTES : self::READ_BYTES;
 
             return true;
         }
