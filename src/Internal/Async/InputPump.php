@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Async;
 
 use Revolt\EventLoop;
+use Spindle\Internal\Clock;
 
 /**
  * Reads an iterable as far as its consumer has room. It does so in callbacks of the event loop, because code of the
@@ -12,8 +13,8 @@ use Revolt\EventLoop;
  */
 final class InputPump
 {
-    /** How long a callback of the loop reads, in nanoseconds. */
-    private const SLICE_NANOSECONDS = 1_000_000;
+    /** How long a callback of the loop reads, in seconds. */
+    private const SLICE_SECONDS = 0.001;
 
     /** Number of values between two readings of the clock. */
     private const VALUES_PER_CLOCK_CHECK = 16;
@@ -47,8 +48,8 @@ final class InputPump
     private bool $isReading = false;
     private bool $isSuspended = false;
 
-    /** Time at which the current callback stops reading, in nanoseconds of hrtime(). */
-    private int $sliceEnd = 0;
+    /** Time of {@see Clock::now()} at which the current callback stops reading. */
+    private float $sliceEnd = 0.0;
 
     /** @param iterable<mixed, mixed> $input */
     public function __construct(private readonly InputConsumer $consumer, iterable $input)
@@ -123,7 +124,7 @@ final class InputPump
     private function pull(): void
     {
         $turn = $this->isArray ? null : EventLoop::defer($this->suspended(...));
-        $this->sliceEnd = (int) hrtime(true) + self::SLICE_NANOSECONDS;
+        $this->sliceEnd = Clock::now() + self::SLICE_SECONDS;
         try {
             if (!$this->isOver && $this->consumer->room() > 0) {
                 $this->reading?->next();
@@ -142,7 +143,7 @@ final class InputPump
         } finally {
             $this->isReading = false;
         }
-        if (hrtime(true) < $this->sliceEnd) {
+        if (Clock::now() < $this->sliceEnd) {
             $this->pullSoon();
         } elseif (!$this->isOver) {
             EventLoop::defer($this->pullSoon(...)); // after other events
@@ -170,7 +171,7 @@ final class InputPump
                     continue;
                 }
                 $mayWait = $count < $room && !$this->isSuspended && !$this->isOver;
-                if ($mayWait && hrtime(true) < $this->sliceEnd) {
+                if ($mayWait && Clock::now() < $this->sliceEnd) {
                     $this->nextCheck = min($room, $count + self::VALUES_PER_CLOCK_CHECK);
                     continue;
                 }
@@ -186,7 +187,7 @@ final class InputPump
                 $this->consumer->onSuspended();
             }
             $room = $this->consumer->room();
-            if ($room < 1 || hrtime(true) > $this->sliceEnd) {
+            if ($room < 1 || Clock::now() > $this->sliceEnd) {
                 yield;
                 $room = $this->consumer->room();
             }
