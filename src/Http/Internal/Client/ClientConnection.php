@@ -165,7 +165,6 @@ final class ClientConnection
     {
         return !$this->isClosed
             && $this->unsent->size === 0
-            && $this->received === ''
             && !$this->read()
             && !$this->hasEnded;
     }
