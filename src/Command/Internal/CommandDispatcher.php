@@ -42,7 +42,8 @@ final class CommandDispatcher implements AttemptEvents
 
     private readonly CommandBackend $backend;
     private readonly DelayedRetries $delayedRetries;
-    private readonly StepLog $log;
+    /** Null if the pool has no logger. */
+    private readonly ?StepLog $log;
 
     /** Process that opened the first lane. */
     private int $ownerPid = 0;
@@ -105,7 +106,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->environments = new \WeakMap();
         $this->closing = new FiberQueue();
         $this->store = new CaptureStore($options->temporaryDirectory);
-        $this->log = new StepLog($options->logger);
+        $this->log = $options->logger === null ? null : new StepLog($options->logger);
         $this->backend = $options->carrier === null
             ? new LauncherBackend(
                 $options,
@@ -381,11 +382,11 @@ final class CommandDispatcher implements AttemptEvents
         $thrown = $pending->thrown;
         if ($thrown !== null) {
             $this->notifyLost($pending, $thrown);
-        } elseif ($pending->mayRepeat() && $this->retry->shouldRetry($result)) {
+        } elseif (!$result->succeeded() && $pending->mayRepeat() && $this->retry->shouldRetry($result)) {
             ++$this->retryCount;
             $delay = $this->retry->delayAfter($pending->attempts);
             $this->delayedRetries->add($pending, $delay);
-            $this->log->write('Retry in {delay} s: {result}', ['delay' => $delay, 'result' => $result]);
+            $this->log?->write('Retry in {delay} s: {result}', ['delay' => $delay, 'result' => $result]);
         } else {
             $this->settle($pending, $result);
         }
@@ -395,10 +396,12 @@ final class CommandDispatcher implements AttemptEvents
     {
         ++$this->finishedCount;
         $this->failedCount += (int) !$result->succeeded();
-        $this->store->share($pending->stdout, $pending->stderr);
+        if ($pending->stdout->hasOwnFile() || $pending->stderr->hasOwnFile()) {
+            $this->store->share($pending->stdout, $pending->stderr);
+        }
         $this->forget($pending);
         $pending->owner->finished($pending, $result);
-        $this->log->write('Ended: {result}', ['result' => $result]);
+        $this->log?->write('Ended: {result}', ['result' => $result]);
     }
 
     private function notifyLost(PendingCommand $pending, \Throwable $reason): void
@@ -413,7 +416,9 @@ final class CommandDispatcher implements AttemptEvents
         unset($this->withoutOutcome[$pending->id]);
         if ($this->withoutOutcome === []) {
             unset(self::$busy[spl_object_id($this)]);
-            $this->closing->wakeAll();
+            if ($this->isClosed) {
+                $this->closing->wakeAll();
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ final class LauncherBackend implements CommandBackend
     public function __construct(
         private readonly CommandPoolOptions $options,
         private int $concurrency,
-        StepLog $log,
+        ?StepLog $log,
         string $temporaryFilePrefix,
         AttemptEvents $events,
     ) {

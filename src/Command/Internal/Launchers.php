@@ -61,7 +61,7 @@ final class Launchers
 
     public function __construct(
         private readonly CommandPoolOptions $options,
-        private readonly StepLog $log,
+        private readonly ?StepLog $log,
         private readonly string $temporaryFilePrefix,
         LauncherBackend $backend,
     ) {
@@ -109,7 +109,7 @@ final class Launchers
         }
         while (\count($this->launchers) < $this->targetCount) {
             $this->launchers[] = new Launcher($this->options, $this->temporaryFilePrefix, $this->backend);
-            $this->log->write('A launcher was started');
+            $this->log?->write('A launcher was started');
         }
         $this->sendShares($concurrency);
 
@@ -160,7 +160,7 @@ final class Launchers
         $this->capacityPerLauncher = $ready['capacity'];
         $this->startMethod = substr($payload, 8);
         $this->wake();
-        $this->log->write(
+        $this->log?->write(
             'The launcher {pid} is ready and uses {startMethod}',
             ['pid' => $ready['pid'], 'startMethod' => $this->startMethod],
         );
@@ -221,7 +221,7 @@ final class Launchers
     /** @return bool whether another launcher may replace it; false after too many deaths or failed starts */
     public function died(Launcher $launcher, string $how): bool
     {
-        $this->log->write('A launcher died: {how}', ['how' => $how]);
+        $this->log?->write('A launcher died: {how}', ['how' => $how]);
         $isReplaceable = ++$this->deaths <= self::MAX_DEATHS_PER_LAUNCHER * $this->targetCount
             && ($launcher->isReady || $this->recordFailedStart());
         $this->remove($launcher, $isReplaceable ? null : LauncherException::died($how, []));

@@ -11,15 +11,12 @@ use Spindle\Internal\IsolatedCall;
 /** Writes the steps of a pool to the caller's logger. A logger that throws or suspends affects no command. */
 final class StepLog
 {
-    public function __construct(private readonly ?LoggerInterface $logger) {}
+    public function __construct(private readonly LoggerInterface $logger) {}
 
     /** @param array<string, string|int|float|CommandResult> $context values; a result becomes its description */
     public function write(string $message, array $context = []): void
     {
         $logger = $this->logger;
-        if ($logger === null) {
-            return;
-        }
         $describe = static fn(string|int|float|CommandResult $value): string|int|float
             => $value instanceof CommandResult ? $value->describe() : $value;
         IsolatedCall::call(static fn() => $logger->debug($message, array_map($describe, $context)));

@@ -10,8 +10,8 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * Tracks open work in a pool: tasks without outcomes, items that are being read, and close(). Open work keeps the event
- * loop running. A closed pool without open work stops its workers.
+ * The work of a pool: its sources, which are served in rotation, items that are being read, and close(). Open work
+ * keeps the event loop running. A closed pool without open work stops its workers.
  */
 final class PoolActivity
 {
@@ -20,6 +20,9 @@ final class PoolActivity
 
     /** Seconds after which a fork notices that outcomes of this pool will not arrive there. */
     private const FORK_CHECK_INTERVAL = 0.5;
+
+    /** @var array<int, Source> the submissions and the running maps by number, the one that waited longest first */
+    private array $sources;
 
     /** Whether the pool object was destroyed while tasks were open. */
     private bool $released = false;
@@ -45,12 +48,13 @@ final class PoolActivity
 
     public function __construct(
         private readonly Workers $workers,
-        private readonly TaskSources $sources,
+        private readonly Submissions $submissions,
         private readonly Results $results,
         private readonly TaskTimeouts $timeouts,
         private readonly PoolEvents $pool,
     ) {
         $this->ownerPid = (int) getmypid();
+        $this->sources = [$submissions->id() => $submissions];
         $this->waiting = new FiberQueue();
         $weak = \WeakReference::create($this);
         $tick = static function (string $timer) use ($weak): void {
@@ -67,6 +71,57 @@ final class PoolActivity
         return array_values(array_map(static fn(self $activity): string => $activity->loopTimer, self::$busy));
     }
 
+    public function add(MapRun $run): void
+    {
+        $this->sources[$run->id()] = $run;
+        $this->keepLoop();
+    }
+
+    public function remove(MapRun $run): void
+    {
+        unset($this->sources[$run->id()]);
+    }
+
+    /** @param bool $quick whether to use only sources whose tasks take little time */
+    public function next(int $maxTasks, int $workers, bool $quick): ?Batch
+    {
+        foreach ($this->sources as $id => $source) {
+            if ($quick && !$source->sizing()->isQuick()) {
+                continue;
+            }
+            $batch = $source->take($maxTasks, $workers);
+            if ($batch !== null) {
+                if (\count($this->sources) > 1) {
+                    unset($this->sources[$id]);
+                    $this->sources[$id] = $source;
+                }
+
+                return $batch;
+            }
+        }
+
+        return null;
+    }
+
+    /** Returns how many workers could be given a batch now; a large number if the input is of unknown length. */
+    public function demand(): int
+    {
+        $demand = 0;
+        foreach ($this->sources as $source) {
+            $demand = min(\PHP_INT_MAX >> 1, $demand + min(\PHP_INT_MAX >> 2, $source->demand()));
+        }
+
+        return $demand;
+    }
+
+    /** Ends all maps, and fails submissions that no worker has had. */
+    public function abort(\Throwable $reason): void
+    {
+        foreach ($this->sources as $source) {
+            $source->abort($reason);
+        }
+    }
+
     public function isClosed(): bool
     {
         return $this->closed;
@@ -80,7 +135,9 @@ final class PoolActivity
     public function close(?Cancellation $cancellation): void
     {
         $this->closed = true;
-        $this->sources->close();
+        foreach ($this->sources as $source) {
+            $source->close();
+        }
         if ($this->ended) {
             return;
         }
@@ -129,7 +186,7 @@ final class PoolActivity
 
     public function stopIfSettled(): void
     {
-        $isSettled = $this->closing && $this->results->openStreamCount() === 0 && $this->sources->areSettled();
+        $isSettled = $this->closing && $this->results->openStreamCount() === 0 && $this->isSettled();
         if (!$isSettled || $this->stopping) {
             return;
         }
@@ -162,7 +219,22 @@ final class PoolActivity
 
     private function isBusy(): bool
     {
-        return $this->sources->areOpen() || $this->results->openStreamCount() > 0 || $this->closing;
+        return $this->submissions->openCount() > 0
+            || \count($this->sources) > 1
+            || $this->results->openStreamCount() > 0
+            || $this->closing;
+    }
+
+    /** Returns whether all accepted tasks have outcomes, and no map will read more of its input. */
+    private function isSettled(): bool
+    {
+        foreach ($this->sources as $source) {
+            if ($source instanceof MapRun && !$source->isSettled()) {
+                return false;
+            }
+        }
+
+        return $this->submissions->openCount() === 0;
     }
 
     private function tick(): void

@@ -11,7 +11,7 @@ namespace Spindle\Worker\Internal;
 final class SourceFile
 {
     /** @var array<int, list<ClosureSource>> closures by the line of `fn` or `function` */
-    private readonly array $closures;
+    public readonly array $closures;
 
     /** @var array<string, true> top-level classes and functions; PHP refuses to declare one twice */
     private readonly array $declared;
@@ -27,12 +27,6 @@ final class SourceFile
         $this->declared = $topLevel->declared;
         $this->runsCompletely = $topLevel->runsCompletely;
         $this->closures = (new ClosureReader($file, $text, $tokens, $topLevel))->closures();
-    }
-
-    /** @return list<ClosureSource> */
-    public function closuresOn(int $line): array
-    {
-        return $this->closures[$line] ?? [];
     }
 
     /** Returns whether both versions declare the same class or function, so that PHP cannot have loaded both. */

@@ -44,7 +44,7 @@ final class SourceFiles
     {
         $file = (string) $closure->getFileName();
         $line = (int) $closure->getStartLine();
-        $onLine = self::file($file, $line, $path)->closuresOn($line);
+        $onLine = self::file($file, $line, $path)->closures[$line] ?? [];
         if (\count($onLine) === 1 && $onLine[0]->couldBe($closure)) {
             return $onLine[0];
         }
@@ -144,7 +144,7 @@ final class SourceFiles
 
             return true;
         }
-        $codes = static fn(SourceFile $source): array => array_column($source->closuresOn($line), 'code');
+        $codes = static fn(SourceFile $source): array => array_column($source->closures[$line] ?? [], 'code');
 
         return $now !== null && $codes($captured) === $codes($now);
     }

@@ -19,23 +19,18 @@ final class StartBackoff
     /** Seconds until another worker is started while others work. */
     private const RESTART_PAUSE_SECONDS = 0.5;
 
-    private int $failureCount = 0;
+    /** Number of failures that left the pool without a worker, since a worker has begun a task. */
+    public int $failureCount = 0;
 
     /** Time of the last failure, in nanoseconds of {@see hrtime()}. */
     private int $failedAt = 0;
 
-    /** Consecutive workers that did not become ready. */
-    private int $failedStartCount = 0;
+    /** Number of workers that did not become ready, since one has. */
+    public int $failedStartCount = 0;
 
     private ?string $timer = null;
 
     public function __construct(private readonly PoolEvents $pool) {}
-
-    /** Resets the count of failures, because a worker has begun a task. */
-    public function resetFailures(): void
-    {
-        $this->failureCount = 0;
-    }
 
     /** Counts a failure that left the pool without a worker. Returns whether to start another one. */
     public function mayRetry(): bool
@@ -47,11 +42,6 @@ final class StartBackoff
         $this->failedAt = $now;
 
         return ++$this->failureCount < self::MAX_FAILURES;
-    }
-
-    public function resetFailedStarts(): void
-    {
-        $this->failedStartCount = 0;
     }
 
     /** Counts a worker that did not become ready. Returns whether more than `$limit` have failed in a row. */

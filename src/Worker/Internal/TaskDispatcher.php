@@ -41,7 +41,6 @@ final class TaskDispatcher implements PoolEvents
 
     private readonly Workers $workers;
     private readonly Submissions $submissions;
-    private readonly TaskSources $sources;
     private readonly Backlog $backlog;
     private readonly Results $results;
     private readonly TaskTimeouts $timeouts;
@@ -75,10 +74,9 @@ final class TaskDispatcher implements PoolEvents
             $settings->budget,
         );
         $this->submissions = new Submissions($this);
-        $this->sources = new TaskSources($this->submissions);
         $this->activity = new PoolActivity(
             $this->workers,
-            $this->sources,
+            $this->submissions,
             $this->results,
             $this->timeouts,
             $this,
@@ -199,8 +197,7 @@ final class TaskDispatcher implements PoolEvents
     public function open(MapRun $run): void
     {
         $this->replaceOutdatedWorkers();
-        $this->sources->add($run);
-        $this->activity->keepLoop();
+        $this->activity->add($run);
     }
 
     /** Drops the tasks of a map that have not started. After `$timeout` seconds, ends workers that still run others. */
@@ -238,7 +235,7 @@ final class TaskDispatcher implements PoolEvents
         if ($this->isFork()) {
             return;
         }
-        $this->sources->remove($run);
+        $this->activity->remove($run);
         foreach ($this->workers->all() as $worker) {
             if (isset($worker->sentCodes[$run->id()])) {
                 unset($worker->sentCodes[$run->id()]);
@@ -356,7 +353,7 @@ final class TaskDispatcher implements PoolEvents
                     continue;
                 }
                 $batch = $this->backlog->shift($maxTasks)
-                    ?? $this->sources->next($maxTasks, $this->workers->size, $depth > 1);
+                    ?? $this->activity->next($maxTasks, $this->workers->size, $depth > 1);
                 if ($batch === null) {
                     return true;
                 }
@@ -417,7 +414,7 @@ final class TaskDispatcher implements PoolEvents
 
     private function demand(): int
     {
-        return $this->backlog->batchCount() + $this->sources->demand();
+        return $this->backlog->batchCount() + $this->activity->demand();
     }
 
     private function send(WorkerHandle $worker, Batch $batch): void
@@ -557,7 +554,7 @@ final class TaskDispatcher implements PoolEvents
     private function failWaitingTasks(\Throwable $reason): void
     {
         $this->backlog->fail($reason);
-        $this->sources->abort($reason);
+        $this->activity->abort($reason);
     }
 
     private function hasTasksOf(WorkerHandle $worker, MapRun $run): bool
@@ -581,7 +578,7 @@ final class TaskDispatcher implements PoolEvents
     {
         [$batch, $index] = $worker->lastStartedTask() ?? [null, 0];
         if ($batch?->source === $run && $worker->createEndFailure === null && $index >= $batch->receivedCount) {
-            $this->workers->end($worker, static fn(): \Throwable => ExecutorClosedException::abandoned());
+            $worker->end(static fn(): \Throwable => ExecutorClosedException::abandoned());
         }
     }
 
@@ -611,7 +608,7 @@ final class TaskDispatcher implements PoolEvents
         $this->timeouts->takeBack($worker);
         if ($worker->lastStartedTask() === [$batch, $index]) {
             $worker->endingTask = [$batch, $index];
-            $this->workers->end($worker, static fn(): \Throwable => $reason);
+            $worker->end(static fn(): \Throwable => $reason);
         }
         $this->fill();
     }

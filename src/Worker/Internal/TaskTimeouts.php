@@ -159,7 +159,7 @@ final class TaskTimeouts
     {
         $this->takeBack($worker);
         if ($worker->lastStartedTask() === null) { // otherwise the worker has just been continued, and runs a task
-            $this->workers->end($worker, static fn(): \Throwable => new \LogicException('The worker ran no task'));
+            $worker->end(static fn(): \Throwable => new \LogicException('The worker ran no task'));
         }
         $this->pool->fill();
     }
@@ -214,8 +214,7 @@ final class TaskTimeouts
             return;
         }
         $worker->endingTask = $late;
-        $this->workers->end(
-            $worker,
+        $worker->end(
             static fn(Batch $batch, int $index): \Throwable
                 => TaskTimeoutException::after($timeout, $batch->attempt, $batch->key($index)),
         );

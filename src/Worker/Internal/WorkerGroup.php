@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Composer\Autoload\ClassLoader;
 use Spindle\Internal\Launcher\ProcessCredentials;
 use Spindle\Worker\WorkerStartException;
 
@@ -19,12 +20,20 @@ final class WorkerGroup implements ContextEvents
     /** @var array<int, WorkerHandle> by number */
     public array $workers = [];
 
+    /** Number of workers that get no more tasks and have not ended. */
+    public int $endingCount = 0;
+
     /** Nanoseconds between two comparisons of all credentials while the effective user and group stay the same. */
     private const COMPARE_INTERVAL_NANOSECONDS = 1_000_000;
 
     private readonly string $credentials;
     private readonly int $effective;
-    private readonly Autoloaders $autoloaders;
+
+    /** @var array<string, ClassLoader> Composer autoloaders of this process */
+    private array $autoloaders;
+
+    /** @var list<string> files that the workers load for them */
+    private readonly array $autoloaderFiles;
 
     /** Earliest time at which {@see hasUserChanged()} compares all credentials again, in nanoseconds of hrtime(). */
     private int $nextComparison = 0;
@@ -38,7 +47,8 @@ final class WorkerGroup implements ContextEvents
     ) {
         $this->credentials = ProcessCredentials::current();
         $this->effective = ProcessCredentials::effective();
-        $this->autoloaders = new Autoloaders();
+        $this->autoloaders = self::registeredAutoloaders();
+        $this->autoloaderFiles = self::autoloaderFiles();
         $this->context = $context($this);
         $this->startup = new WorkerStartup($this->context, $settings, $startTimeout, $events);
     }
@@ -66,9 +76,36 @@ final class WorkerGroup implements ContextEvents
         return $this->hasFormerCredentials();
     }
 
+    /**
+     * Returns whether a worker would load other files now. The pool calls this method for each submission. While no
+     * other autoloader is registered, PHP compares an array with itself, which takes the same time for any size.
+     */
     public function haveAutoloadersChanged(): bool
     {
-        return $this->autoloaders->haveChanged();
+        $autoloaders = self::registeredAutoloaders();
+        if ($autoloaders === $this->autoloaders) {
+            return false;
+        }
+        $this->autoloaders = $autoloaders;
+
+        return self::autoloaderFiles() !== $this->autoloaderFiles;
+    }
+
+    /** @return list<string> files that load the Composer autoloaders of this process */
+    public static function autoloaderFiles(): array
+    {
+        $files = array_map(
+            static fn(string $vendor): string => "{$vendor}/autoload.php",
+            array_keys(self::registeredAutoloaders()),
+        );
+
+        return array_values(array_filter($files, is_file(...)));
+    }
+
+    /** @return array<string, ClassLoader> by vendor directory */
+    private static function registeredAutoloaders(): array
+    {
+        return class_exists(ClassLoader::class, false) ? ClassLoader::getRegisteredLoaders() : [];
     }
 
     public function isOfRoot(): bool

@@ -4,12 +4,23 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\WeakTimer;
+use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/** State of a worker in the pool. */
+/**
+ * A worker in the pool: its state, its batches and its end. Times come from {@see hrtime()}, so that a change of the
+ * system clock has no effect.
+ */
 final class WorkerHandle
 {
     public const MAX_STDERR_BYTES = 8192;
+
+    /** Seconds after the STOP frame in which a worker must end, before it is terminated. */
+    public const STOP_TIMEOUT = 2.0;
+
+    /** Seconds to wait for the exit status after the socket closed, before the worker is terminated. */
+    private const EXIT_STATUS_TIMEOUT = 1.0;
 
     public ?WorkerLink $link = null;
 
@@ -115,6 +126,68 @@ final class WorkerHandle
         return $this->ready && $this->batches === [] && !$this->getsNoMoreTasks();
     }
 
+    /** Returns how many more tasks the worker can be given; 0 if it must be replaced after those that it has. */
+    public function tasksLeft(WorkerPoolOptions $options): int
+    {
+        if ($options->maxAge !== null && (hrtime(true) - $this->readyAt) / 1e9 >= $options->maxAge) {
+            return 0;
+        }
+        if ($options->maxGrowth !== null && $this->memory - $this->initialMemory > $options->maxGrowth) {
+            return 0;
+        }
+        if ($options->maxTasks === null) {
+            return \PHP_INT_MAX;
+        }
+        $tasks = $this->outcomeCount;
+        foreach ($this->batches as $batch) {
+            $tasks += $batch->limit - $batch->receivedCount;
+        }
+
+        return max(0, $options->maxTasks - $tasks);
+    }
+
+    /** Returns how many more seconds the worker may be idle; INF for no limit. */
+    public function idleLeft(WorkerPoolOptions $options): float
+    {
+        return $options->idleTimeout - (hrtime(true) - $this->idleSince) / 1e9;
+    }
+
+    /** Ends the worker after its current tasks. Must be called again when these are done. */
+    public function stop(): void
+    {
+        $this->group->endingCount += $this->getsNoMoreTasks() ? 0 : 1;
+        $this->retiring = true;
+        if ($this->batches === [] && $this->link !== null && !$this->stopping) {
+            $this->stopping = true;
+            $this->link->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
+            $this->endIn(self::STOP_TIMEOUT); // shutdown functions of the worker may take too long
+        }
+    }
+
+    /** @param \Closure(Batch, int): \Throwable $reason failure of the task that runs */
+    public function end(\Closure $reason): void
+    {
+        if ($this->createEndFailure === null) {
+            $this->group->endingCount += $this->getsNoMoreTasks() ? 0 : 1;
+            $this->createEndFailure = $reason;
+            $this->group->context->end($this->id);
+            // a thread that waits for a frame ends only when a frame arrives
+            $this->link?->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
+        }
+    }
+
+    /** Called when the connection has ended. Waits for the exit status; after a protocol error, ends the worker. */
+    public function disconnected(?string $protocolError): void
+    {
+        if ($protocolError !== null) {
+            $this->appendStderr("{$protocolError}\n");
+        }
+        if ($this->exit === null) { // otherwise its end is being handled
+            $this->group->context->onDisconnected($this->id);
+            $this->endIn($protocolError === null ? self::EXIT_STATUS_TIMEOUT : 0.0);
+        }
+    }
+
     public function appendStderr(string $error): void
     {
         $this->stderr = substr($this->stderr . $error, -self::MAX_STDERR_BYTES);
@@ -189,5 +262,12 @@ final class WorkerHandle
         $reason = $this->exitReport === '' ? 'exit(' . ($this->exit[0] ?? '') . ')' : $this->exitReport;
 
         return $this->startFailure ?? WorkerStartException::ended($reason ?? $this->exitDescription(), $this->stderr);
+    }
+
+    private function endIn(float $seconds): void
+    {
+        $this->timers[] = WeakTimer::after($seconds, $this, static function (self $worker): void {
+            $worker->group->context->end($worker->id);
+        });
     }
 }

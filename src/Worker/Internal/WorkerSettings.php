@@ -84,7 +84,7 @@ final class WorkerSettings
     /** @return list<string> files that a worker loads first */
     private function files(): array
     {
-        $files = Autoloaders::files();
+        $files = WorkerGroup::autoloaderFiles();
 
         // unchecked, so that the worker reports a missing bootstrap file
         return $this->options->bootstrap === null ? $files : [...$files, $this->options->bootstrap];

@@ -15,15 +15,12 @@ use Spindle\Worker\WorkerStartException;
 /** Starts the workers of a pool when there are tasks, replaces them at the end of their lifetime, and ends them. */
 final class Workers implements WorkerEvents
 {
-    private readonly WorkerShutdown $shutdown;
-
     /** Group that starts workers with the present credentials of this process. */
     private WorkerGroup $group;
 
     /** @var array<int, WorkerGroup> replaced groups by object id; each is closed after the end of its last worker */
     private array $retired = [];
 
-    private readonly WorkerLifetime $lifetime;
     private readonly StartBackoff $backoff;
 
     /** @var array<int, WorkerHandle> workers by number */
@@ -49,8 +46,6 @@ final class Workers implements WorkerEvents
         private readonly \Closure $context,
         private readonly PoolEvents $pool,
     ) {
-        $this->shutdown = new WorkerShutdown();
-        $this->lifetime = new WorkerLifetime($options);
         $this->backoff = new StartBackoff($pool);
         $this->group = $this->newGroup();
     }
@@ -121,9 +116,9 @@ final class Workers implements WorkerEvents
         $this->retired[spl_object_id($former)] = $former;
         foreach ($former->workers as $worker) {
             if ($worker->ready) {
-                $this->shutdown->stop($worker);
+                $worker->stop();
             } else {
-                $this->shutdown->end($worker, static fn(): \Throwable => WorkerStartException::otherCredentials());
+                $worker->end(static fn(): \Throwable => WorkerStartException::otherCredentials());
             }
         }
     }
@@ -159,17 +154,11 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** @param \Closure(Batch, int): \Throwable $reason failure of the running task */
-    public function end(WorkerHandle $worker, \Closure $reason): void
-    {
-        $this->shutdown->end($worker, $reason);
-    }
-
     /** Ends a worker that sent results of tasks that it does not have, and ignores its further frames. */
     public function endForInvalidResults(WorkerHandle $worker): void
     {
         $worker->link?->close();
-        $this->shutdown->disconnected($worker, 'The worker sent results of tasks that it does not have');
+        $worker->disconnected('The worker sent results of tasks that it does not have');
     }
 
     /** Called when a worker has nothing to do. Stops a worker that must be replaced or is one too many. */
@@ -177,10 +166,10 @@ final class Workers implements WorkerEvents
     {
         $worker->idleSince = hrtime(true);
         if ($worker->outcomeCount > 0) {
-            $this->backoff->resetFailures();
+            $this->backoff->failureCount = 0;
         }
-        if ($worker->retiring || $this->lifetime->isOver($worker) || $this->surplus() > 0) {
-            $this->shutdown->stop($worker);
+        if ($worker->retiring || $worker->tasksLeft($this->options) === 0 || $this->surplus() > 0) {
+            $worker->stop();
         } elseif ($this->idleTimer === null && is_finite($this->options->idleTimeout)) {
             $this->idleTimer = WeakTimer::after(
                 $this->options->idleTimeout,
@@ -196,9 +185,9 @@ final class Workers implements WorkerEvents
         if (!$worker->ready || $worker->getsNoMoreTasks()) {
             return 0;
         }
-        $left = $this->lifetime->tasksLeft($worker);
+        $left = $worker->tasksLeft($this->options);
         if ($left === 0 && $worker->batches === []) {
-            $this->shutdown->stop($worker);
+            $worker->stop();
         }
 
         return $left;
@@ -212,7 +201,7 @@ final class Workers implements WorkerEvents
                 return;
             }
             if ($worker->isIdle()) {
-                $this->shutdown->stop($worker);
+                $worker->stop();
             }
         }
     }
@@ -221,10 +210,10 @@ final class Workers implements WorkerEvents
     public function stopAll(\Closure $onEmpty): void
     {
         $this->closed = true;
-        $this->stopTimer = EventLoop::delay(WorkerShutdown::STOP_TIMEOUT, $this->notifyEmpty(...));
+        $this->stopTimer = EventLoop::delay(WorkerHandle::STOP_TIMEOUT, $this->notifyEmpty(...));
         $this->onEmpty = $onEmpty;
         foreach ($this->workers as $worker) {
-            $this->shutdown->stop($worker);
+            $worker->stop();
         }
         if ($this->workers === []) {
             $this->notifyEmpty();
@@ -293,7 +282,7 @@ final class Workers implements WorkerEvents
     public function failedToStart(WorkerHandle $worker, WorkerStartException $why): void
     {
         $worker->startFailure = $why;
-        $this->shutdown->end($worker, static fn(): \Throwable => $why);
+        $worker->end(static fn(): \Throwable => $why);
     }
 
     public function received(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
@@ -313,13 +302,13 @@ final class Workers implements WorkerEvents
 
     public function disconnected(WorkerHandle $worker, ?string $protocolError): void
     {
-        $this->shutdown->disconnected($worker, $protocolError);
+        $worker->disconnected($protocolError);
     }
 
     private function becameReady(WorkerHandle $worker, string $payload): void
     {
         $worker->setReady($payload);
-        $this->backoff->resetFailedStarts();
+        $this->backoff->failedStartCount = 0;
         $this->log('Worker {id} is ready', ['id' => $worker->id]);
         $this->becameIdle($worker);
         $this->pool->fill();
@@ -334,7 +323,7 @@ final class Workers implements WorkerEvents
         $this->pool->workerEnded($worker);
         $this->closeRetiredGroup($worker->group);
         if (!$beganNothing) {
-            $this->backoff->resetFailures();
+            $this->backoff->failureCount = 0;
         } elseif ($worker->createEndFailure === null || $worker->startFailure !== null) {
             $this->endedWithoutTask($worker);
         }
@@ -378,7 +367,7 @@ final class Workers implements WorkerEvents
     /** Returns whether there is a worker that is ready or starting, and not ending. */
     private function hasOthers(): bool
     {
-        return \count($this->workers) > $this->shutdown->endingCount();
+        return \count($this->workers) > $this->endingCount();
     }
 
     private function hasReady(): bool
@@ -395,7 +384,7 @@ final class Workers implements WorkerEvents
     private function release(WorkerHandle $worker): void
     {
         $worker->group->startup->forget($worker);
-        $this->shutdown->forget($worker);
+        $worker->group->endingCount -= $worker->getsNoMoreTasks() ? 1 : 0;
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();
         if ($worker->sharedFlags === null) {
@@ -406,7 +395,17 @@ final class Workers implements WorkerEvents
     /** Returns by how much the number of workers exceeds the pool's size; negative if there are fewer. */
     private function surplus(): int
     {
-        return \count($this->workers) - $this->shutdown->endingCount() - $this->size;
+        return \count($this->workers) - $this->endingCount() - $this->size;
+    }
+
+    private function endingCount(): int
+    {
+        $count = $this->group->endingCount;
+        foreach ($this->retired as $group) {
+            $count += $group->endingCount;
+        }
+
+        return $count;
     }
 
     private function stopIdle(): void
@@ -415,8 +414,8 @@ final class Workers implements WorkerEvents
         $next = \INF;
         foreach ($this->workers as $worker) {
             if ($worker->isIdle()) {
-                $left = $this->lifetime->idleLeft($worker);
-                $left <= 0.001 ? $this->shutdown->stop($worker) : $next = min($next, $left);
+                $left = $worker->idleLeft($this->options);
+                $left <= 0.001 ? $worker->stop() : $next = min($next, $left);
             }
         }
         if (is_finite($next)) {

@@ -12,7 +12,6 @@ use Spindle\Worker\Internal\Source;
 use Spindle\Worker\Internal\WorkerEvents;
 use Spindle\Worker\Internal\WorkerGroup;
 use Spindle\Worker\Internal\WorkerHandle;
-use Spindle\Worker\Internal\WorkerLifetime;
 use Spindle\Worker\Internal\WorkerSettings;
 use Spindle\Worker\WorkerPoolOptions;
 
@@ -78,7 +77,7 @@ final class WorkerLifetimeTest extends TestCase
         $worker = $this->worker();
         $life($worker);
 
-        self::assertSame($isOver, (new WorkerLifetime($options))->isOver($worker));
+        self::assertSame($isOver, $worker->tasksLeft($options) === 0);
     }
 
     public function testTasksThatItHasCountAmongThoseThatItMayBeGiven(): void
@@ -89,19 +88,19 @@ final class WorkerLifetimeTest extends TestCase
         $worker->batches[0]->receivedCount = 2; // already counted in the ten
         $worker->batches[1]->limit = 1; // the others were taken back
 
-        self::assertSame(6, (new WorkerLifetime(new WorkerPoolOptions(maxTasks: 20)))->tasksLeft($worker));
-        self::assertSame(0, (new WorkerLifetime(new WorkerPoolOptions(maxTasks: 12)))->tasksLeft($worker));
-        self::assertSame(\PHP_INT_MAX, (new WorkerLifetime(new WorkerPoolOptions()))->tasksLeft($worker));
+        self::assertSame(6, $worker->tasksLeft(new WorkerPoolOptions(maxTasks: 20)));
+        self::assertSame(0, $worker->tasksLeft(new WorkerPoolOptions(maxTasks: 12)));
+        self::assertSame(\PHP_INT_MAX, $worker->tasksLeft(new WorkerPoolOptions()));
     }
 
     public function testAWorkerAtItsAgeMayBeGivenNoTask(): void
     {
         $worker = $this->worker();
-        $lifetime = new WorkerLifetime(new WorkerPoolOptions(maxAge: 30.0));
-        self::assertSame(\PHP_INT_MAX, $lifetime->tasksLeft($worker));
+        $options = new WorkerPoolOptions(maxAge: 30.0);
+        self::assertSame(\PHP_INT_MAX, $worker->tasksLeft($options));
         $worker->readyAt -= 31_000_000_000;
 
-        self::assertSame(0, $lifetime->tasksLeft($worker));
+        self::assertSame(0, $worker->tasksLeft($options));
     }
 
     public function testTheIdleTimeOfAWorkerIsCounted(): void
@@ -111,10 +110,10 @@ final class WorkerLifetimeTest extends TestCase
 
         self::assertEqualsWithDelta(
             40.0,
-            (new WorkerLifetime(new WorkerPoolOptions(idleTimeout: 60.0)))->idleLeft($worker),
+            $worker->idleLeft(new WorkerPoolOptions(idleTimeout: 60.0)),
             1.0,
         );
-        self::assertInfinite((new WorkerLifetime(new WorkerPoolOptions(idleTimeout: \INF)))->idleLeft($worker));
+        self::assertInfinite($worker->idleLeft(new WorkerPoolOptions(idleTimeout: \INF)));
     }
 
     private function worker(): WorkerHandle
