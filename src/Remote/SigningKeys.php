@@ -4,13 +4,26 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
+use Spindle\Remote\Internal\FrameKind;
+
 /**
  * Secret keys that sign jobs and outcomes. Anyone with a key can run any code on the agents. So keep the keys in a file
  * that only its owner can read, and never pass them on a command line.
+ *
+ * The engine stores signed frames, which have these fields:
+ *
+ *     u8 version | u8 kind | u32 claim number, 0 in a job | 4 bytes key name | 32 bytes authentication code | body
+ *
+ * The authentication code is a keyed BLAKE2b (RFC 7693) of the version, kind, claim number, queue, job id and body. So
+ * a frame that was moved to another job or queue is refused before its body is decoded. Frames of different claims of a
+ * job are not distinguished here, because the broker accepts only those of the current claim.
  */
 final class SigningKeys
 {
     private const MIN_SECRET_BYTES = 32;
+
+    private const FRAME_VERSION = 1;
+    private const FRAME_HEAD_BYTES = 42;
 
     /** Byte order marks, which some editors write at the start of a file. */
     private const UTF8_MARK = "\xEF\xBB\xBF";
@@ -109,22 +122,54 @@ final class SigningKeys
     }
 
     /**
-     * Returns the name of the first key (4 bytes), followed by the authentication code of $context . $body (32 bytes).
+     * Returns a frame: the body, signed with the first key for one job of one queue.
      *
      * @internal
+     *
+     * @param int $claimNumber 0 for a job
      */
-    public function sign(string $context, string $body): string
+    public function seal(FrameKind $kind, string $queue, string $id, int $claimNumber, string $body): string
     {
+        $head = pack('CCV', self::FRAME_VERSION, $kind->value, $claimNumber);
         $name = (string) array_key_first($this->keys);
 
-        return $name . $this->authenticationCode($name, $context . $body);
+        return $head . $name . $this->authenticationCode($name, self::context($head, $queue, $id) . $body) . $body;
     }
 
-    /** @internal Returns whether $authenticationCode is that of $context . $body with the key of this name. */
-    public function verify(string $name, string $authenticationCode, string $context, string $body): bool
+    /**
+     * Verifies a frame, and returns its body.
+     *
+     * @internal
+     *
+     * @throws TamperedFrameException
+     */
+    public function open(FrameKind $kind, string $queue, string $id, string $frame): string
     {
-        return isset($this->keys[$name])
-            && hash_equals($this->authenticationCode($name, $context . $body), $authenticationCode);
+        if (\strlen($frame) < self::FRAME_HEAD_BYTES) {
+            throw TamperedFrameException::of($id, 'it is too short');
+        }
+        if (\ord($frame[0]) !== self::FRAME_VERSION) {
+            throw TamperedFrameException::of(
+                $id,
+                'it has format version ' . \ord($frame[0]) . ', and this process reads version ' . self::FRAME_VERSION,
+            );
+        }
+        $body = substr($frame, self::FRAME_HEAD_BYTES);
+        $name = substr($frame, 6, 4);
+        $text = self::context(substr($frame, 0, 6), $queue, $id) . $body;
+        $isVerified = \ord($frame[1]) === $kind->value
+            && isset($this->keys[$name])
+            && hash_equals($this->authenticationCode($name, $text), substr($frame, 10, 32));
+
+        return $isVerified ? $body : throw TamperedFrameException::of(
+            $id,
+            'it is not signed for this job and queue with a key of this process\'s key file',
+        );
+    }
+
+    private static function context(string $head, string $queue, string $id): string
+    {
+        return $head . pack('VV', \strlen($queue), \strlen($id)) . $queue . $id;
     }
 
     private function authenticationCode(string $name, string $text): string

@@ -42,7 +42,7 @@ final class JobCodec
             throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayload);
         }
 
-        return new Job($id, Frame::seal($this->keys, Frame::JOB, $this->queue, $id, 0, $body), $exclusiveKey, $delay);
+        return new Job($id, $this->keys->seal(FrameKind::Job, $this->queue, $id, 0, $body), $exclusiveKey, $delay);
     }
 
     /**
@@ -57,7 +57,7 @@ final class JobCodec
      */
     public function item(string $id, string $frame, int $index, mixed $key): array
     {
-        $body = Frame::open($this->keys, Frame::ITEM, $this->queue, $id, $frame);
+        $body = $this->keys->open(FrameKind::Item, $this->queue, $id, $frame);
         /** @var array{1: int} $at */
         $at = unpack('V', $body);
         if ($at[1] > $index) {
@@ -78,7 +78,7 @@ final class JobCodec
             return;
         }
         try {
-            $report = Frame::open($this->keys, Frame::REPORT, $this->queue, $id, $frame);
+            $report = $this->keys->open(FrameKind::Report, $this->queue, $id, $frame);
         } catch (TamperedFrameException) {
             return;
         }
@@ -88,7 +88,7 @@ final class JobCodec
     /** @throws TamperedFrameException */
     public function outcome(string $id, string $frame): string
     {
-        return Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
+        return $this->keys->open(FrameKind::Outcome, $this->queue, $id, $frame);
     }
 
     /**

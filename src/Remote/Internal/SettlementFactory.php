@@ -50,7 +50,7 @@ final class SettlementFactory
      */
     public function open(Delivery $delivery, int $sequenceNumber): ClaimedJob
     {
-        $body = Frame::open($this->keys, Frame::JOB, $this->queue, $delivery->id, $delivery->frame);
+        $body = $this->keys->open(FrameKind::Job, $this->queue, $delivery->id, $delivery->frame);
         try {
             return new ClaimedJob($delivery, TaskBody::read($body), $sequenceNumber);
         } catch (\ValueError $malformed) {
@@ -203,20 +203,15 @@ final class SettlementFactory
     /** Returns a task's report as a signed frame. */
     public function report(Delivery $delivery, string $bytes): string
     {
-        return Frame::seal($this->keys, Frame::REPORT, $this->queue, $delivery->id, $delivery->claimNumber, $bytes);
+        return $this->keys->seal(FrameKind::Report, $this->queue, $delivery->id, $delivery->claimNumber, $bytes);
     }
 
     /** Returns item $index of a generator as a signed frame. The first item has the index 0. */
     public function item(Delivery $delivery, int $index, string $bytes): string
     {
-        return Frame::seal(
-            $this->keys,
-            Frame::ITEM,
-            $this->queue,
-            $delivery->id,
-            $delivery->claimNumber,
-            pack('V', $index) . $bytes,
-        );
+        $body = pack('V', $index) . $bytes;
+
+        return $this->keys->seal(FrameKind::Item, $this->queue, $delivery->id, $delivery->claimNumber, $body);
     }
 
     private function mayCrashAgain(ClaimedJob $job): bool
@@ -304,7 +299,7 @@ final class SettlementFactory
     ): Settlement {
         $frame = $outcome === null
             ? ''
-            : Frame::seal($this->keys, Frame::OUTCOME, $this->queue, $delivery->id, $delivery->claimNumber, $outcome);
+            : $this->keys->seal(FrameKind::Outcome, $this->queue, $delivery->id, $delivery->claimNumber, $outcome);
 
         $claimNumber = $delivery->claimNumber;
 

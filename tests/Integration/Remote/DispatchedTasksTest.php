@@ -15,7 +15,7 @@ use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Spindle\Remote\Agent;
 use Spindle\Remote\AgentOptions;
-use Spindle\Remote\Internal\Frame;
+use Spindle\Remote\Internal\FrameKind;
 use Spindle\Remote\Internal\TaskBody;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobConflictException;
@@ -331,7 +331,7 @@ final class DispatchedTasksTest extends TestCase
         foreach (['short', TaskBody::head(JobRetryPolicy::none(), null, 'code')] as $i => $body) {
             $broker->submit(
                 $this->queue,
-                [new Job("odd-{$i}", Frame::seal(self::keys(), Frame::JOB, $this->queue, "odd-{$i}", 0, $body))],
+                [new Job("odd-{$i}", self::keys()->seal(FrameKind::Job, $this->queue, "odd-{$i}", 0, $body))],
                 100,
                 '',
                 false,

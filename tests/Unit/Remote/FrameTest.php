@@ -6,7 +6,7 @@ namespace Spindle\Tests\Unit\Remote;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Remote\Internal\Frame;
+use Spindle\Remote\Internal\FrameKind;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Tests\EndsInTime;
@@ -20,17 +20,10 @@ final class FrameTest extends TestCase
     #[DataProvider('bodies')]
     public function testABodyComesBackAsItWas(string $body): void
     {
-        foreach ([Frame::JOB, Frame::OUTCOME, Frame::ITEM, Frame::REPORT] as $kind) {
+        foreach (FrameKind::cases() as $kind) {
             foreach ([0, 1, 0xffffffff] as $number) {
-                self::assertTrue(
-                    $body === Frame::open(
-                        self::keys(),
-                        $kind,
-                        'queue',
-                        'id',
-                        Frame::seal(self::keys(), $kind, 'queue', 'id', $number, $body),
-                    ),
-                );
+                $frame = self::keys()->seal($kind, 'queue', 'id', $number, $body);
+                self::assertTrue($body === self::keys()->open($kind, 'queue', 'id', $frame));
             }
         }
     }
@@ -69,10 +62,10 @@ final class FrameTest extends TestCase
 
         self::assertRefused($frame, 'it is of another job', id: 'je');
         self::assertRefused($frame, 'it is of another queue', queue: 'queuf');
-        self::assertRefused($frame, 'it is of another kind', kind: Frame::JOB);
+        self::assertRefused($frame, 'it is of another kind', kind: FrameKind::Job);
         self::assertRefused($frame, 'what ends the queue begins the id', queue: 'queuei', id: 'd');
         self::assertRefused($frame, 'what begins the id ends the queue', queue: 'queu', id: 'eid');
-        self::assertSame('body', Frame::open(self::keys(), Frame::OUTCOME, 'queue', 'id', $frame));
+        self::assertSame('body', self::keys()->open(FrameKind::Outcome, 'queue', 'id', $frame));
     }
 
     public function testAFrameIsThatOfItsClaimAlone(): void
@@ -91,12 +84,12 @@ final class FrameTest extends TestCase
             'The frame of the job id was refused: '
                 . 'it is not signed for this job and queue with a key of this process\'s key file',
         );
-        Frame::open(new SigningKeys([str_repeat('other', 8)]), Frame::OUTCOME, 'queue', 'id', self::seal());
+        (new SigningKeys([str_repeat('other', 8)]))->open(FrameKind::Outcome, 'queue', 'id', self::seal());
     }
 
     public function testAnotherKeyUnderTheSameNameOpensNothing(): void
     {
-        $others = Frame::seal(new SigningKeys([str_repeat('other', 8)]), Frame::OUTCOME, 'queue', 'id', 1, 'body');
+        $others = (new SigningKeys([str_repeat('other', 8)]))->seal(FrameKind::Outcome, 'queue', 'id', 1, 'body');
 
         self::assertRefused(
             substr_replace($others, substr(self::seal(), 6, 4), 6, 4),
@@ -109,21 +102,13 @@ final class FrameTest extends TestCase
         $secrets = array_map(static fn(int $i): string => str_repeat("key {$i} ", 8), range(1, 5));
         $all = new SigningKeys($secrets);
         foreach ($secrets as $secret) {
-            self::assertSame(
-                'body',
-                Frame::open(
-                    $all,
-                    Frame::JOB,
-                    'queue',
-                    'id',
-                    Frame::seal(new SigningKeys([$secret]), Frame::JOB, 'queue', 'id', 0, 'body'),
-                ),
-            );
+            $frame = (new SigningKeys([$secret]))->seal(FrameKind::Job, 'queue', 'id', 0, 'body');
+            self::assertSame('body', $all->open(FrameKind::Job, 'queue', 'id', $frame));
         }
 
         self::assertSame(
-            Frame::seal(new SigningKeys([$secrets[0]]), Frame::JOB, 'queue', 'id', 0, 'body'),
-            Frame::seal($all, Frame::JOB, 'queue', 'id', 0, 'body'),
+            (new SigningKeys([$secrets[0]]))->seal(FrameKind::Job, 'queue', 'id', 0, 'body'),
+            $all->seal(FrameKind::Job, 'queue', 'id', 0, 'body'),
         );
     }
 
@@ -134,18 +119,18 @@ final class FrameTest extends TestCase
 
         $this->expectException(TamperedFrameException::class);
         $this->expectExceptionMessage('it has format version 2, and this process reads version 1');
-        Frame::open(self::keys(), Frame::OUTCOME, 'queue', 'id', $frame);
+        self::keys()->open(FrameKind::Outcome, 'queue', 'id', $frame);
     }
 
     private static function assertRefused(
         string $frame,
         string $why,
-        int $kind = Frame::OUTCOME,
+        FrameKind $kind = FrameKind::Outcome,
         string $queue = 'queue',
         string $id = 'id',
     ): void {
         try {
-            Frame::open(self::keys(), $kind, $queue, $id, $frame);
+            self::keys()->open($kind, $queue, $id, $frame);
             self::fail("It is opened though {$why}");
         } catch (TamperedFrameException $refused) {
             self::assertStringStartsWith("The frame of the job {$id} was refused: ", $refused->getMessage());
@@ -154,7 +139,7 @@ final class FrameTest extends TestCase
 
     private static function seal(): string
     {
-        return Frame::seal(self::keys(), Frame::OUTCOME, 'queue', 'id', 1, 'body');
+        return self::keys()->seal(FrameKind::Outcome, 'queue', 'id', 1, 'body');
     }
 
     private static function keys(): SigningKeys

@@ -8,7 +8,7 @@ use Amp\DeferredFuture;
 use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerRefusedException;
-use Spindle\Remote\Internal\Frame;
+use Spindle\Remote\Internal\FrameKind;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLookup;
 use Spindle\Remote\JobLostException;
@@ -93,7 +93,7 @@ final class RemoteExecutorTest extends TestCase
             $executor->attach('a')->ignore();
             $executor->attach('a')->ignore();
         }
-        $frame = Frame::seal($keys, Frame::REPORT, 'queue', 'a', 1, serialize('half'));
+        $frame = $keys->seal(FrameKind::Report, 'queue', 'a', 1, serialize('half'));
         self::assertNotNull($this->onMessage);
         ($this->onMessage)(new MailboxMessage(reports: ['a' => $frame]));
 

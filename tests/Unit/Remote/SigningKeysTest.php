@@ -7,7 +7,7 @@ namespace Spindle\Tests\Unit\Remote;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Remote\Internal\Frame;
+use Spindle\Remote\Internal\FrameKind;
 use Spindle\Remote\KeyFileException;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
@@ -217,13 +217,13 @@ final class SigningKeysTest extends TestCase
 
     private static function seal(SigningKeys $keys): string
     {
-        return Frame::seal($keys, Frame::JOB, 'queue', 'id', 0, 'body');
+        return $keys->seal(FrameKind::Job, 'queue', 'id', 0, 'body');
     }
 
     private static function open(SigningKeys $keys, string $frame): ?string
     {
         try {
-            return Frame::open($keys, Frame::JOB, 'queue', 'id', $frame);
+            return $keys->open(FrameKind::Job, 'queue', 'id', $frame);
         } catch (TamperedFrameException) {
             return null;
         }

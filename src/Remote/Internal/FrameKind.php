@@ -1,0 +1,14 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+/** The content of a frame. */
+enum FrameKind: int
+{
+    case Job = 1;
+    case Outcome = 2;
+    case Item = 3;
+    case Report = 4;
+}
