@@ -276,7 +276,7 @@ final class Agent implements Lifecycle, Statistics
                 $this->pools->queueStatistics = [];
                 $formerOwner ??= $lease->idleOwner();
                 if ($formerOwner !== null) {
-                    $this->pools->extend(\INF); // no job is running, so the guard has nothing to kill
+                    $this->pools->guard->extend(\INF); // no job is running, so the guard has nothing to kill
                 }
                 self::pause($backoff->after(++$failures), $stop);
             } catch (\Throwable $failure) { // for example, no worker can be started; this is no crash of the jobs

@@ -72,7 +72,7 @@ final class AgentLease
     /** Returns the owner name if this object has no jobs; otherwise null. */
     public function idleOwner(): ?string
     {
-        return $this->jobs->isEmpty() ? $this->owner : null;
+        return $this->jobs->count() === 0 ? $this->owner : null;
     }
 
     public function hasServed(): bool
@@ -271,7 +271,7 @@ final class AgentLease
         );
         $this->leaseEnd = $sentAt + $this->options->lease;
         if ($this->failure === null) {
-            $this->pools->extend($this->leaseEnd - $this->options->margin / 2);
+            $this->pools->guard->extend($this->leaseEnd - $this->options->margin / 2);
         }
         if ($dueIn !== null && $dueIn < $this->options->heartbeat) {
             $this->exchange->requestIn($dueIn);
@@ -296,7 +296,7 @@ final class AgentLease
     /** Waits until no job is running, at most for the margin. */
     private function awaitRunningJobs(): void
     {
-        for ($end = Clock::now() + $this->options->margin; !$this->jobs->isEmpty() && Clock::now() < $end;) {
+        for ($end = Clock::now() + $this->options->margin; $this->jobs->count() > 0 && Clock::now() < $end;) {
             \Amp\delay(0.02);
         }
     }

@@ -29,7 +29,8 @@ final class AgentPools
     /** @var (\Closure(mixed): void)|null receives the reports of tasks */
     public ?\Closure $onReport = null;
 
-    private readonly LeaseGuard $guard;
+    /** Not started without the option for a guard. */
+    public readonly LeaseGuard $guard;
     private ?Executor $pool = null;
     private ?CommandPool $commands = null;
 
@@ -50,12 +51,6 @@ final class AgentPools
         private readonly bool $isGuarded,
     ) {
         $this->guard = new LeaseGuard();
-    }
-
-    /** @param float $until as for {@see LeaseGuard::extend()}. Without a guard, this has no effect */
-    public function extend(float $until): void
-    {
-        $this->guard->extend($until);
     }
 
     /** Returns the executor of tasks, which the first call creates. */

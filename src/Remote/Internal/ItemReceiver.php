@@ -9,7 +9,7 @@ use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
 /** Passes messages to a {@see StoredItems} object as long as something else references that object. */
-final class ItemReceiver implements OutcomeReceiver, PendingWork
+final class ItemReceiver implements OutcomeReceiver
 {
     /** @param \WeakReference<StoredItems> $stream */
     public function __construct(

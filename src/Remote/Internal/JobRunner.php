@@ -82,11 +82,6 @@ final class JobRunner
         return \count($this->jobs);
     }
 
-    public function isEmpty(): bool
-    {
-        return $this->jobs === [];
-    }
-
     public function hasWaiting(): bool
     {
         return $this->waiting !== [];

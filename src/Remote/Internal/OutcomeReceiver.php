@@ -5,8 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
+use Spindle\Worker\ExecutorClosedException;
 
-/** A waiter of one or more jobs, which receives their outcomes. A client's codec receives the reports of tasks. */
+/**
+ * Accepted work that awaits outcomes: a task, a command, a loop over results, or the items of a generator. It receives
+ * the messages about its jobs, except for the reports of tasks, which the client's codec receives.
+ */
 interface OutcomeReceiver
 {
     public function client(): QueueClient;
@@ -29,4 +33,10 @@ interface OutcomeReceiver
 
     /** Called when new items of a generator task are stored. */
     public function onItems(string $id): void;
+
+    /** Called when the executor is being closed: the work must not grow. */
+    public function close(): void;
+
+    /** Ends the work with $reason as its outcome. Its jobs are then withdrawn, and no further message follows. */
+    public function kill(ExecutorClosedException $reason): void;
 }

@@ -19,7 +19,7 @@ use Spindle\Remote\QueueFullException;
 use Spindle\Worker\ExecutorClosedException;
 
 /** A command that is sent to a queue, until its outcome arrives. */
-final class PendingRemoteCommand implements OutcomeReceiver, PendingWork
+final class PendingRemoteCommand implements OutcomeReceiver
 {
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 

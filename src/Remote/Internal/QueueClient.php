@@ -293,13 +293,13 @@ final class QueueClient
     }
 
     /** Must be called when work begins that awaits outcomes. {@see close()} waits for it, and {@see kill()} ends it. */
-    public function begin(PendingWork $work): void
+    public function begin(OutcomeReceiver $work): void
     {
         $this->activity->begin($work);
     }
 
     /** Must be called when the work has its outcome. May be called again. */
-    public function end(PendingWork $work): void
+    public function end(OutcomeReceiver $work): void
     {
         $this->activity->end($work);
     }

@@ -13,7 +13,7 @@ use Spindle\Worker\ExecutorClosedException;
 /** Tracks what an executor has to finish before it is closed: work without an outcome, and unanswered requests. */
 final class RemoteActivity
 {
-    /** @var array<int, PendingWork> by object id */
+    /** @var array<int, OutcomeReceiver> by object id */
     private array $work = [];
 
     private int $requestCount = 0;
@@ -36,13 +36,13 @@ final class RemoteActivity
         }
     }
 
-    public function begin(PendingWork $work): void
+    public function begin(OutcomeReceiver $work): void
     {
         $this->work[spl_object_id($work)] = $work;
     }
 
     /** Must be called when the work has its outcome. May be called again. */
-    public function end(PendingWork $work): void
+    public function end(OutcomeReceiver $work): void
     {
         unset($this->work[spl_object_id($work)]);
         $this->wakeIfIdle();

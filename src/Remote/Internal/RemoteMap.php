@@ -26,7 +26,7 @@ use Spindle\Worker\PortableTask;
  * most MAX_WINDOW_TASKS tasks. While its jobs and outcomes have MAX_BYTES or more, no more input is read. Outcomes
  * beyond MAX_BYTES of memory are written to a file.
  */
-final class RemoteMap implements InputConsumer, OutcomeReceiver, PendingWork
+final class RemoteMap implements InputConsumer, OutcomeReceiver
 {
     private const MAX_WINDOW_TASKS = 4096;
     private const MAX_BATCH_TASKS = 512;

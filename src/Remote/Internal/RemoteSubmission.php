@@ -14,7 +14,7 @@ use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
 /** A submitted task and the future of its outcome. */
-final class RemoteSubmission implements OutcomeReceiver, PendingWork
+final class RemoteSubmission implements OutcomeReceiver
 {
     /** @var DeferredFuture<mixed>|null null once complete, because it would keep a generator and so its task running */
     private ?DeferredFuture $deferred;
