@@ -202,14 +202,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $closed = $this->closed ??= new Closed('the client was closed');
         $this->forgetParent();
         $this->pools->close($closed);
-        try {
-            while ($this->runningCount > 0 || $this->pools->size() > 0) {
-                $this->closing->wait($cancellation);
-            }
-        } catch (CancelledException $cancelled) {
-            $this->kill();
-
-            throw $cancelled;
+        while ($this->runningCount > 0 || $this->pools->size() > 0) {
+            $this->closing->waitOrKill($cancellation, $this->kill(...));
         }
         $this->pools->stopTimers();
     }

@@ -1,0 +1,97 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Client;
+
+use Psr\Log\LoggerAwareInterface;
+use Psr\Log\LoggerAwareTrait;
+use Spindle\Http\Internal\Client\SymfonyResponse;
+use Spindle\Http\Internal\Client\SymfonyState;
+use Spindle\Http\Internal\Client\SymfonyTransfer;
+use Symfony\Component\HttpClient\Exception\TransportException;
+use Symfony\Component\HttpClient\HttpClientTrait;
+use Symfony\Component\HttpClient\Response\ResponseStream;
+use Symfony\Contracts\HttpClient\HttpClientInterface;
+use Symfony\Contracts\HttpClient\ResponseInterface;
+use Symfony\Contracts\HttpClient\ResponseStreamInterface;
+use Symfony\Contracts\Service\ResetInterface;
+
+/**
+ * Symfony's HTTP client on an {@see HttpClient}. A call that waits, such as `getContent()`, suspends only the calling
+ * fiber. Needs symfony/http-client. docs/how-to/call-http.md lists the options that differ.
+ */
+final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, ResetInterface
+{
+    use HttpClientTrait;
+    use LoggerAwareTrait;
+
+    /** Options that would change the request, and that this client does not support. */
+    private const UNSUPPORTED = [
+        'resolve' => 'addresses come from the look-up',
+        'bindto' => 'the system chooses the local address',
+        'passphrase' => 'remove the password from the key',
+        'ciphers' => 'OpenSSL chooses them',
+        'capath' => 'name a file with cafile',
+        'peer_fingerprint' => 'name an authority with cafile',
+    ];
+
+    /** @var array<string, mixed> */
+    private array $defaultOptions = self::OPTIONS_DEFAULTS;
+
+    private readonly HttpClient $client;
+
+    private readonly SymfonyState $state;
+
+    /** @param array<string, mixed> $defaultOptions as for {@see request()} */
+    public function __construct(?HttpClient $client = null, array $defaultOptions = [])
+    {
+        $this->client = $client ?? new HttpClient();
+        $this->state = new SymfonyState();
+        $this->defaultOptions['buffer'] ??= self::shouldBuffer(...);
+        if ($defaultOptions !== []) {
+            /** @var array<string, mixed> $prepared */
+            [, $prepared] = self::prepareRequest(null, null, $defaultOptions, $this->defaultOptions);
+            $this->defaultOptions = $prepared;
+        }
+    }
+
+    /** @param array<mixed> $options */
+    public function request(string $method, string $url, array $options = []): ResponseInterface
+    {
+        /**
+         * @var array<string, string> $parts
+         * @var array<string, mixed>  $options
+         */
+        [$parts, $options] = self::prepareRequest($method, $url, $options, $this->defaultOptions);
+        foreach (self::UNSUPPORTED as $name => $advice) {
+            if (($options[$name] ?? []) !== [] && $options[$name] !== '0') {
+                throw new TransportException("The option \"{$name}\" is not supported here: {$advice}.");
+            }
+        }
+        $this->logger?->info("Request: \"{$method} " . implode('', $parts) . '"');
+
+        return new SymfonyResponse(
+            $this->state,
+            new SymfonyTransfer($this->client, $method, implode('', $parts), $options),
+            $options,
+            $this->logger,
+        );
+    }
+
+    /** @param ResponseInterface|iterable<array-key, ResponseInterface> $responses */
+    public function stream(ResponseInterface|iterable $responses, ?float $timeout = null): ResponseStreamInterface
+    {
+        $ours = static function () use ($responses): \Generator {
+            foreach ($responses instanceof ResponseInterface ? [$responses] : $responses as $response) {
+                yield $response instanceof SymfonyResponse
+                    ? $response
+                    : throw new \TypeError('stream() can receive only responses of this client');
+            }
+        };
+
+        return new ResponseStream(SymfonyResponse::stream($ours(), $timeout));
+    }
+
+    public function reset(): void {}
+}

@@ -1,0 +1,154 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Amp\DeferredCancellation;
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Symfony\Component\HttpClient\Exception\TransportException;
+use Symfony\Component\HttpClient\Internal\Canary;
+use Symfony\Component\HttpClient\Internal\ClientState;
+use Symfony\Component\HttpClient\Response\CommonResponseTrait;
+use Symfony\Component\HttpClient\Response\StreamableInterface;
+use Symfony\Component\HttpClient\Response\TransportResponseTrait;
+use Symfony\Contracts\HttpClient\ResponseInterface;
+
+/**
+ * A response for Symfony. A fiber of its own receives it; the traits of Symfony wait for what this fiber stores.
+ *
+ * @phpstan-import-type Info from SymfonyReceiver
+ */
+final class SymfonyResponse implements ResponseInterface, StreamableInterface
+{
+    use CommonResponseTrait;
+    use TransportResponseTrait;
+
+    private static int $lastId = 0;
+
+    /** @var \Closure(): void */
+    private \Closure $onProgress;
+
+    private SymfonyReceiver $receiver;
+
+    /** @param array<string, mixed> $options */
+    public function __construct(
+        private readonly SymfonyState $state,
+        SymfonyTransfer $transfer,
+        array $options,
+        ?LoggerInterface $logger,
+    ) {
+        $this->logger = $logger;
+        $timeout = $options['timeout'];
+        $this->timeout = \is_float($timeout) || \is_int($timeout)
+            ? (float) $timeout
+            : (float) \ini_get('default_socket_timeout');
+        $buffer = $options['buffer'];
+        $isUsable = \is_bool($buffer) || \is_resource($buffer) || $buffer instanceof \Closure;
+        $this->shouldBuffer = $isUsable ? $buffer : true;
+        $headers = $options['normalized_headers'];
+        $this->inflate = !\is_array($headers) || !isset($headers['accept-encoding']);
+        $this->id = $id = 'spindle-' . ++self::$lastId;
+        $this->initializer = static fn(self $response): bool => !$response->receiver->hasHead;
+        $pausedUntil = &$this->pauseExpiry;
+        $info = self::initialInfo($transfer, $options);
+        $info['pause_handler'] = static function (float $seconds) use (&$pausedUntil): void {
+            $pausedUntil = $seconds > 0 ? hrtime(true) / 1e9 + $seconds : 0.0;
+        };
+        $this->info = &$info;
+        $progress = $options['on_progress'];
+        $this->onProgress = static function () use (&$info, $progress): void {
+            $info['total_time'] = microtime(true) - $info['start_time'];
+            if (\is_callable($progress)) {
+                $progress((int) $info['size_download'], max(0, (int) $info['download_content_length']), $info);
+            }
+        };
+        $cancellation = new DeferredCancellation();
+        $this->state->openHandles[$id] = true;
+        $this->canary = new Canary(static function () use ($state, $id, $cancellation): void {
+            unset($state->openHandles[$id], $state->handlesActivity[$id]);
+            $cancellation->cancel();
+            $state->notify();
+        });
+        $receiver = $this->receiver = new SymfonyReceiver($state, $id, $info, $this->headers, $this->pauseExpiry);
+        $onProgress = $this->onProgress;
+        $token = $cancellation->getCancellation();
+        EventLoop::queue(static fn() => $receiver->run($transfer, $token, $onProgress));
+    }
+
+    /**
+     * @param array<string, mixed> $options
+     *
+     * @return Info
+     */
+    private static function initialInfo(SymfonyTransfer $transfer, array $options): array
+    {
+        return [
+            'response_headers' => [],
+            'http_code' => 0,
+            'error' => null,
+            'canceled' => false,
+            'url' => $transfer->url,
+            'original_url' => $transfer->url,
+            'http_method' => $transfer->method,
+            'start_time' => microtime(true),
+            'total_time' => 0.0,
+            'redirect_count' => 0,
+            'redirect_time' => 0.0,
+            'redirect_url' => null,
+            'size_upload' => 0.0,
+            'size_download' => 0.0,
+            'upload_content_length' => -1.0,
+            'download_content_length' => -1.0,
+            'user_data' => $options['user_data'],
+            'max_duration' => $options['max_duration'],
+            'debug' => '',
+            'max_connect_duration' => $options['max_connect_duration'] ?? null,
+        ];
+    }
+
+    public function __destruct()
+    {
+        if (\PHP_VERSION_ID >= 80_400) { // earlier versions can't wait in a destructor
+            $this->doDestruct();
+        }
+    }
+
+    public function getInfo(?string $type = null): mixed
+    {
+        return $type === null ? $this->info : $this->info[$type] ?? null;
+    }
+
+    /** @param array<mixed> $runningResponses states, each with its responses */
+    protected static function schedule(self $response, array &$runningResponses): void
+    {
+        $state = $response->state;
+        $key = spl_object_id($state);
+        $running = $runningResponses[$key] ?? null;
+        $responses = \is_array($running) && \is_array($running[1]) ? $running[1] : [];
+        $runningResponses[$key] = [$state, [(string) $response->id => $response] + $responses];
+        if (!isset($state->openHandles[$response->id])) {
+            $error = $response->info['error'];
+            $state->append((string) $response->id, null, \is_string($error) ? new TransportException($error) : null);
+        }
+    }
+
+    /** @param array<mixed> $responses of this class */
+    protected static function perform(ClientState $multi, array $responses): void
+    {
+        foreach ($responses as $response) {
+            \assert($response instanceof self);
+            try {
+                ($response->onProgress)();
+            } catch (\Throwable $failure) {
+                $multi->handlesActivity[$response->id] = [null, $failure];
+            }
+        }
+    }
+
+    protected static function select(ClientState $multi, float $timeout): int
+    {
+        return $multi instanceof SymfonyState && $multi->await($timeout) ? 1 : 0;
+    }
+}

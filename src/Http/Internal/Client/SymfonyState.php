@@ -1,0 +1,52 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Amp\CancelledException;
+use Amp\DeferredFuture;
+use Amp\TimeoutCancellation;
+use Symfony\Component\HttpClient\Internal\ClientState;
+
+/** The incomplete responses of a {@see \Spindle\Http\Client\SymfonyClient}, and what has happened to them. */
+final class SymfonyState extends ClientState
+{
+    /** @var DeferredFuture<null>|null completed by the next activity; null while no fiber waits for it */
+    private ?DeferredFuture $activity = null;
+
+    /** Stores what has happened to a response: a piece of its body, a chunk, or null and then an exception or null. */
+    public function add(string $id, mixed ...$activities): void
+    {
+        if (isset($this->openHandles[$id])) {
+            $this->append($id, ...$activities);
+            $this->notify();
+        }
+    }
+
+    public function append(string $id, mixed ...$activities): void
+    {
+        $before = $this->handlesActivity[$id] ?? [];
+        $this->handlesActivity[$id] = [...\is_array($before) ? $before : [], ...$activities];
+    }
+
+    public function notify(): void
+    {
+        $activity = $this->activity;
+        $this->activity = null;
+        $activity?->complete();
+    }
+
+    /** Suspends until the next activity of any response. Returns whether there was one in time. */
+    public function await(float $seconds): bool
+    {
+        $this->activity ??= new DeferredFuture();
+        try {
+            $this->activity->getFuture()->await(new TimeoutCancellation(max(0.0, min($seconds, 1e6))));
+
+            return true;
+        } catch (CancelledException) {
+            return false;
+        }
+    }
+}

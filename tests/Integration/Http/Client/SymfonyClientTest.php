@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Client;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Http\Client\SymfonyClient;
+use Spindle\Tests\EndsInTime;
+use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
+use Symfony\Contracts\HttpClient\HttpClientInterface;
+use Symfony\Contracts\HttpClient\Test\HttpClientTestCase;
+
+/** The tests that Symfony has for each implementation of its interface. */
+final class SymfonyClientTest extends HttpClientTestCase
+{
+    use EndsInTime;
+
+    /** Tests of features that the client does not have, with the reason. */
+    private const LEFT_OUT = [
+        'testHttpVersion' => 'requests are HTTP/1.1',
+        'testResolve' => 'the option resolve is refused',
+        'testIdnResolve' => 'the option resolve is refused',
+        'testIPv6Resolve' => 'the option resolve is refused',
+        'testBindToPort' => 'the option bindto is refused',
+        'testBindToPortV6' => 'the option bindto is refused',
+        'testInformationalResponseStream' => 'interim responses are skipped',
+        'testMaxConnectDuration' => 'it needs an address that does not answer, which not every network has',
+    ];
+
+    /** Tests of responses that are dropped before their status was read. */
+    private const WITH_DESTRUCTORS = [
+        'testTimeoutOnDestruct', 'testDestruct', 'testGetContentAfterDestruct', 'testGetEncodedContentAfterDestruct',
+    ];
+
+    protected function setUp(): void
+    {
+        if (isset(self::LEFT_OUT[$this->name()])) {
+            self::markTestSkipped(self::LEFT_OUT[$this->name()]);
+        }
+        if (\PHP_VERSION_ID < 80_400 && \in_array($this->name(), self::WITH_DESTRUCTORS, true)) {
+            self::markTestSkipped('PHP < 8.4 can not suspend in destructors');
+        }
+    }
+
+    protected function getHttpClient(string $testCase): HttpClientInterface
+    {
+        return new SymfonyClient();
+    }
+
+    /** @param array<string, mixed> $options */
+    #[DataProvider('unsupportedOptions')]
+    public function testOptionsThatAreNotSupportedAreRefused(array $options): void
+    {
+        $this->expectException(TransportExceptionInterface::class);
+        $this->expectExceptionMessage('The option "' . array_key_first($options) . '" is not supported here');
+        (new SymfonyClient())->request('GET', 'http://127.0.0.1:1/', $options);
+    }
+
+    /** @return iterable<string, array{array<string, mixed>}> */
+    public static function unsupportedOptions(): iterable
+    {
+        yield 'resolve' => [['resolve' => ['example.test' => '127.0.0.1']]];
+        yield 'bindto' => [['bindto' => '127.0.0.1:9876']];
+        yield 'passphrase' => [['passphrase' => 'secret']];
+        yield 'ciphers' => [['ciphers' => 'AES']];
+        yield 'capath' => [['capath' => '/etc/ssl']];
+        yield 'peer_fingerprint' => [['peer_fingerprint' => ['pin-sha256' => [base64_encode(str_repeat('x', 32))]]]];
+    }
+}
