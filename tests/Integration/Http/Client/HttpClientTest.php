@@ -26,7 +26,6 @@ use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
-use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\ServesHttp;
@@ -46,6 +45,10 @@ final class HttpClientTest extends TestCase
     use ServesHttp;
 
     private ?HttpClient $httpClient = null;
+
+    /** Number of requests that are handled now, and its maximum so far. */
+    private int $handled = 0;
+    private int $most = 0;
 
     protected function tearDown(): void
     {
@@ -165,17 +168,18 @@ final class HttpClientTest extends TestCase
 
     public function testConnectionsAreUsedAgainAndRequestsRunSideBySide(): void
     {
-        $this->serve(static function (): Response {
+        $this->serve(function (): Response {
+            $this->most = max($this->most, ++$this->handled);
             delay(0.05);
+            --$this->handled;
 
             return Response::text('late');
         });
-        $before = hrtime(true);
         for ($round = 0; $round < 3; ++$round) {
             await(array_map(fn() => async(fn() => (string) $this->http()->get($this->url())->getBody()), range(1, 20)));
         }
 
-        self::assertLessThan(1.5, (hrtime(true) - $before) / 1e9);
+        self::assertGreaterThan(10, $this->most);
         self::assertSame(20, $this->http()->statistics()['connections']);
         self::assertSame(60, $this->http()->statistics()['requests_total']);
     }
@@ -479,19 +483,6 @@ final class HttpClientTest extends TestCase
         self::assertSame('ok', (string) $this->http()->get($server->url())->getBody());
         self::assertSame(1, $server->accepted);
         $server->close();
-    }
-
-    public function testTenUpstreamCallsSideBySideTakeAsLongAsOne(): void
-    {
-        $this->serve(static function (): Response {
-            delay(0.1);
-
-            return Response::text('x');
-        });
-        $call = fn(): string => (string) $this->http()->get($this->url())->getBody();
-        $calls = array_map(static fn() => Async::run($call), range(1, 10));
-
-        self::assertSame(str_repeat('x', 10), implode('', await($calls)));
     }
 
     private static function echoing(ServerRequestInterface $request): Response
