@@ -184,6 +184,14 @@ trait CopiesOut
         self::assertSame($taken === [] ? [] : range(1, \count($taken)), $taken);
     }
 
+    public function testACopyThatIsQueriedIsRefused(): void
+    {
+        $link = $this->link();
+        foreach (['COPY (SELECT 1) TO STDOUT', 'COPY nowhere FROM STDIN'] as $sql) {
+            self::refused(\LogicException::class, $link, static fn(PostgresLink $link) => $link->query($sql));
+        }
+    }
+
     public function testOnlyACopyToStdoutIsTaken(): void
     {
         $link = $this->link();
