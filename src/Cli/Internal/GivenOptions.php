@@ -16,6 +16,20 @@ final class GivenOptions
         return $this->input->getOption($name) === true;
     }
 
+    /** Returns whether a flag, or an option with a value, is given. */
+    public function isGiven(string $name): bool
+    {
+        return !\in_array($this->input->getOption($name), [false, null, []], true);
+    }
+
+    /** Returns a value that can be empty. */
+    public function rawText(string $name): ?string
+    {
+        $value = $this->input->getOption($name);
+
+        return \is_string($value) ? $value : null;
+    }
+
     /** @throws UsageException when the value is empty */
     public function text(string $name): ?string
     {

@@ -70,7 +70,9 @@ final class DryRun
             return;
         }
         try {
-            $this->out->write($format->job($number, $values, self::SLOT)->command->toString() . "\n");
+            $command = $format->job($number, $values, self::SLOT)->command->toString();
+            $this->out->write($this->options->input->inputs->describe($command) . "\n");
+            $this->options->input->inputs->finished($number);
         } catch (BadRecordException $bad) {
             $message = "{$this->options->input->inputs->nameOf($number)}: {$bad->getMessage()}";
             if ($this->options->outcome->strict) {

@@ -19,6 +19,7 @@ use Spindle\Cli\Internal\Run\Input\RecordFields;
 use Spindle\Cli\Internal\Run\Input\Replacement;
 use Spindle\Cli\Internal\Run\Input\ReplacementStrings;
 use Spindle\Cli\Internal\Run\Input\TemplateFormat;
+use Spindle\Cli\Internal\Run\Input\ValueInputs;
 use Spindle\Cli\Internal\UsageException;
 
 /** The jobs of a run: the command, the sources of its values, and how many values one command has. */
@@ -51,6 +52,12 @@ final class InputOptions
         if ($template !== [] && $given->flag('jsonl')) {
             throw new UsageException('option --jsonl: the commands come from the input; remove the command template');
         }
+        if (PipeOptions::areGiven($given)) {
+            return new self(
+                PipeOptions::inputs($given, $template, $lists),
+                self::template($given, $template, self::strings($given), addsValues: PipeOptions::namesFile($given)),
+            );
+        }
         $sources = self::sources($given, $lists);
         $columns = self::columns($given, $sources);
         $maxRecords = self::maxRecords($given);
@@ -58,7 +65,7 @@ final class InputOptions
         $format = self::format($given, $template, $columns, $hasLists);
         $packing = self::packing($given, $maxRecords, $format);
 
-        return new self(new JobInputs($sources, $packing, $format), $format);
+        return new self(new ValueInputs($sources, $packing, $format), $format);
     }
 
     /**
@@ -234,20 +241,38 @@ final class InputOptions
         if ($template === []) {
             return new LineFormat();
         }
-        if ($template[0] === '') {
-            throw new UsageException('the first word of the command is empty; give a program');
-        }
-        $spellings = array_filter(
-            array_map($given->text(...), self::SPELLINGS),
-            static fn(?string $spelling): bool => $spelling !== null,
-        );
-
-        $strings = new ReplacementStrings($spellings, $columns);
+        $strings = self::strings($given, $columns);
         if (self::fills($given) && $strings->hasPosition(implode(' ', $template))) {
             throw new UsageException(
                 'the command contains the position of a value, but with -m, -X and --xargs the number of values is not'
                 . ' known; give a number with -N',
             );
+        }
+
+        return self::template($given, $template, $strings, hasLists: $hasLists);
+    }
+
+    /** @param list<string> $columns */
+    private static function strings(GivenOptions $given, array $columns = []): ReplacementStrings
+    {
+        $spellings = array_filter(
+            array_map($given->text(...), self::SPELLINGS),
+            static fn(?string $spelling): bool => $spelling !== null,
+        );
+
+        return new ReplacementStrings($spellings, $columns);
+    }
+
+    /** @param list<string> $template */
+    private static function template(
+        GivenOptions $given,
+        array $template,
+        ReplacementStrings $strings,
+        bool $hasLists = false,
+        bool $addsValues = true,
+    ): TemplateFormat {
+        if ($template === [] || $template[0] === '') {
+            throw new UsageException('the first word of the command is empty; give a program');
         }
 
         return new TemplateFormat(CommandTemplate::fromWords(
@@ -258,6 +283,7 @@ final class InputOptions
                 || $given->text('args') !== null
                 || $given->text('max-lines') !== null,
             hasLists: $hasLists,
+            addsValues: $addsValues,
         ));
     }
 }

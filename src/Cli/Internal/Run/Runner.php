@@ -73,7 +73,7 @@ final class Runner
         $this->slots = $options->input->format->usesSlot() ? new SlotTable() : null;
         $this->order = $options->output->keepOrder ? new OutputOrder() : null;
         $this->pool = new CommandPool(1, $options->outcome->retries, new CommandPoolOptions(
-            lookahead: $options->dependsOnStartTime() ? 0 : 256,
+            lookahead: $options->dependsOnStartTime() ? 0 : $options->input->inputs->lookahead(),
             logger: $logger,
             carrier: $options->start->carrier,
             delay: $options->start->delay,
@@ -114,6 +114,7 @@ final class Runner
             array_map(EventLoop::cancel(...), $timers);
             $interrupts->removeHandlers();
             $this->pool->kill();
+            $this->options->input->inputs->close();
         }
 
         return $interrupts->status() ?? $this->status();
@@ -183,6 +184,7 @@ final class Runner
         try {
             foreach ($this->pool->run($this->commands()) as $job => $result) {
                 $this->slots?->release($job->slot);
+                $this->options->input->inputs->finished($job->sequence);
                 $this->handleResult($job, $result);
             }
         } catch (OutputFailedException|OutputClosedException $failure) {
@@ -242,7 +244,9 @@ final class Runner
     {
         $slot = $this->slots?->acquire() ?? 0;
         try {
-            return $this->options->input->format->job($number, $values, $slot);
+            return $this->options->input->inputs->withInput(
+                $this->options->input->format->job($number, $values, $slot),
+            );
         } catch (BadRecordException $bad) {
             $this->slots?->release($slot);
             ++$this->statistics->failed;

@@ -34,6 +34,7 @@ final class CommandTemplate
      * @param bool                   $isQuoted     whether no shell reads a single word either
      * @param bool                   $repeatsWords whether a word with a list of values is repeated for each value
      * @param bool                   $hasLists     whether a job can have several values
+     * @param bool                   $addsValues   whether a template without replacement strings gets the values
      *
      * @throws UsageException when a shell could run a value as code, when a replacement string of GNU parallel is not
      *                        supported, or when a word is meant for a shell and no shell reads it
@@ -44,6 +45,7 @@ final class CommandTemplate
         bool $isQuoted = false,
         bool $repeatsWords = false,
         bool $hasLists = false,
+        bool $addsValues = true,
     ): self {
         foreach ($words as $word) {
             self::rejectUnsupported($word, $strings);
@@ -54,7 +56,7 @@ final class CommandTemplate
         $isShellLine = \count($words) === 1
             && !$isQuoted
             && preg_match(self::SHELL_CHARACTER_PATTERN, $strings->removedFrom($words[0])) === 1;
-        if (!$strings->isIn(implode(' ', $words))) {
+        if ($addsValues && !$strings->isIn(implode(' ', $words))) {
             $isShellLine ? $words[0] .= " {$strings->forValues()}" : $words[] = $strings->forValues();
         }
         $usesSlot = false;

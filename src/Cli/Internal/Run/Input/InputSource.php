@@ -192,11 +192,16 @@ final class InputSource
     }
 
     /**
-     * @param int $number number of records before the current bytes; the caller updates it
+     * Yields the bytes of a stream as they are read. Ends early when $wait is stopped.
+     *
+     * @param int          $number number of records before the current bytes; the caller updates it
+     * @param positive-int $size   largest number of bytes that are read at once
      *
      * @return \Generator<int, string>
+     *
+     * @throws UsageException when the input can't be read
      */
-    private function bytes(InputWait $wait, int &$number): \Generator
+    public function bytes(InputWait $wait, int &$number = 0, int $size = self::READ_SIZE): \Generator
     {
         \assert($this->stream !== null);
         if ($this->unread !== '') {
@@ -213,7 +218,7 @@ final class InputSource
                 return;
             }
             error_clear_last();
-            $bytes = @fread($this->stream, self::READ_SIZE);
+            $bytes = @fread($this->stream, $size);
             if ($bytes === false || ($bytes === '' && error_get_last() !== null)) {
                 throw new UsageException(
                     "can't read the input after line {$number}: " . self::reason('unknown error'),

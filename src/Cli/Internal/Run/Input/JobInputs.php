@@ -4,35 +4,20 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
+use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 
-/**
- * The input of a run: the records of its sources, packed into the values of jobs. Another kind of input, which is not
- * made of values, needs another implementation of {@see jobs()} and {@see count()}.
- */
-final class JobInputs
+/** The input of a run as jobs: their values, and what their commands read. */
+interface JobInputs
 {
-    public function __construct(
-        private readonly InputSources $sources,
-        private readonly Packing $packing,
-        private readonly JobFormat $format,
-    ) {}
-
     /** Counts the jobs; null if they can't be counted before the input is read. */
-    public function count(): ?int
-    {
-        $records = $this->sources->count();
-        $maxRecords = $this->packing->maxRecords;
-        $isExact = $maxRecords !== null && !$this->packing->isSpread;
+    public function count(): ?int;
 
-        return $records === null || !$isExact ? null : (int) ceil($records / max(1, $maxRecords));
-    }
+    /** Returns what a message calls a job. */
+    public function nameOf(int $number): string;
 
-    /** Returns what a message calls a job: the record, if each job has one record of one source. */
-    public function nameOf(int $number): string
-    {
-        return ($this->packing->isOneByOne() ? $this->sources->recordName() : 'job') . " {$number}";
-    }
+    /** Returns how many jobs can be made in advance. */
+    public function lookahead(): int;
 
     /**
      * Yields the values of each job. Ends early when $wait is stopped. Can be called once.
@@ -41,25 +26,20 @@ final class JobInputs
      *
      * @return \Generator<int, list<string>> by number, from 1
      *
-     * @throws UsageException when the input can't be read, or a record does not fit into a command
+     * @throws UsageException        when the input can't be read, or a record does not fit into a command
+     * @throws OutputFailedException when a temporary file can't be written
      */
-    public function jobs(InputWait $wait, \Closure $concurrency): \Generator
-    {
-        $source = $this->packing->isOneByOne() ? $this->sources->plainSource() : null;
-        if ($source !== null) {
-            foreach ($source->records($wait) as $number => $record) {
-                yield $number => [$record];
-            }
+    public function jobs(InputWait $wait, \Closure $concurrency): \Generator;
 
-            return;
-        }
-        $rows = $this->sources->rows($wait);
-        $number = 0;
-        foreach ($this->packing->jobs($rows, $this->format, $concurrency) as $values) {
-            if ($wait->isStopped()) {
-                return;
-            }
-            yield ++$number => $values;
-        }
-    }
+    /** Returns the job with what its command reads. Must be called once for each job that runs. */
+    public function withInput(InputJob $job): InputJob;
+
+    /** Returns a command line as it is shown and logged, without the name of a temporary file. */
+    public function describe(string $command): string;
+
+    /** Releases what belongs to a job that has ended. */
+    public function finished(int $number): void;
+
+    /** Releases what belongs to all jobs. */
+    public function close(): void;
 }

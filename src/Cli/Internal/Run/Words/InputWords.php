@@ -26,8 +26,9 @@ final class InputWords
             'The regular expression is one of PCRE, which has no code of Perl',
         ],
         [
-            'header', ':', Meaning::Same, 'The first line of each input has names for its columns: {name} is {1}',
-            'Only `:` is accepted; a regular expression is for `--pipe`',
+            'header', ':', Meaning::Same, 'The first line of each input has names for its columns: {name} is {1}. With'
+            . ' --pipe, each job gets the first lines of the input',
+            'A number of lines and a regular expression are for `--pipe`',
         ],
         [
             'trim', 'HOW', Meaning::Same, 'Remove white space of values: l (left), r, lr, rl or n (none) [default: n,'

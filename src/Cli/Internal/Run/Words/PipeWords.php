@@ -7,24 +7,47 @@ namespace Spindle\Cli\Internal\Run\Words;
 /** Options that distribute standard input among the jobs. */
 final class PipeWords
 {
-    private const SPLIT = "use split(1), which has the same blocks: split -C 1M --filter='COMMAND' FILE";
+    private const SPREAD = 'use --pipe or split(1)';
 
     public const ROWS = [
-        ['pipe spreadstdin', '', Meaning::Refused, self::SPLIT],
-        ['pipe-part pipepart', '', Meaning::Refused, self::SPLIT],
-        ['block block-size blocksize', 'SIZE', Meaning::Refused, self::SPLIT],
-        ['block-timeout blocktimeout bt', 'T', Meaning::Refused, self::SPLIT],
-        ['recstart', 'STRING', Meaning::Refused, self::SPLIT],
-        ['recend', 'STRING', Meaning::Refused, self::SPLIT],
-        ['regexp regex', '', Meaning::Refused, self::SPLIT],
-        ['remove-rec-sep removerecsep rrs', '', Meaning::Refused, self::SPLIT],
-        ['round-robin roundrobin round', '', Meaning::Refused, self::SPLIT],
-        ['cat', '', Meaning::Refused, self::SPLIT],
-        ['fifo', '', Meaning::Refused, self::SPLIT],
+        [
+            'pipe spreadstdin', '', Meaning::Other, 'Split standard input into blocks of whole records, and give each'
+            . ' job one block as its standard input',
+            'Standard input is a file and not a pipe. A job that ends without reading it has not failed. `--retries`'
+            . ' gives the block to a failed job again. A blank line counts as a record; GNU parallel joins it with the'
+            . ' next. `:::`, which GNU parallel gives to the first job, is refused',
+        ],
+        [
+            'pipe-part pipepart', '', Meaning::Same, 'As --pipe, but read parts of the files of -a or ::::, several at'
+            . ' once. --block -N makes N parts for each job that runs at once [default: -10]',
+            '`--regexp`, `--round-robin`, `--cat` and `--rrs` are refused with it',
+        ],
+        [
+            'block block-size blocksize', 'SIZE', Meaning::Same, 'Size of a block in bytes, such as 10M. A block grows'
+            . ' if a record is longer [default: 1M]',
+            'K, M and G stand for powers of 1024, k, m and g for powers of 1000',
+        ],
+        ['block-timeout blocktimeout bt', 'T', Meaning::Refused, 'a block ends after --block bytes'],
+        ['recstart', 'TEXT', Meaning::Same, 'A record starts with this text', '\n, \t, \r, \0 and \\\\ are escapes'],
+        [
+            'recend', 'TEXT', Meaning::Same, 'A record ends with this text; with an empty text, each byte is a record'
+            . ' [default: \n, or nothing with --recstart]',
+        ],
+        [
+            'regexp regex', '', Meaning::Same, 'The values of --recstart and --recend are regular expressions',
+            'They are those of PCRE',
+        ],
+        ['remove-rec-sep removerecsep rrs', '', Meaning::Same, 'Remove the separators of records from blocks'],
+        [
+            'round-robin roundrobin round', '', Meaning::Same, 'Start as many jobs as can run at once, and distribute'
+            . ' the blocks among them', '`--cat` is refused with it',
+        ],
+        ['cat', '', Meaning::Same, 'Put each block into a temporary file, whose name is {}'],
+        ['fifo', '', Meaning::Other, 'As --cat', '{} is a file and not a named pipe'],
         ['tee', '', Meaning::Refused, 'give the input as a file to each job'],
-        ['bin', 'N', Meaning::Refused, self::SPLIT],
-        ['shard', 'N', Meaning::Refused, self::SPLIT],
-        ['group-by groupby', 'COLUMN', Meaning::Refused, self::SPLIT],
+        ['bin', 'N', Meaning::Refused, self::SPREAD],
+        ['shard', 'N', Meaning::Refused, self::SPREAD],
+        ['group-by groupby', 'COLUMN', Meaning::Refused, self::SPREAD],
     ];
 
     private function __construct() {}

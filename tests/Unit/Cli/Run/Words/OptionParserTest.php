@@ -62,7 +62,7 @@ final class OptionParserTest extends TestCase
     /** @return iterable<string, array{list<string>, string}> */
     public static function refusals(): iterable
     {
-        yield 'an option of GNU parallel' => [['--pipe', 'x'], 'option --pipe: not supported; use split(1)'];
+        yield 'an option of GNU parallel' => [['--tee', 'x'], 'option --tee: not supported; give the input as a file'];
         yield 'a letter among others' => [['-ku', 'x'], 'option -u: not supported; the output of a job is printed'];
         yield 'the beginning of a name' => [['--keep', 'x'], 'option --keep: write the whole name --keep-order'];
         foreach (['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'] as $option => $with) {

@@ -1,0 +1,78 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Pipe;
+
+use Spindle\Cli\Internal\Run\Output\OutputFailedException;
+use Spindle\Internal\UnlinkedFile;
+
+/**
+ * Temporary files with the blocks of jobs. A file exists until its job has ended: a job can be started several times.
+ * If this process is killed, a launcher removes the files, because their names begin as those of {@see UnlinkedFile}.
+ */
+final class BlockFiles
+{
+    /** Name of GNU parallel for the file of a block in the text of a command. */
+    private const SHOWN_NAME = '$PARALLEL_TMP';
+
+    private readonly string $prefix;
+
+    /** @var array<int, string> path by number of the job */
+    private array $paths = [];
+
+    public function __construct()
+    {
+        $this->prefix = UnlinkedFile::prefix(sys_get_temp_dir());
+    }
+
+    /**
+     * @return string the path of the file
+     *
+     * @throws OutputFailedException
+     */
+    public function write(int $number, string ...$pieces): string
+    {
+        $path = $this->prefix . bin2hex(random_bytes(4));
+        error_clear_last();
+        $mask = umask(0o077);
+        $file = @fopen($path, 'xe');
+        umask($mask);
+        if ($file === false) {
+            throw OutputFailedException::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
+        }
+        $this->paths[$number] = $path;
+        stream_set_write_buffer($file, 0);
+        foreach ($pieces as $piece) {
+            if (@fwrite($file, $piece) !== \strlen($piece)) {
+                throw OutputFailedException::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
+            }
+        }
+
+        return $path;
+    }
+
+    public function path(int $number): string
+    {
+        return $this->paths[$number] ?? throw new \LogicException("Job {$number} has no block");
+    }
+
+    /** Returns a command line without the names of files. */
+    public function hiddenIn(string $command): string
+    {
+        return (string) preg_replace('~' . preg_quote($this->prefix, '~') . '[0-9a-f]{8}~', self::SHOWN_NAME, $command);
+    }
+
+    public function remove(int $number): void
+    {
+        if (isset($this->paths[$number])) {
+            @unlink($this->paths[$number]);
+            unset($this->paths[$number]);
+        }
+    }
+
+    public function removeAll(): void
+    {
+        array_map($this->remove(...), array_keys($this->paths));
+    }
+}

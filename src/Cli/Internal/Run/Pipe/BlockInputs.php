@@ -1,0 +1,84 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Pipe;
+
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\Run\Input\JobInputs;
+use Spindle\Command\Command;
+
+/**
+ * Each job reads one block of standard input: the option --pipe. The block is a temporary file, which is the standard
+ * input of the command, so that no process has to copy the block while the command reads.
+ */
+final class BlockInputs implements JobInputs
+{
+    /** Runs a program whose standard input is a file. */
+    private const PROGRAM = 'file=$1; shift; exec "$@" <"$file"';
+
+    /** @param bool $namesFile whether the name of the file is the value of the job, as by --cat */
+    public function __construct(
+        private readonly Blocks $blocks,
+        private readonly bool $namesFile,
+        private readonly BlockFiles $files = new BlockFiles(),
+    ) {}
+
+    public function count(): ?int
+    {
+        return null;
+    }
+
+    public function nameOf(int $number): string
+    {
+        return "job {$number}";
+    }
+
+    /** Returns 1: one block is written while jobs run. */
+    public function lookahead(): int
+    {
+        return 1;
+    }
+
+    public function jobs(InputWait $wait, \Closure $concurrency): \Generator
+    {
+        $number = 0;
+        foreach ($this->blocks->read($wait) as $block) {
+            $path = $this->files->write(++$number, $this->blocks->header, $block);
+            yield $number => [$this->namesFile ? $path : ''];
+        }
+    }
+
+    public function withInput(InputJob $job): InputJob
+    {
+        $text = $this->describe($job->text());
+        $command = $this->namesFile
+            ? $job->command
+            : self::reading($job->command, $this->files->path($job->sequence));
+
+        return new InputJob($job->sequence, [''], $command, $job->slot, text: $text);
+    }
+
+    public function describe(string $command): string
+    {
+        return $this->files->hiddenIn($command);
+    }
+
+    public function finished(int $number): void
+    {
+        $this->files->remove($number);
+    }
+
+    public function close(): void
+    {
+        $this->files->removeAll();
+    }
+
+    private static function reading(Command $command, string $path): Command
+    {
+        return $command->line === null
+            ? Command::of('/bin/sh', '-c', self::PROGRAM, 'sh', $path, ...$command->arguments)
+            : Command::shell('exec <' . escapeshellarg($path) . "\n{$command->line}");
+    }
+}

@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Pipe;
+
+use Spindle\Internal\Async\Condition;
+
+/** Blocks that one job has not read. The job reads them in order. */
+final class BlockQueue
+{
+    /** Bytes above which a queue gets no further block. */
+    private const MAX_BYTES = 1 << 16;
+
+    /** @var list<string> */
+    private array $blocks = [];
+
+    private int $bytes = 0;
+    private bool $isClosed = false;
+    private ?\Throwable $failure = null;
+    private readonly Condition $changed;
+
+    /** @param \Closure(): void $taken called when the queue has room again */
+    public function __construct(private readonly \Closure $taken)
+    {
+        $this->changed = new Condition();
+    }
+
+    public function hasRoom(): bool
+    {
+        return $this->bytes === 0 || $this->bytes < self::MAX_BYTES;
+    }
+
+    public function add(string $block): void
+    {
+        $this->blocks[] = $block;
+        $this->bytes += \strlen($block);
+        $this->changed->notify();
+    }
+
+    /** Ends the input of the job after the blocks, or with an exception. */
+    public function close(?\Throwable $failure = null): void
+    {
+        $this->isClosed = true;
+        $this->failure ??= $failure;
+        $this->changed->notify();
+    }
+
+    /** @return \Generator<int, string> the blocks, until the queue is closed */
+    public function read(): \Generator
+    {
+        while (true) {
+            while ($this->blocks === [] && !$this->isClosed) {
+                $this->changed->wait();
+            }
+            if ($this->failure !== null) {
+                throw $this->failure;
+            }
+            if ($this->blocks === []) {
+                return;
+            }
+            $blocks = $this->blocks;
+            $this->blocks = [];
+            $this->bytes = 0;
+            foreach ($blocks as $block) {
+                yield $block;
+            }
+            ($this->taken)();
+        }
+    }
+}

@@ -1,0 +1,115 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Pipe;
+
+use Spindle\Cli\Internal\UsageException;
+
+/**
+ * Splits bytes into blocks of whole records, at the same places as GNU parallel. Does not depend on the sizes of the
+ * pieces in which the bytes arrive.
+ */
+final class BlockSplitter
+{
+    /** Largest size of a block, in bytes: that of GNU parallel. */
+    public const MAX_BLOCK_BYTES = (2 << 30) - 1;
+
+    /** Growth of the block when it has no whole record, as in GNU parallel. */
+    private const GROWTH = 1.3;
+
+    private string $buffer = '';
+    private int $start = 0;
+
+    /**
+     * @param int  $blockBytes number of bytes that are searched for the end of a block
+     * @param int  $groupSize  number of records in a group; 0 for no groups
+     * @param bool $isGroup    whether a block is one group, and not as many as the number of bytes has
+     */
+    public function __construct(
+        private readonly RecordEnds $ends,
+        private int $blockBytes,
+        private readonly int $groupSize = 0,
+        private readonly bool $isGroup = false,
+    ) {}
+
+    /**
+     * @return \Generator<int, string> the blocks that are complete, without meaningful keys
+     *
+     * @throws UsageException when a record is longer than the largest block
+     */
+    public function push(string $bytes): \Generator
+    {
+        $this->buffer = $this->start === 0 ? $this->buffer . $bytes : substr($this->buffer, $this->start) . $bytes;
+        $this->start = 0;
+        while (\strlen($this->buffer) - $this->start >= $this->blockBytes) {
+            $before = $this->start;
+            yield from $this->cut($this->start + $this->blockBytes);
+            if ($this->start === $before) {
+                $this->grow();
+            }
+        }
+    }
+
+    /**
+     * @return \Generator<int, string> the rest of the blocks
+     *
+     * @throws UsageException
+     */
+    public function end(): \Generator
+    {
+        if ($this->groupSize > 0) {
+            yield from $this->cut(\strlen($this->buffer));
+        }
+        if ($this->start < \strlen($this->buffer)) {
+            yield $this->take(\strlen($this->buffer));
+        }
+    }
+
+    /** @return \Generator<int, string> */
+    private function cut(int $limit): \Generator
+    {
+        if ($this->groupSize === 0) {
+            $end = $this->ends->last($this->buffer, $this->start, $limit);
+        } else {
+            $end = $this->start;
+            while (($next = $this->groupEnd($end, $limit)) !== null) {
+                $end = $next;
+                if ($this->isGroup) {
+                    yield $this->take($end);
+                }
+            }
+        }
+        if ($end > $this->start) {
+            yield $this->take($end);
+        }
+    }
+
+    private function groupEnd(int $from, int $limit): ?int
+    {
+        for ($i = 0; $i < $this->groupSize && $from !== null; ++$i) {
+            $from = $this->ends->next($this->buffer, $from, $limit);
+        }
+
+        return $from;
+    }
+
+    private function take(int $end): string
+    {
+        $block = substr($this->buffer, $this->start, $end - $this->start);
+        $this->start = $end;
+
+        return $block;
+    }
+
+    private function grow(): void
+    {
+        if ($this->blockBytes === self::MAX_BLOCK_BYTES) {
+            throw new UsageException(\sprintf(
+                'option --block: a record is longer than %d bytes, the largest block; give another --recend',
+                self::MAX_BLOCK_BYTES,
+            ));
+        }
+        $this->blockBytes = min((int) ceil($this->blockBytes * self::GROWTH) + 1, self::MAX_BLOCK_BYTES);
+    }
+}

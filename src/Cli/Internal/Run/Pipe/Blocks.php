@@ -1,0 +1,81 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Pipe;
+
+use Spindle\Cli\Internal\Run\Input\InputSource;
+use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\UsageException;
+
+/** The blocks of standard input, and its header. */
+final class Blocks
+{
+    private const READ_SIZE = 1 << 20;
+
+    /** The header that has been read; '' for none. */
+    public string $header = '';
+
+    /**
+     * @param Header|null $headerForm        null for no header
+     * @param bool        $removesSeparators whether the separators of records are removed from blocks
+     * @param bool        $skipsBlank        whether blocks of white space are skipped
+     */
+    public function __construct(
+        private readonly InputSource $source,
+        private readonly BlockSplitter $splitter,
+        private readonly RecordEnds $ends,
+        private readonly ?Header $headerForm,
+        private readonly bool $removesSeparators,
+        private readonly bool $skipsBlank,
+    ) {}
+
+    /**
+     * Yields each block, without the header. Ends early when $wait is stopped. Can be called once.
+     *
+     * @return \Generator<int, string> without meaningful keys
+     *
+     * @throws UsageException when the input can't be read or split
+     */
+    public function read(InputWait $wait): \Generator
+    {
+        foreach ($this->split($wait) as $block) {
+            if ($wait->isStopped()) {
+                return;
+            }
+            if (!$this->skipsBlank || trim($block) !== '') {
+                yield $this->removesSeparators ? $this->ends->removedFrom($block) : $block;
+            }
+        }
+    }
+
+    /** @return \Generator<int, string> */
+    private function split(InputWait $wait): \Generator
+    {
+        $header = $this->headerForm;
+        $beginning = '';
+        $number = 0;
+        foreach ($this->source->bytes($wait, $number, self::READ_SIZE) as $bytes) {
+            if ($header !== null) {
+                $beginning .= $bytes;
+                if (!$header->isWithin($beginning)) {
+                    continue;
+                }
+                $bytes = $this->withoutHeader($header, $beginning);
+                $header = null;
+            }
+            yield from $this->splitter->push($bytes);
+        }
+        if ($header !== null) {
+            yield from $this->splitter->push($this->withoutHeader($header, $beginning));
+        }
+        yield from $this->splitter->end();
+    }
+
+    private function withoutHeader(Header $header, string $beginning): string
+    {
+        $this->header = $header->in($beginning);
+
+        return substr($beginning, \strlen($this->header));
+    }
+}

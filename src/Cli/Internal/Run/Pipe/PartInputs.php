@@ -1,0 +1,104 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Pipe;
+
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\Run\Input\JobInputs;
+use Spindle\Command\Command;
+
+/** Each job reads one part of a file: the option --pipe-part. Only the ends of the parts are read here. */
+final class PartInputs implements JobInputs
+{
+    /** Runs a program that reads a header and a part of a file. */
+    private const PROGRAM = 'file=$1 start=$2 size=$3 header=$4; shift 4;'
+        . ' { printf %s "$header"; tail -c "+$start" "$file" | head -c "$size"; } | "$@"';
+
+    /** @var array<int, array{PartedFile, int, int, string}> file, start, end and header, by number of the job */
+    private array $parts = [];
+
+    /**
+     * @param list<PartedFile> $files
+     * @param int              $blockBytes the minimum size of a part; if negative, the number of parts for each job
+     *                                     that runs at once
+     */
+    public function __construct(
+        private readonly array $files,
+        private readonly TextEnds $ends,
+        private readonly int $blockBytes,
+        private readonly ?Header $headerForm,
+    ) {}
+
+    public function count(): ?int
+    {
+        return null;
+    }
+
+    public function nameOf(int $number): string
+    {
+        return "job {$number}";
+    }
+
+    public function lookahead(): int
+    {
+        return 1;
+    }
+
+    public function jobs(InputWait $wait, \Closure $concurrency): \Generator
+    {
+        $blockBytes = $this->blockBytes > 0 ? $this->blockBytes : $this->share(max(1, $concurrency()));
+        $number = 0;
+        foreach ($this->files as $file) {
+            $header = $file->header($this->headerForm);
+            for ($start = \strlen($header); $start < $file->size && !$wait->isStopped(); $start = $end) {
+                $end = min($this->ends->nextInFile($file, $start + $blockBytes) ?? $file->size, $file->size);
+                $this->parts[++$number] = [$file, $start, $end, $header];
+                yield $number => [''];
+            }
+        }
+    }
+
+    public function withInput(InputJob $job): InputJob
+    {
+        [$file, $start, $end, $header] = $this->parts[$job->sequence];
+        $line = $job->command->line;
+        $command = Command::of(
+            '/bin/sh',
+            '-c',
+            self::PROGRAM,
+            'sh',
+            $file->path,
+            (string) ($start + 1),
+            (string) ($end - $start),
+            $header,
+            ...($line === null ? $job->command->arguments : ['/bin/sh', '-c', $line]),
+        );
+
+        return new InputJob($job->sequence, [''], $command, $job->slot, text: $job->text());
+    }
+
+    public function describe(string $command): string
+    {
+        return $command;
+    }
+
+    public function finished(int $number): void
+    {
+        unset($this->parts[$number]);
+    }
+
+    public function close(): void
+    {
+        $this->parts = [];
+    }
+
+    /** Returns the size of a part if each job that runs at once gets the same number of parts. */
+    private function share(int $concurrency): int
+    {
+        $total = array_sum(array_map(static fn(PartedFile $file): int => $file->size, $this->files));
+
+        return intdiv($total, $concurrency * -$this->blockBytes) + 1;
+    }
+}

@@ -1,0 +1,82 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Pipe;
+
+use Spindle\Cli\Internal\UsageException;
+
+/** A record ends between a match of one regular expression and a match of another. */
+final class PatternEnds implements RecordEnds
+{
+    /** Delimits regular expressions. PCRE accepts any character that is not a letter, a digit or a backslash. */
+    private const DELIMITER = "\1";
+
+    /** Steps of a match, of which a block without a separator needs one for each byte. The largest limit of PCRE. */
+    private const MAX_STEPS = (1 << 31) - 1;
+
+    private readonly string $last;
+    private readonly string $next;
+    private readonly string $separator;
+
+    /** @throws UsageException */
+    public function __construct(string $end, string $start)
+    {
+        foreach (['--recend' => $end, '--recstart' => $start] as $option => $pattern) {
+            if (!self::isValid($pattern)) {
+                throw UsageException::option($option, $pattern, 'a regular expression, or leave out --regexp');
+            }
+        }
+        ini_set('pcre.backtrack_limit', (string) self::MAX_STEPS);
+        $border = "(?:{$end})(?={$start})";
+        $this->last = self::delimited("\\A(?s:.*){$border}");
+        // As in GNU parallel, a record contains as much of its start as possible.
+        $this->next = self::delimited("\\G(?:(?:{$start})(?s:.*?)|(?s:.*?)){$border}(?!\\G)");
+        $this->separator = self::delimited("(?:{$end})(?:{$start})");
+    }
+
+    public static function isValid(string $pattern): bool
+    {
+        return !str_contains($pattern, self::DELIMITER) && @preg_match(self::delimited($pattern), '') !== false;
+    }
+
+    public static function delimited(string $pattern): string
+    {
+        return self::DELIMITER . $pattern . self::DELIMITER;
+    }
+
+    public function last(string $text, int $from, int $limit): int
+    {
+        return $from + \strlen($this->match($this->last, substr($text, $from, $limit - $from), 0) ?? '');
+    }
+
+    public function next(string $text, int $from, int $limit): ?int
+    {
+        $text = $limit < \strlen($text) ? substr($text, 0, $limit) : $text;
+        $record = $this->match($this->next, $text, $from);
+
+        return $record === null ? null : $from + \strlen($record);
+    }
+
+    public function removedFrom(string $block): string
+    {
+        return preg_replace($this->separator, '', $block) ?? throw self::failed();
+    }
+
+    private function match(string $pattern, string $text, int $from): ?string
+    {
+        return match (preg_match($pattern, $text, $match, 0, $from)) {
+            1 => $match[0],
+            0 => null,
+            false => throw self::failed(),
+        };
+    }
+
+    private static function failed(): UsageException
+    {
+        return new UsageException(
+            "option --regexp: can't find the records in a block: " . preg_last_error_msg()
+            . '; give a simpler regular expression or a smaller --block',
+        );
+    }
+}

@@ -1,0 +1,32 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Pipe;
+
+use Spindle\Cli\Internal\UsageException;
+
+/** Finds where records end. Has no state, so that a text can be examined again when more of it has been read. */
+interface RecordEnds
+{
+    /**
+     * Returns the last end of a record after $from; $from for none.
+     *
+     * @param int $limit bytes of the text that count
+     *
+     * @throws UsageException when a regular expression can't be applied
+     */
+    public function last(string $text, int $from, int $limit): int;
+
+    /**
+     * Returns the end of the record that begins at $from; null if the text does not contain it.
+     *
+     * @param int $limit bytes of the text that count
+     *
+     * @throws UsageException when a regular expression can't be applied
+     */
+    public function next(string $text, int $from, int $limit): ?int;
+
+    /** Returns a block of records without their separators. */
+    public function removedFrom(string $block): string;
+}

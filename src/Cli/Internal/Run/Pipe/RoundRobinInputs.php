@@ -1,0 +1,139 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Pipe;
+
+use Revolt\EventLoop;
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\Run\Input\JobInputs;
+
+/**
+ * The blocks of standard input are distributed among as many jobs as run at once: the option --round-robin. A block
+ * goes to the next job in turn that has room for it. The first blocks make the jobs. Then a fiber distributes the rest.
+ */
+final class RoundRobinInputs implements JobInputs
+{
+    /** @var array<int, BlockQueue> of jobs that have not ended, by number */
+    private array $queues = [];
+
+    /** Number of jobs that were made, and the job that got the last block. */
+    private int $jobCount = 0;
+    private int $last = 0;
+
+    /** @var \Generator<int, string>|null */
+    private ?\Generator $rest = null;
+
+    private ?InputWait $wait = null;
+
+    public function __construct(private readonly Blocks $blocks) {}
+
+    public function count(): ?int
+    {
+        return null;
+    }
+
+    public function nameOf(int $number): string
+    {
+        return "job {$number}";
+    }
+
+    /** Returns 0, because there are as many jobs as run at once. */
+    public function lookahead(): int
+    {
+        return 0;
+    }
+
+    public function jobs(InputWait $wait, \Closure $concurrency): \Generator
+    {
+        $this->wait = $wait;
+        $blocks = $this->blocks->read($wait);
+        for (; $blocks->valid() && !$wait->isStopped(); $blocks->next()) {
+            $number = ++$this->jobCount;
+            $this->queues[$number] = new BlockQueue($wait->wake(...));
+            $this->queues[$number]->add($this->blocks->header . $blocks->current());
+            if ($number >= $concurrency()) {
+                $this->rest = $blocks;
+            }
+            yield $number => [''];
+            if ($this->rest !== null) {
+                return;
+            }
+        }
+        $this->closeQueues();
+    }
+
+    public function withInput(InputJob $job): InputJob
+    {
+        if ($this->rest !== null) {
+            EventLoop::queue($this->distribute(...));
+        }
+        $queue = $this->queues[$job->sequence];
+
+        return new InputJob(
+            $job->sequence,
+            [''],
+            $job->command->withInput($queue->read()),
+            $job->slot,
+            text: $job->text(),
+        );
+    }
+
+    public function describe(string $command): string
+    {
+        return $command;
+    }
+
+    public function finished(int $number): void
+    {
+        unset($this->queues[$number]);
+        $this->wait?->wake();
+    }
+
+    public function close(): void
+    {
+        $this->closeQueues();
+        $this->queues = [];
+    }
+
+    /** Distributes the rest of the blocks. Ends early when all jobs have ended or the run is stopped. */
+    private function distribute(): void
+    {
+        try {
+            $blocks = $this->rest;
+            for ($blocks?->next(); $blocks?->valid() === true; $blocks->next()) {
+                $this->wait?->until(fn(): bool => $this->queues === [] || $this->nextWithRoom() !== null);
+                $next = $this->nextWithRoom();
+                if ($next === null) {
+                    break;
+                }
+                $this->queues[$next]->add($blocks->current());
+                $this->last = $next;
+            }
+            $this->closeQueues();
+        } catch (\Throwable $failure) {
+            $this->closeQueues($failure);
+        }
+    }
+
+    /** Returns the next job in turn whose queue has room; null for none. */
+    private function nextWithRoom(): ?int
+    {
+        for ($i = 1; $i <= $this->jobCount; ++$i) {
+            $number = ($this->last + $i - 1) % $this->jobCount + 1;
+            if (isset($this->queues[$number]) && $this->queues[$number]->hasRoom()) {
+                return $number;
+            }
+        }
+
+        return null;
+    }
+
+    private function closeQueues(?\Throwable $failure = null): void
+    {
+        foreach ($this->queues as $queue) {
+            $queue->close($failure);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\Run\Input\ArgumentList;
+use Spindle\Cli\Internal\Run\Input\InputSource;
+use Spindle\Cli\Internal\Run\Input\JobInputs;
+use Spindle\Cli\Internal\Run\Pipe\BlockInputs;
+use Spindle\Cli\Internal\Run\Pipe\Blocks;
+use Spindle\Cli\Internal\Run\Pipe\BlockSplitter;
+use Spindle\Cli\Internal\Run\Pipe\Header;
+use Spindle\Cli\Internal\Run\Pipe\PartedFile;
+use Spindle\Cli\Internal\Run\Pipe\PartInputs;
+use Spindle\Cli\Internal\Run\Pipe\PatternEnds;
+use Spindle\Cli\Internal\Run\Pipe\RecordEnds;
+use Spindle\Cli\Internal\Run\Pipe\RoundRobinInputs;
+use Spindle\Cli\Internal\Run\Pipe\TextEnds;
+use Spindle\Cli\Internal\UsageException;
+
+/** The options that distribute standard input among the jobs. */
+final class PipeOptions
+{
+    private const DEFAULT_BLOCK_BYTES = 1 << 20;
+
+    /** Number of parts for each job that runs at once, with --pipe-part. */
+    private const DEFAULT_PARTS = '-10';
+
+    private const BLOCK_PATTERN = '/^(\d{1,10}(?:\.\d{1,9})?)([kmgtp]?)$/Di';
+    private const BLOCK_FORM = 'a number of bytes below 2G; K, M and G stand for powers of 1024, k, m and g for powers'
+        . ' of 1000';
+
+    /** Escape sequences in the values of --recstart and --recend. */
+    private const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
+
+    private const PIPE_ONLY = ['block', 'recstart', 'recend', 'regexp', 'remove-rec-sep', 'round-robin', 'cat', 'fifo'];
+
+    /** Options for values, which jobs with blocks do not have, and what to do instead. */
+    private const NOT_WITH_BLOCKS = [
+        'null' => "records end with --recend '\\0'",
+        'delimiter' => 'records end with --recend',
+        'colsep' => 'a block has no columns',
+        'trim' => 'blocks are not changed',
+        'link' => 'a block has no values',
+        'eof' => 'a block has no last line',
+        'pack' => 'a job has one block',
+        'xargs' => 'a job has one block',
+        'each-word' => 'a job has one block',
+        'max-chars' => 'the size is that of --block',
+        'jsonl' => 'a block is not a task',
+        'queue' => 'blocks are files on this machine',
+        'resume' => 'a block can differ from that of an earlier run',
+        'resume-failed' => 'a block can differ from that of an earlier run',
+    ];
+    private const NOT_WITH_PIPE = ['arg-file' => 'blocks are read from standard input; use < FILE, or --pipe-part'];
+    private const NOT_WITH_PART = [
+        'args' => 'records are not counted; use --pipe',
+        'max-args' => 'records are not counted; use --pipe',
+        'max-lines' => 'lines are not counted; use --pipe',
+        'regexp' => 'the ends of records are texts; use --pipe',
+        'remove-rec-sep' => 'blocks are not changed; use --pipe',
+        'round-robin' => 'a job has one part; use --block -1 for one part for each job that runs at once',
+        'cat' => 'a part is not copied to a file; use --pipe',
+        'fifo' => 'a part is not copied to a file; use --pipe',
+        'no-run-if-empty' => 'parts are not read; use --pipe',
+    ];
+
+    private function __construct() {}
+
+    /**
+     * Returns whether jobs read blocks.
+     *
+     * @throws UsageException when an option for blocks is given without --pipe
+     */
+    public static function areGiven(GivenOptions $given): bool
+    {
+        $given->rejectTogether('pipe', 'pipe-part', 'which reads standard input and not files');
+        if ($given->flag('pipe') || $given->flag('pipe-part')) {
+            return true;
+        }
+        foreach (self::PIPE_ONLY as $name) {
+            if ($given->isGiven($name)) {
+                throw new UsageException("option --{$name}: give --pipe or --pipe-part too");
+            }
+        }
+
+        return false;
+    }
+
+    /** Returns whether {} is a file that has the block. */
+    public static function namesFile(GivenOptions $given): bool
+    {
+        return $given->flag('cat') || $given->flag('fifo');
+    }
+
+    /**
+     * @param list<string>       $template
+     * @param list<ArgumentList> $lists
+     *
+     * @throws UsageException when an option or a combination is invalid, or an input can't be opened
+     */
+    public static function inputs(GivenOptions $given, array $template, array $lists): JobInputs
+    {
+        $option = $given->flag('pipe') ? '--pipe' : '--pipe-part';
+        if ($template === []) {
+            throw new UsageException("option {$option}: give the command that reads the blocks, such as wc -l");
+        }
+        self::reject($given, $option, self::NOT_WITH_BLOCKS);
+        self::reject($given, $option, $given->flag('pipe') ? self::NOT_WITH_PIPE : self::NOT_WITH_PART);
+        if ($given->flag('pipe-part')) {
+            return self::parts($given, $lists);
+        }
+        if ($lists !== []) {
+            throw new UsageException(
+                'option --pipe: blocks are read from standard input; remove the list of arguments',
+            );
+        }
+        if ($given->flag('round-robin') && self::namesFile($given)) {
+            throw new UsageException('option --round-robin: a job has no file for its blocks; remove --cat and --fifo');
+        }
+        $blocks = self::blocks($given);
+
+        return $given->flag('round-robin')
+            ? new RoundRobinInputs($blocks)
+            : new BlockInputs($blocks, self::namesFile($given));
+    }
+
+    /** @param array<string, string> $reasons by name of an option that can't be combined with blocks */
+    private static function reject(GivenOptions $given, string $option, array $reasons): void
+    {
+        foreach ($reasons as $name => $reason) {
+            if ($given->isGiven($name)) {
+                throw new UsageException("option --{$name}: can't be combined with {$option}: {$reason}");
+            }
+        }
+    }
+
+    private static function blocks(GivenOptions $given): Blocks
+    {
+        $ends = self::ends($given);
+        if ($given->isGiven('max-args') && $given->isGiven('args')) {
+            throw new UsageException('option --args: give only one of -n and -N');
+        }
+        $lines = self::count($given, 'max-lines');
+        $records = self::count($given, 'args') ?? self::count($given, 'max-args');
+
+        return new Blocks(
+            InputSource::standardInput("\n"),
+            new BlockSplitter(
+                $ends,
+                self::size($given) ?? self::DEFAULT_BLOCK_BYTES,
+                $lines === null && $records === null ? 0 : ($lines ?? 1) * ($records ?? 1),
+                $records !== null,
+            ),
+            $ends,
+            Header::parse($given->text('header')),
+            $given->flag('remove-rec-sep'),
+            $given->flag('no-run-if-empty'),
+        );
+    }
+
+    /** @param list<ArgumentList> $lists */
+    private static function parts(GivenOptions $given, array $lists): PartInputs
+    {
+        $paths = $given->texts('arg-file');
+        foreach ($lists as $list) {
+            if (!$list->isFiles || $list->isLinked) {
+                throw new UsageException('option --pipe-part: give files, as -a FILE or :::: FILE');
+            }
+            array_push($paths, ...$list->words);
+        }
+        if ($paths === []) {
+            throw new UsageException('option --pipe-part: give a file, as -a FILE or :::: FILE');
+        }
+        $ends = self::ends($given);
+        \assert($ends instanceof TextEnds);
+        $isCount = preg_match('/^-(\d{1,6})$/D', $given->text('block') ?? self::DEFAULT_PARTS, $count) === 1
+            && (int) $count[1] > 0;
+
+        return new PartInputs(
+            array_map(PartedFile::open(...), $paths),
+            $ends,
+            $isCount ? -(int) $count[1] : self::size($given) ?? self::DEFAULT_BLOCK_BYTES,
+            Header::parse($given->text('header')),
+        );
+    }
+
+    private static function ends(GivenOptions $given): RecordEnds
+    {
+        [$end, $start] = [$given->rawText('recend'), $given->rawText('recstart')];
+        if ($given->isGiven('max-lines')) {
+            if ($end !== null || $start !== null) {
+                throw new UsageException('option --max-lines: a record is lines; remove --recstart and --recend');
+            }
+
+            return new TextEnds("\n", '');
+        }
+        $end ??= $start === null ? '\n' : '';
+        if ($given->flag('regexp') && $end . $start !== '') {
+            return new PatternEnds($end, $start ?? '');
+        }
+
+        return new TextEnds(strtr($end, self::ESCAPES), strtr($start ?? '', self::ESCAPES));
+    }
+
+    private static function count(GivenOptions $given, string $name): ?int
+    {
+        $allowed = 'a number of records, from 1';
+        $number = $given->number($name, $allowed);
+
+        return $number === 0 ? throw UsageException::option("--{$name}", '0', $allowed) : $number;
+    }
+
+    private static function size(GivenOptions $given): ?int
+    {
+        $size = $given->text('block');
+        if ($size === null) {
+            return null;
+        }
+        if (preg_match(self::BLOCK_PATTERN, $size, $match) !== 1) {
+            throw UsageException::option('--block', $size, self::BLOCK_FORM);
+        }
+        $base = ctype_upper($match[2]) ? 1024 : 1000;
+        $power = $match[2] === '' ? 0 : (int) strpos('kmgtp', strtolower($match[2])) + 1;
+        $bytes = (float) $match[1] * $base ** $power;
+        if ($bytes < 1 || $bytes > BlockSplitter::MAX_BLOCK_BYTES) {
+            throw UsageException::option('--block', $size, self::BLOCK_FORM);
+        }
+
+        return (int) $bytes;
+    }
+}

@@ -1,0 +1,298 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\Eventually;
+use Symfony\Component\Process\Process;
+
+/** Blocks of standard input and parts of files: faults, refused options, and what is left behind. */
+final class PipeTest extends TestCase
+{
+    use RunsSpindle;
+
+    public function testAJobReadsAFileThatIsRemovedAfterwards(): void
+    {
+        $process = $this->shell(
+            'mkdir t; seq 9 | TMPDIR=$PWD/t $SPINDLE run -k --pipe -N3'
+            . ' "ls t | wc -l; cat; readlink /proc/self/fd/0"; ls t',
+        );
+
+        self::assertMatchesRegularExpression(
+            "~^(?:[123]\n\d\n\d\n\d\n/\S+/t/spindle-[0-9a-f]{24}\n){3}\$~D",
+            $process->getOutput(),
+        );
+    }
+
+    #[TestWith(['--halt now,fail=1 "exit 1"'])]
+    #[TestWith(['--halt soon,fail=1 "exit 1"'])]
+    #[TestWith(['--timeout 0.1 "sleep 5"'])]
+    #[TestWith(['--round-robin "exit 1"'])]
+    #[TestWith(['--cat "exit 1"'])]
+    #[TestWith(['-k --retries 1 /nonexistent/x'])]
+    #[TestWith(['--dry-run --cat wc'])]
+    public function testNoFileIsLeft(string $options): void
+    {
+        $process = $this->shell(
+            'mkdir t; seq 30000 | TMPDIR=$PWD/t $SPINDLE run -j2 --pipe --block 50k ' . $options . ' >/dev/null; ls t',
+        );
+
+        self::assertSame('', $process->getOutput());
+    }
+
+    public function testAKilledRunLeavesNoFile(): void
+    {
+        mkdir($this->path('t'));
+        $process = new Process(
+            [\PHP_BINARY, Program::path(), 'run', '-j2', '--pipe', '-N1', 'touch started; sleep 60'],
+            $this->path(),
+            [self::MARK => $this->mark, 'TMPDIR' => $this->path('t')],
+            "a\nb\nc\n",
+        );
+        $process->start();
+        $this->waitForFile('started');
+        $hasFile = glob($this->path('t/*')) !== [];
+
+        $process->signal(\SIGKILL);
+
+        self::assertTrue($hasFile);
+        Eventually::holdsByItself(fn(): bool => glob($this->path('t/*')) === [], 'no file is left', 5.0);
+    }
+
+    public function testAFolderForFilesThatCannotBeWrittenIsReported(): void
+    {
+        $process = $this->shell('echo a | TMPDIR=/nonexistent $SPINDLE run --pipe cat');
+
+        self::assertOutcome(
+            254,
+            '',
+            $process,
+            "spindle: can't write a temporary file in '/nonexistent': No such file or directory\n",
+        );
+    }
+
+    public function testTheNameOfTheFolderIsQuoted(): void
+    {
+        $process = $this->shell(
+            'd="t \';\$x"; mkdir "$d"; export TMPDIR="$PWD/$d"; for o in cat "cat; true"; do'
+            . ' echo a | $SPINDLE run --pipe "$o"; echo b | $SPINDLE run --pipe --cat "$o"; done',
+        );
+
+        // With --cat, {} is added to the end of the line.
+        self::assertSame("a\nb\na\n", $process->getOutput());
+    }
+
+    public function testMemoryDoesNotGrowWithTheInput(): void
+    {
+        $process = $this->shell(
+            'yes 0123456789 2>/dev/null | head -c 40000000 | '
+            . escapeshellarg(\PHP_BINARY) . ' -d memory_limit=20M $SPINDLE run'
+            . ' -j2 --pipe "cat | wc -c" | awk \'{s+=$1} END {print s}\'',
+        );
+
+        self::assertOutcome(0, "40000000\n", $process);
+    }
+
+    #[TestWith(['--block 100k'])]
+    #[TestWith(['--block 100k --round-robin'])]
+    #[TestWith(['-N 20000'])]
+    #[TestWith(['-L 7 --block 333k'])]
+    #[TestWith(['--regexp --recend "7\n" --block 200k'])]
+    #[TestWith(['--regexp --recend "[^0-9\n]" --block 200k'])]
+    public function testEachByteIsInOneBlock(string $options): void
+    {
+        $process = $this->shell(
+            "seq 300000 | \$SPINDLE run -j3 --pipe {$options} cat | sort -n | cksum; seq 300000 | cksum",
+        );
+
+        $sums = explode("\n", $process->getOutput());
+        self::assertSame($sums[1], $sums[0], $process->getErrorOutput());
+    }
+
+    public function testARecordMayBeLongerThanABlock(): void
+    {
+        $process = $this->shell(
+            '(echo a; head -c 3000000 /dev/zero; echo; echo b) | $SPINDLE run -k --pipe --block 1000 "cat | wc -c"',
+        );
+
+        self::assertSame(3000005, array_sum(explode("\n", trim($process->getOutput()))));
+        self::assertSame('', $process->getErrorOutput());
+    }
+
+    #[TestWith(['--block 50k'])]
+    #[TestWith(['--block 50k --round-robin'])]
+    public function testAJobThatDoesNotReadItsBlockHasNotFailed(string $options): void
+    {
+        $process = $this->shell("seq 300000 | \$SPINDLE run -j2 --pipe {$options} true; echo \$?");
+
+        self::assertSame("0\n", $process->getOutput());
+    }
+
+    public function testARetriedJobReadsItsBlockAgain(): void
+    {
+        $process = $this->shell(
+            'printf "a\nb\n" | $SPINDLE run -j1 --retries 2 --pipe -N1 "cat >> got; exit 1"; sort got | uniq -c',
+        );
+
+        self::assertMatchesRegularExpression('/^ *([23]) a\n *\1 b\n$/D', $process->getOutput());
+    }
+
+    public function testTheJobLogHasTheCommandAndNoNameOfAFile(): void
+    {
+        $this->shell('printf "a\nb\n" | $SPINDLE run -k --joblog log --pipe -N1 "cat; exit {#}"');
+        $this->shell('printf "a\n" | $SPINDLE run -k --joblog files --pipe --cat wc');
+
+        self::assertMatchesRegularExpression(
+            '/\n1\t:\t.*\t1\t0\tcat; exit 1\n2\t.*\t2\t0\tcat; exit 2\n$/',
+            $this->read('log'),
+        );
+        self::assertStringEndsWith("\t0\t0\twc \$PARALLEL_TMP\n", $this->read('files'));
+    }
+
+    public function testTheInputIsNotReadToItsEndAfterAHalt(): void
+    {
+        $process = $this->shell(
+            'yes 2>/dev/null | $SPINDLE run -j2 --pipe --block 10k --halt soon,done=3 true; echo ${PIPESTATUS[1]}',
+        );
+
+        self::assertSame("0\n", $process->getOutput());
+    }
+
+    public function testAnInterruptEndsTheInput(): void
+    {
+        posix_mkfifo($this->path('endless'), 0o600);
+        $process = new Process(
+            [
+                'sh', '-c', 'yes >endless 2>/dev/null & exec "$@" <endless', 'sh', Program::path(), 'run', '--pipe',
+                '--round-robin', '-j2', '--block', '10k', 'touch started; cat | tail -n1; echo end',
+            ],
+            $this->path(),
+            [self::MARK => $this->mark],
+        );
+        $process->start();
+        $this->waitForFile('started');
+
+        $process->signal(\SIGINT);
+
+        self::assertSame(130, $process->wait());
+        self::assertStringEndsWith("y\nend\n", $process->getOutput());
+    }
+
+    public function testAPartIsReadFromAFileWithAnyName(): void
+    {
+        $this->file("-a '\$x\"", "1\n2\n3\n");
+        $process = $this->spindle(['-k', '--pipe-part', '-a', "-a '\$x\"", '--block', '1', 'cat']);
+
+        self::assertOutcome(0, "1\n2\n3\n", $process);
+    }
+
+    public function testAPartReachesAProgramWithItsArguments(): void
+    {
+        $this->file('lines', "a\nb\nc\n");
+        $process = $this->spindle(
+            ['-k', '--pipe-part', '--block', '-1', '-j1', 'sed', 's/^/"$HOME" /', '::::', 'lines'],
+        );
+
+        self::assertOutcome(0, "\"\$HOME\" a\n\"\$HOME\" b\n\"\$HOME\" c\n", $process);
+    }
+
+    public function testAJobThatDoesNotReadItsPartHasNotFailed(): void
+    {
+        $this->file('lines', str_repeat("0123456789\n", 100_000));
+
+        self::assertOutcome(0, '', $this->spindle(['--pipe-part', '--block', '300k', '-a', 'lines', 'true']));
+    }
+
+    public function testAJobOfRoundRobinThatEndsEarlyLeavesTheRestToOthers(): void
+    {
+        $process = $this->shell(
+            'seq 200000 | $SPINDLE run -j2 --pipe --round-robin --block 10k "[ {#} = 1 ] || wc -l; true"',
+        );
+
+        self::assertGreaterThan(100_000, (int) $process->getOutput());
+    }
+
+    /** @param list<string> $options */
+    #[DataProvider('refused')]
+    public function testIsRefusedBeforeAJobStarts(array $options, string $message): void
+    {
+        $process = $this->spindle([...$options, 'touch ran'], "a\nb\n");
+
+        self::assertOutcome(255, '', $process, "spindle: {$message}\n");
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    /** @return \Generator<string, array{list<string>, string}> */
+    public static function refused(): \Generator
+    {
+        $blockForm = 'give a number of bytes below 2G; K, M and G stand for powers of 1024, k, m and g for powers'
+            . ' of 1000';
+        foreach (['abc', '0', '-1', '2G', '99999999999999999999', '1e3', '0.1', '1MB', ' 1'] as $size) {
+            yield "--block {$size}" => [
+                ['--pipe', "--block={$size}"], "option --block: '{$size}' is not allowed; {$blockForm}",
+            ];
+        }
+        yield 'an empty --block' => [['--pipe', '--block='], 'option --block: the value is empty; give a value'];
+        foreach (['-N' => '--args', '-n' => '--max-args', '-L' => '--max-lines'] as $letter => $name) {
+            foreach (['0', 'x', '-1', '1.5', '9999999999'] as $number) {
+                yield "{$letter} {$number}" => [
+                    ['--pipe', "{$letter}{$number}"],
+                    "option {$name}: '{$number}' is not allowed; give a number of records, from 1",
+                ];
+            }
+        }
+        yield 'a broken pattern' => [
+            ['--pipe', '--regexp', '--recend', '('],
+            "option --recend: '(' is not allowed; give a regular expression, or leave out --regexp",
+        ];
+        yield 'a broken header' => [
+            ['--pipe', '--header', '['],
+            "option --header: '[' is not allowed; give a colon for one line, a number of lines, or a regular"
+                . ' expression',
+        ];
+        yield '--cat alone' => [['--cat'], 'option --cat: give --pipe or --pipe-part too'];
+        yield '--recend alone' => [['--recend', ','], 'option --recend: give --pipe or --pipe-part too'];
+        yield 'both' => [
+            ['--pipe', '--pipe-part'],
+            "option --pipe-part: can't be combined with --pipe, which reads standard input and not files",
+        ];
+        yield '--round-robin --cat' => [
+            ['--pipe', '--round-robin', '--cat'],
+            'option --round-robin: a job has no file for its blocks; remove --cat and --fifo',
+        ];
+        yield 'parts of standard input' => [
+            ['--pipe-part'], 'option --pipe-part: give a file, as -a FILE or :::: FILE',
+        ];
+        yield 'both numbers' => [['--pipe', '-n1', '-N1'], 'option --args: give only one of -n and -N'];
+        yield 'lines and texts' => [
+            ['--pipe', '-L1', '--recend', 'x'], 'option --max-lines: a record is lines; remove --recstart and --recend',
+        ];
+        yield '-0' => [
+            ['--pipe', '-0'], "option --null: can't be combined with --pipe: records end with --recend '\\0'",
+        ];
+        yield '-X' => [['--pipe', '-X'], "option --each-word: can't be combined with --pipe: a job has one block"];
+        yield '--resume' => [
+            ['--pipe', '--resume', '--joblog', 'log'],
+            "option --resume: can't be combined with --pipe: a block can differ from that of an earlier run",
+        ];
+    }
+
+    public function testArgumentsAreRefused(): void
+    {
+        self::assertOutcome(
+            255,
+            '',
+            $this->spindle(['--pipe', 'cat', ':::', 'a']),
+            "spindle: option --pipe: blocks are read from standard input; remove the list of arguments\n",
+        );
+    }
+
+    private function read(string $name): string
+    {
+        return (string) file_get_contents($this->path($name));
+    }
+}
