@@ -38,6 +38,12 @@ final class CommandTemplateFuzzTest extends TestCase
         "'{}'", '$({})', 'if ', ' then ', ' fi', '1', '-', ':', '/',
     ];
 
+    /** Pieces of templates for several values. Only the first value can be a command. */
+    private const LIST_PIECES = [
+        ...self::PIECES, '{1}', '{.}', 'x={}', ' x={} ', ' > {}', ' >{}', ' -o={} ', '"x {} y"', ' a{}b ', ';x=',
+        ' 2> ', ' y="a b"', "z='a b'",
+    ];
+
     /**
      * Pieces of templates for a comparison.
      *
@@ -130,6 +136,33 @@ final class CommandTemplateFuzzTest extends TestCase
             foreach (self::shells() as $name => $shell) {
                 $value = self::HOSTILE[$random->getInt(0, \count(self::HOSTILE) - 1)];
                 $line = (string) $parsed->command([$value], 1, 1)->line;
+                $this->execute($shell, $line);
+                self::assertFileDoesNotExist($this->path('owned'), "{$name} of " . json_encode([$template, $line]));
+            }
+        }
+        self::assertGreaterThan(0, $used);
+    }
+
+    public function testNothingOfSeveralValuesIsExecutedWhateverTheTemplate(): void
+    {
+        $this->script('own', 'touch owned');
+        $random = new Randomizer(new Mt19937(Scale::seed()));
+        $used = 0;
+        foreach (Scale::rounds(0.5, 50) as $_) {
+            $template = self::randomTemplate($random, 'echo ', self::LIST_PIECES);
+            try {
+                $parsed = CommandTemplate::fromWords(
+                    [$template],
+                    repeatsWords: $random->getInt(0, 1) === 1,
+                    hasLists: true,
+                );
+            } catch (UsageException) {
+                continue;
+            }
+            ++$used;
+            $values = [self::HOSTILE[$random->getInt(0, \count(self::HOSTILE) - 1)], './own', './own'];
+            foreach (self::shells() as $name => $shell) {
+                $line = (string) $parsed->command($values, 1, 1)->line;
                 $this->execute($shell, $line);
                 self::assertFileDoesNotExist($this->path('owned'), "{$name} of " . json_encode([$template, $line]));
             }

@@ -110,6 +110,55 @@ final class UsageTest extends TestCase
                 . " such as 'gzip -c {} > {}.gz'. To pass {$word} to a program, quote it inside that word",
             ];
         }
+        yield 'operators of Perl' => [
+            ['run', 'touch', 'ran', '{=', 's/a/b/', '=}', ':::', 'a'],
+            'the command contains {= s/a/b/ =}, a replacement string of GNU parallel that spindle run does not support;'
+            . ' it supports {} {.} {/} {//} {/.} {#} {%}, and {1} {1.} {-1} and the like. To pass these characters'
+            . ' literally, put them into an environment variable',
+        ];
+        yield 'a refused option' => [
+            ['run', '--bar', 'touch ran', ':::', 'a'],
+            'option --bar: not supported; use --progress bar',
+        ];
+        yield 'several values after =' => [
+            ['run', '-m', 'x={} touch ran', ':::', 'a', 'b'],
+            'the command contains {} after =, <, > or #, where only one value can be inserted; give the position of a'
+            . ' value, such as {1}',
+        ];
+        yield 'a position among many values' => [
+            ['run', '-X', 'touch ran {1}', ':::', 'a', 'b'],
+            'the command contains the position of a value, but with -m, -X and --xargs the number of values is not'
+            . ' known; give a number with -N',
+        ];
+        yield 'two numbers of values' => [
+            ['run', '-n', '2', '-N', '2', 'touch ran', ':::', 'a'],
+            'option --args: give only one of -n, -N and -L',
+        ];
+        yield 'a huge number of values' => [
+            ['run', '-n', '99999999999', 'touch ran', ':::', 'a'],
+            "option --max-args: '99999999999' is not allowed; give a number of inputs for one command",
+        ];
+        yield 'an empty end' => [['run', '-E', '', 'touch ran'], 'option --eof: the value is empty; give a value'];
+        yield 'an expression' => [
+            ['run', '--colsep', '(', 'touch ran'],
+            "option --colsep: '(' is not allowed; give a regular expression, such as , or \\t",
+        ];
+        yield 'blanks that are removed' => [
+            ['run', '--trim', 'x', 'touch ran'],
+            "option --trim: 'x' is not allowed; give l, r, lr or n",
+        ];
+        yield 'a header without names' => [
+            ['run', '--header', '2', 'touch ran'],
+            "option --header: '2' is not allowed; give a colon, for names in the first line of the input",
+        ];
+        yield 'a delimiter as a number' => [
+            ['run', '-d', '\\x2c', 'touch ran'],
+            "option --delimiter: '\\x2c' is not allowed; give characters, or one of \\n, \\t, \\r and \\0",
+        ];
+        yield 'a file of a list that is not there' => [
+            ['run', 'touch ran', ':::', 'a', '::::', 'none'],
+            "option --arg-file: can't read 'none': no such file or directory",
+        ];
         yield 'nothing to resume' => [
             ['run', '--resume', 'touch ran'],
             'option --resume: the job log to continue is missing; add --joblog FILE',

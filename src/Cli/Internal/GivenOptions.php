@@ -41,13 +41,7 @@ final class GivenOptions
         return \is_string($value) ? $value : null;
     }
 
-    /**
-     * Returns the values of an option that can be given several times.
-     *
-     * @return list<string>
-     *
-     * @throws UsageException when a value is empty
-     */
+    /** @return list<string> the values of an option that can be given several times */
     public function texts(string $name): array
     {
         $values = (array) $this->input->getOption($name);

@@ -47,8 +47,8 @@ final class CommandTemplate
         bool $hasLists = false,
         bool $addsValues = true,
     ): self {
+        self::rejectUnsupported(implode(' ', $words), $strings);
         foreach ($words as $word) {
-            self::rejectUnsupported($word, $strings);
             if (\count($words) > 1 && !$isQuoted && preg_match(self::OPERATOR_PATTERN, $word) === 1) {
                 throw self::needsShell($word);
             }
@@ -102,6 +102,12 @@ final class CommandTemplate
         return $this->body->command($values, $sequence, self::ANY_SLOT)->toString();
     }
 
+    /** Returns whether each record is added as one word, without any change. */
+    public function addsRecordsUnchanged(): bool
+    {
+        return $this->body instanceof ProgramTemplate && $this->body->addsRecordsUnchanged();
+    }
+
     /** @return array{int, int} bytes of the command without values, with one more for the end of each word; words */
     public function baseSize(): array
     {
@@ -122,9 +128,9 @@ final class CommandTemplate
         return $this->body->addedSize($values);
     }
 
-    private static function rejectUnsupported(string $word, ReplacementStrings $strings): void
+    private static function rejectUnsupported(string $words, ReplacementStrings $strings): void
     {
-        $replacement = $strings->unsupportedIn($word);
+        $replacement = $strings->unsupportedIn($words);
         if ($replacement !== null) {
             throw new UsageException(
                 "the command contains {$replacement}, a replacement string of GNU parallel that spindle run does not"

@@ -17,6 +17,9 @@ final class InputSources
     /** @var array<int, RecordSpool> rows of groups that have been read to their end, by group */
     private array $spools = [];
 
+    /** Whether any source has a record. */
+    private bool $hasRecords = false;
+
     /**
      * @param non-empty-list<non-empty-list<InputSource>> $groups
      * @param bool $restarts whether shorter sources of a group start again, as by --link, or end the group
@@ -69,18 +72,17 @@ final class InputSources
     public function count(): ?int
     {
         $total = 1;
-        $isEmpty = true;
+        $sum = 0;
         foreach ($this->groups as $group) {
             $counts = array_map(static fn(InputSource $source): ?int => $source->count(), $group);
             if (\in_array(null, $counts, true) || !$this->fields->keepsAll()) {
                 return null;
             }
-            $count = $this->restarts ? max($counts) : min($counts);
-            $isEmpty = $isEmpty && $count === 0;
-            $total *= max(1, $count);
+            $sum += array_sum($counts);
+            $total *= max(1, $this->restarts ? max($counts) : min($counts));
         }
 
-        return $isEmpty ? 0 : $total;
+        return $sum === 0 ? 0 : $total;
     }
 
     /**
@@ -93,44 +95,42 @@ final class InputSources
      */
     public function rows(InputWait $wait): \Generator
     {
-        return $this->combinations($wait, 0);
+        foreach ($this->combinations($wait, 0) as $row) {
+            if (!$this->hasRecords) {
+                return;
+            }
+            yield $row;
+        }
     }
 
     /** @return \Generator<int, list<string>> */
     private function combinations(InputWait $wait, int $index): \Generator
     {
-        $isLast = $index === \count($this->groups) - 1;
-        $isEmpty = true;
-        foreach ($this->group($wait, $index) as $row) {
-            $isEmpty = false;
-            if ($isLast) {
+        $group = $this->groups[$index] ?? null;
+        if ($group === null) {
+            return;
+        }
+        foreach ($this->group($wait, $index, $group) as $row) {
+            if ($index === \count($this->groups) - 1) {
                 yield $row;
                 continue;
             }
-            $hasMore = false;
             foreach ($this->combinations($wait, $index + 1) as $more) {
-                $hasMore = true;
                 yield [...$row, ...$more];
             }
-            if (!$hasMore && !$wait->isStopped()) {
-                yield $row; // GNU parallel ignores groups without records.
-            }
-        }
-        if ($isEmpty && !$isLast) {
-            yield from $this->combinations($wait, $index + 1);
         }
     }
 
-    /** @return \Generator<int, list<string>> */
-    private function group(InputWait $wait, int $index): \Generator
+    /**
+     * @param non-empty-list<InputSource> $group
+     *
+     * @return \Generator<int, list<string>>
+     */
+    private function group(InputWait $wait, int $index, array $group): \Generator
     {
         if ($index === 0) {
-            yield from $this->linked($wait, $this->groups[0]);
+            yield from $this->linked($wait, $group);
 
-            return;
-        }
-        $group = $this->groups[$index] ?? [];
-        if ($group === []) {
             return;
         }
         if (isset($this->spools[$index])) {
@@ -154,26 +154,24 @@ final class InputSources
     private function linked(InputWait $wait, array $sources): \Generator
     {
         if (\count($sources) === 1) {
-            yield from $this->values($sources[0]->records($wait));
+            yield from $this->values($wait, $sources[0]);
 
             return;
         }
         $spools = array_map(static fn(): RecordSpool => new RecordSpool(), $sources);
-        $rows = array_map(fn(InputSource $source): \Generator => $this->values($source->records($wait)), $sources);
+        $rows = array_map(fn(InputSource $source): \Generator => $this->values($wait, $source), $sources);
         $hasEnded = array_fill(0, \count($sources), false);
         while (!$wait->isStopped()) {
             $row = [];
             foreach ($rows as $i => $next) {
-                if (!$next->valid() && $this->restarts) {
+                if (!$next->valid()) {
+                    if (!$this->restarts || $wait->isStopped()) {
+                        return;
+                    }
                     $hasEnded[$i] = true;
                     $rows[$i] = $next = $spools[$i]->records();
                 }
-                if (!$next->valid() && !$this->restarts) {
-                    return;
-                }
-                if ($next->valid()) {
-                    array_push($row, ...$next->current());
-                }
+                array_push($row, ...$next->current());
             }
             if (!\in_array(false, $hasEnded, true)) {
                 return;
@@ -189,19 +187,25 @@ final class InputSources
     }
 
     /**
-     * @param \Generator<int, string> $records
+     * A source without records has one empty value for the records of the others, as in GNU parallel.
      *
      * @return \Generator<int, list<string>>
      */
-    private function values(\Generator $records): \Generator
+    private function values(InputWait $wait, InputSource $source): \Generator
     {
-        foreach ($records as $record) {
+        $isEmpty = true;
+        foreach ($source->records($wait) as $record) {
             if ($this->fields->isEnd($record)) {
-                return;
+                break;
             }
             if (!$this->fields->skips($record)) {
+                $isEmpty = false;
+                $this->hasRecords = true;
                 yield $this->fields->values($record);
             }
+        }
+        if ($isEmpty && !$wait->isStopped()) {
+            yield [''];
         }
     }
 }

@@ -20,6 +20,9 @@ interface JobFormat
      */
     public function skips(array $values): bool;
 
+    /** Returns whether each record is added to a command as one word, without any change. */
+    public function addsRecordsUnchanged(): bool;
+
     /** @return array{int, int} bytes of a command without values, with one more for the end of each word; words */
     public function baseSize(): array;
 

@@ -25,6 +25,11 @@ final class JsonFormat implements JobFormat
         return trim(implode(' ', $values), " \t\r\n") === '';
     }
 
+    public function addsRecordsUnchanged(): bool
+    {
+        return false;
+    }
+
     public function baseSize(): array
     {
         return [0, 1];

@@ -24,6 +24,11 @@ final class LineFormat implements JobFormat
         return trim(implode(' ', $values), " \t\n") === '';
     }
 
+    public function addsRecordsUnchanged(): bool
+    {
+        return false;
+    }
+
     public function baseSize(): array
     {
         return [0, 1];

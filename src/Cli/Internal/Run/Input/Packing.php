@@ -79,6 +79,69 @@ final class Packing
     }
 
     /**
+     * Does the same as {@see jobs()} for records that are added as one word each, with little work for each record.
+     *
+     * @param \Generator<int, list<string>> $pieces consecutive records
+     * @param \Closure(): int               $concurrency
+     *
+     * @return \Generator<int, list<string>>
+     */
+    public function jobsOfPieces(\Generator $pieces, JobFormat $format, \Closure $concurrency): \Generator
+    {
+        [$baseBytes, $baseWords] = $format->baseSize();
+        $job = [];
+        $bytes = $baseBytes;
+        $number = 0;
+        foreach ($pieces as $records) {
+            while ($records !== []) {
+                [$count, $added] = $this->fitting($records, $bytes, $baseWords + \count($job), \count($job));
+                $isAll = $count === \count($records);
+                array_push($job, ...($isAll ? $records : \array_slice($records, 0, $count)));
+                $records = $isAll ? [] : \array_slice($records, $count);
+                $bytes += $added;
+                $number += $count;
+                if ($job === []) {
+                    throw $this->tooLong($number + 1, $bytes + \strlen($records[0] ?? '') + 1);
+                }
+                if ($records !== [] || \count($job) === $this->maxRecords) {
+                    yield $job;
+                    [$job, $bytes] = [[], $baseBytes];
+                }
+            }
+        }
+        if ($job !== []) {
+            $size = $this->isSpread ? (int) ceil(\count($job) / max(1, $concurrency())) : \count($job);
+            yield from array_chunk($job, max(1, $size));
+        }
+    }
+
+    /**
+     * @param list<string> $records
+     * @param int          $taken records of the command so far
+     *
+     * @return array{int, int} how many of the records fit into the command, and the bytes that they add
+     */
+    private function fitting(array $records, int $bytes, int $words, int $taken): array
+    {
+        $count = min(\count($records), ($this->maxRecords ?? \PHP_INT_MAX) - $taken);
+        $first = $count === \count($records) ? $records : \array_slice($records, 0, $count);
+        $added = \strlen(implode('', $first)) + $count;
+        if ($this->fits($bytes + $added, $words + $count)) {
+            return [$count, $added];
+        }
+        $added = 0;
+        foreach ($first as $index => $record) {
+            $more = \strlen($record) + 1;
+            if (!$this->fits($bytes + $added + $more, $words + $index + 1)) {
+                return [$index, $added];
+            }
+            $added += $more;
+        }
+
+        return [$count, $added];
+    }
+
+    /**
      * @param non-empty-list<list<string>> $rows
      * @param positive-int                 $jobs
      *

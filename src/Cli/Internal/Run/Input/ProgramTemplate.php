@@ -43,6 +43,16 @@ final class ProgramTemplate implements TemplateBody
         return Command::of(...($words === [] ? [''] : $words));
     }
 
+    /** Returns whether the values are added in one place, as one word each. */
+    public function addsRecordsUnchanged(): bool
+    {
+        $lists = array_filter($this->words, self::hasList(...));
+        $parts = reset($lists);
+        $list = $parts === false ? null : $parts[1] ?? null;
+
+        return \count($lists) === 1 && $list instanceof Replacement && $parts === ['', $list, ''] && $list->part === '';
+    }
+
     public function addedSize(array $values): array
     {
         $bytes = $words = 0;

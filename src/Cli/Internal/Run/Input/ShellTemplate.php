@@ -206,11 +206,7 @@ final class ShellTemplate implements TemplateBody
         return $pieces;
     }
 
-    /**
-     * A word that begins in quotes and ends outside of them, or the other way round, can't be repeated.
-     *
-     * @param list<list<string|QuotedPlace>> $pieces
-     */
+    /** @param list<list<string|QuotedPlace>> $pieces */
     private static function rejectWordsInDifferentQuotes(array $pieces): void
     {
         foreach ($pieces as $index => $piece) {

@@ -24,6 +24,11 @@ final class TemplateFormat implements JobFormat
         return false;
     }
 
+    public function addsRecordsUnchanged(): bool
+    {
+        return $this->template->addsRecordsUnchanged();
+    }
+
     public function baseSize(): array
     {
         return $this->template->baseSize();

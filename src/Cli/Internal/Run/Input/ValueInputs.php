@@ -9,6 +9,9 @@ final class ValueInputs implements JobInputs
 {
     private const LOOKAHEAD = 256;
 
+    /** A job with as many values as fit has megabytes. */
+    private const LOOKAHEAD_OF_LARGE_JOBS = 1;
+
     public function __construct(
         private readonly InputSources $sources,
         private readonly Packing $packing,
@@ -32,7 +35,7 @@ final class ValueInputs implements JobInputs
 
     public function lookahead(): int
     {
-        return self::LOOKAHEAD;
+        return $this->packing->maxRecords === null ? self::LOOKAHEAD_OF_LARGE_JOBS : self::LOOKAHEAD;
     }
 
     public function jobs(InputWait $wait, \Closure $concurrency): \Generator
@@ -45,9 +48,8 @@ final class ValueInputs implements JobInputs
 
             return;
         }
-        $rows = $this->sources->rows($wait);
         $number = 0;
-        foreach ($this->packing->jobs($rows, $this->format, $concurrency) as $values) {
+        foreach ($this->packed($wait, $concurrency) as $values) {
             if ($wait->isStopped()) {
                 return;
             }
@@ -68,4 +70,20 @@ final class ValueInputs implements JobInputs
     public function finished(int $number): void {}
 
     public function close(): void {}
+
+    /**
+     * @param \Closure(): int $concurrency
+     *
+     * @return \Generator<int, list<string>>
+     */
+    private function packed(InputWait $wait, \Closure $concurrency): \Generator
+    {
+        $source = $this->format->addsRecordsUnchanged() && $this->packing->maxRecords !== 0
+            ? $this->sources->plainSource()
+            : null;
+
+        return $source === null
+            ? $this->packing->jobs($this->sources->rows($wait), $this->format, $concurrency)
+            : $this->packing->jobsOfPieces($source->pieces($wait), $this->format, $concurrency);
+    }
 }

@@ -139,12 +139,9 @@ final class OptionParser
     }
 
     /**
-     * Returns the option for -l without a value: one line. GNU parallel takes a number in the next word as the value,
-     * and xargs takes it as the command.
+     * @param list<string> $following GNU parallel takes a number as the value, and xargs takes it as the command
      *
-     * @param list<string> $following
-     *
-     * @return list<string>
+     * @return list<string> one line
      */
     private function maxLines(string $spelling, array $following): array
     {
