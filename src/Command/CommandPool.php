@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\Command\Internal\CommandDispatcher;
 use Spindle\Command\Internal\Execution;
+use Spindle\Command\Internal\PendingCommand;
 use Spindle\Command\Internal\Run;
 use Spindle\Internal\CommandCarrier;
 use Spindle\Internal\CpuCount;
@@ -180,7 +181,47 @@ final class CommandPool implements Lifecycle, Statistics
      */
     public function runningKeys(): array
     {
-        return $this->dispatcher->runningKeys();
+        $key = static fn(PendingCommand $pending): mixed => $pending->key;
+
+        return array_values(array_map($key, $this->dispatcher->running()));
+    }
+
+    /** Starts no more commands, also no retries, until {@see resume()} or {@see close()}. Running commands continue. */
+    public function pause(): void
+    {
+        $this->dispatcher->pause();
+    }
+
+    /** Starts commands again after {@see pause()}. */
+    public function resume(): void
+    {
+        $this->dispatcher->resume();
+    }
+
+    /** Ends the running command of a run that has this key, if there is one. Its result is cancelled. */
+    public function cancelRunning(mixed $key): void
+    {
+        $pending = $this->runningCommand($key);
+        if ($pending !== null) {
+            $this->dispatcher->cancel([$pending->id => $pending]);
+        }
+    }
+
+    /**
+     * Returns the captured output so far of the running command of a run that has this key. Launchers keep small
+     * outputs: this call requests them, and a later call returns them. With a carrier, there is no output before the
+     * end of the command.
+     *
+     * @param int $maxBytes maximum bytes of each of the two outputs; the last ones are returned
+     *
+     * @return array{string, string} standard output and standard error so far
+     */
+    public function outputSoFar(mixed $key, int $maxBytes): array
+    {
+        $pending = $this->runningCommand($key);
+        $pending?->requestOutput();
+
+        return [$pending?->stdout->tail($maxBytes) ?? '', $pending?->stderr->tail($maxBytes) ?? ''];
     }
 
     /**
@@ -255,6 +296,17 @@ final class CommandPool implements Lifecycle, Statistics
             'retry' => $this->dispatcher->retry,
             'options' => $this->dispatcher->options,
         ];
+    }
+
+    private function runningCommand(mixed $key): ?PendingCommand
+    {
+        foreach ($this->dispatcher->running() as $pending) {
+            if ($pending->key === $key) {
+                return $pending;
+            }
+        }
+
+        return null;
     }
 
     /**

@@ -126,6 +126,19 @@ final class Capture
             : (string) stream_get_contents($this->file, $this->length, $this->start);
     }
 
+    /** Returns the last bytes, at most $maxBytes. */
+    public function tail(int $maxBytes): string
+    {
+        $start = max(0, $this->length - $maxBytes);
+        if ($this->file === null) {
+            return substr($this->bytes, $start);
+        }
+        $tail = (string) stream_get_contents($this->file, $maxBytes, $this->start + $start);
+        fseek($this->file, 0, \SEEK_END); // append() writes there
+
+        return $tail;
+    }
+
     /** @return resource stream at the first byte of the output */
     public function toStream(): mixed
     {

@@ -31,6 +31,8 @@ final class CarrierBackend implements CommandBackend
     /** @var array<int, Future<mixed>> calls of the carrier that have not returned, by the id of the command */
     private array $calls = [];
 
+    private bool $isPaused = false;
+
     /** Process whose commands these are. A fork has copies, and must neither cancel nor start any of them. */
     private int $ownerPid = 0;
 
@@ -105,6 +107,19 @@ final class CarrierBackend implements CommandBackend
         return array_map(static fn(array $carried): PendingCommand => $carried[0], $this->carried);
     }
 
+    public function pause(): void
+    {
+        $this->isPaused = true;
+    }
+
+    public function resume(): void
+    {
+        $this->isPaused = false;
+        if (!$this->leaveToParent()) {
+            $this->fillSlots();
+        }
+    }
+
     /** @throws \ValueError when the concurrency is too high for a carrier */
     public function resize(int $concurrency): void
     {
@@ -165,7 +180,7 @@ final class CarrierBackend implements CommandBackend
 
     private function fillSlots(): void
     {
-        while ($this->waiting !== [] && \count($this->carried) < $this->concurrency) {
+        while (!$this->isPaused && $this->waiting !== [] && \count($this->carried) < $this->concurrency) {
             $lane = array_key_first($this->waiting);
             $commands = $this->waiting[$lane];
             [$pending, $command] = reset($commands);

@@ -45,6 +45,11 @@ interface CommandBackend
     /** @return array<int, PendingCommand> commands that are probably running, by id. Launchers are not asked */
     public function running(): array;
 
+    /** Starts no more commands until {@see resume()}. */
+    public function pause(): void;
+
+    public function resume(): void;
+
     /** @throws LauncherException when the descriptor limit is too low, or when a launcher can't be started */
     public function resize(int $concurrency): void;
 

@@ -147,14 +147,14 @@ final class CommandDispatcher implements AttemptEvents
         return $this->concurrency;
     }
 
-    /** @return list<mixed> keys of the running commands that belong to runs, in the order of submission */
-    public function runningKeys(): array
+    /** @return array<int, PendingCommand> running commands that belong to runs, in the order of submission */
+    public function running(): array
     {
         $belongsToRun = static fn(PendingCommand $pending): bool => $pending->owner instanceof Run;
         $running = array_filter($this->backend->running(), $belongsToRun);
         ksort($running);
 
-        return array_values(array_map(static fn(PendingCommand $pending): mixed => $pending->key, $running));
+        return $running;
     }
 
     /** @return array<string, int> numbers that CommandPool::statistics() describes, by name */
@@ -229,6 +229,16 @@ final class CommandDispatcher implements AttemptEvents
         }
     }
 
+    public function pause(): void
+    {
+        $this->backend->pause();
+    }
+
+    public function resume(): void
+    {
+        $this->backend->resume();
+    }
+
     /** @throws LauncherException see {@see CommandBackend::resize()} */
     public function resize(int $concurrency): void
     {
@@ -263,6 +273,7 @@ final class CommandDispatcher implements AttemptEvents
         foreach ($this->environments as $owner => $_) {
             $owner->close();
         }
+        $this->backend->resume();
         if ($this->withoutOutcome !== []) {
             $this->closing->waitOrKill($cancellation, $this->kill(...));
         }

@@ -101,6 +101,16 @@ final class LauncherBackend implements CommandBackend
         return $running;
     }
 
+    public function pause(): void
+    {
+        $this->launchers->pause(true, $this->concurrency);
+    }
+
+    public function resume(): void
+    {
+        $this->launchers->pause(false, $this->concurrency);
+    }
+
     public function resize(int $concurrency): void
     {
         $this->launchers->resize($concurrency, $this->concurrency);

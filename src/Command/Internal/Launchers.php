@@ -41,6 +41,9 @@ final class Launchers
     /** Number of launchers that the pool should have; 0 before the first start. It grows with the concurrency. */
     private int $targetCount = 0;
 
+    /** Whether launchers start no more commands. */
+    private bool $isPaused = false;
+
     /** Number of launchers that have died since the last end of a command. */
     private int $deaths = 0;
 
@@ -270,6 +273,15 @@ final class Launchers
         }
     }
 
+    public function pause(bool $isPaused, int $concurrency): void
+    {
+        $isChanged = $this->isPaused !== $isPaused;
+        $this->isPaused = $isPaused;
+        if ($isChanged && $this->launchers !== []) {
+            $this->sendShares($concurrency);
+        }
+    }
+
     /** Ends all launchers in parallel. Blocks until they have exited. */
     public function close(): void
     {
@@ -330,7 +342,13 @@ final class Launchers
             $launcher->process->send(LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,
                 0,
-                pack('VVeC', $launcher->share, $largest, $this->options->grace, (int) $this->options->redispatch),
+                pack(
+                    'VVeC',
+                    $this->isPaused ? 0 : $launcher->share,
+                    $largest,
+                    $this->options->grace,
+                    (int) $this->options->redispatch,
+                ),
             ));
         }
     }

@@ -114,6 +114,12 @@ final class PendingCommand
         }
     }
 
+    /** Requests the captured output that the launcher keeps until the end of the command. */
+    public function requestOutput(): void
+    {
+        $this->send(LauncherProtocol::SEND_OUTPUT);
+    }
+
     /** Reports that bytes of streamed output were delivered or dropped, so that the launcher sends as many more. */
     public function outputTaken(int $bytes): void
     {

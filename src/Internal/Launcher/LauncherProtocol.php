@@ -29,6 +29,7 @@ final class LauncherProtocol
     public const WITHDRAW = 8;
     public const END = 9;
     public const PING = 10;
+    public const SEND_OUTPUT = 11;
 
     // Launcher to pool.
     public const READY = 16;

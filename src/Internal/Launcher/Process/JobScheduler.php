@@ -92,6 +92,7 @@ final class JobScheduler implements FrameHandler
             LauncherProtocol::OUTPUT_TAKEN => $this->outputTaken($id, $payload),
             LauncherProtocol::CANCEL => $this->cancel($id),
             LauncherProtocol::WITHDRAW => $this->withdraw($id),
+            LauncherProtocol::SEND_OUTPUT => $this->sendOutput($id),
             LauncherProtocol::END => $this->poolEnded(),
             LauncherProtocol::PING => $this->frames->add(LauncherProtocol::ALIVE, 0, ''),
             LauncherProtocol::CONFIGURE => $this->configure($payload),
@@ -125,8 +126,7 @@ final class JobScheduler implements FrameHandler
         }
         $kept = $isError ? $job->stderr .= $bytes : $job->stdout .= $bytes;
         if (\strlen($kept) >= self::PIECE_BYTES) {
-            $this->frames->add($type, $job->id, $kept);
-            $isError ? $job->stderr = '' : $job->stdout = '';
+            $this->sendKept($job, $type, $kept);
         }
     }
 
@@ -170,6 +170,23 @@ final class JobScheduler implements FrameHandler
     {
         $this->termination->orphanEnded();
         $this->exhausted = false;
+    }
+
+    private function sendKept(LauncherJob $job, int $type, string $kept): void
+    {
+        $this->frames->add($type, $job->id, $kept);
+        $type === LauncherProtocol::STDERR ? $job->stderr = '' : $job->stdout = '';
+    }
+
+    private function sendOutput(int $id): void
+    {
+        $job = $this->running[$id] ?? null;
+        if ($job !== null && $job->stdout !== '') {
+            $this->sendKept($job, LauncherProtocol::STDOUT, $job->stdout);
+        }
+        if ($job !== null && $job->stderr !== '') {
+            $this->sendKept($job, LauncherProtocol::STDERR, $job->stderr);
+        }
     }
 
     private function enqueue(int $id, string $payload): void

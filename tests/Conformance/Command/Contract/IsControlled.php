@@ -12,6 +12,7 @@ use Psr\Log\AbstractLogger;
 use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
+use Spindle\Internal\Async\LoopTurn;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
@@ -82,6 +83,62 @@ trait IsControlled
         $run->await();
 
         self::assertSame([], $pool->runningKeys());
+    }
+
+    public function testAPausedPoolStartsNothingUntilItIsResumed(): void
+    {
+        $pool = $this->pool(2);
+        $started = $this->path('started');
+        $command = static fn(): Command => Command::shell("echo x >> {$started}; sleep 0.05");
+        $results = 0;
+        $commands = array_map($command, range(1, 10));
+        foreach ($pool->run($commands) as $_) {
+            if (++$results === 1) {
+                $pool->pause();
+                EventLoop::delay(0.3, static function () use ($pool, $started, &$pausedAt): void {
+                    $pausedAt = \count((array) file($started));
+                    $pool->resume();
+                });
+            }
+        }
+
+        self::assertSame(10, $results);
+        self::assertIsInt($pausedAt ?? null);
+        self::assertLessThanOrEqual(5, $pausedAt);
+    }
+
+    public function testAClosedPoolIsNotPaused(): void
+    {
+        $pool = $this->pool(1);
+        $pool->execute(Command::of('true'));
+        $pool->pause();
+        $result = Async::run(static fn(): ?int => $pool->execute(Command::of('true'))->exitCode);
+        LoopTurn::await();
+        $pool->close();
+
+        self::assertSame(0, $result->await());
+    }
+
+    public function testTheOutputOfARunningCommandCanBeReadAndTheCommandEnded(): void
+    {
+        $pool = $this->pool(2);
+        $large = str_repeat('x', 300_000);
+        $commands = [
+            'a' => Command::shell('echo one; echo two >&2; sleep 60'),
+            'b' => Command::of('sh', '-c', 'head -c 300000 /dev/zero | tr "\\0" x; sleep 1; echo end'),
+        ];
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
+        Eventually::holds(static fn(): bool => $pool->outputSoFar('a', 100) === ["one\n", "two\n"], 'a has printed');
+        self::assertSame(["e\n", "o\n"], $pool->outputSoFar('a', 2));
+        Eventually::holds(static fn(): bool => $pool->outputSoFar('b', 400_000) === [$large, ''], 'b has printed');
+        self::assertSame(['', ''], $pool->outputSoFar('c', 10));
+        $pool->cancelRunning('a');
+        $pool->cancelRunning('c');
+        $results = $run->await();
+
+        self::assertTrue($results['a']->cancelled);
+        self::assertSame(["one\n", "two\n"], [$results['a']->stdout(), $results['a']->stderr()]);
+        self::assertSame([0, "{$large}end\n"], [$results['b']->exitCode, $results['b']->stdout()]);
     }
 
     public function testAnOutputCallbackThatSuspendsHoldsUpNoCancellation(): void
