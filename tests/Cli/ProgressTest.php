@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class ProgressTest extends TestCase
@@ -50,28 +51,100 @@ final class ProgressTest extends TestCase
         self::assertStringContainsString('{"done":2,"total":2,', $process->getErrorOutput());
     }
 
-    public function testABarIsForATerminalOnly(): void
+    public function testABarFillsTheWidthOfTheTerminal(): void
     {
-        $bar = fn(string $line): string
-            => $this->shell("TERM=xterm script -qec '{$line}' /dev/null < /dev/null")->getOutput();
-
-        $drawn = $bar('$SPINDLE run -j1 --progress bar echo ::: a b');
-        self::assertMatchesRegularExpression('~2/2 \[=+\] 100%  [\d.]+/s  ETA 0:00  failed 0\r\n$~', $drawn);
-        self::assertStringNotContainsString("\e]", $drawn, 'the progress of the taskbar, from symfony/console 8.1 on');
-        // After the first job the bar is visible, and is cleared before other output is written.
-        self::assertMatchesRegularExpression('~^a\r\n1/2 [^\r\n]+\e\[2Kb\r\n~', $drawn);
-        self::assertStringContainsString('[=', $bar('NO_COLOR=1 $SPINDLE run --progress bar echo ::: a b 2>&1'));
+        $session = $this->session('$SPINDLE run -j1 --bar echo ::: a b', 60, 8);
+        self::assertSame(0, $session->wait());
 
         self::assertMatchesRegularExpression(
-            "~^2/2 done, 0 failed, [\\d.]+/s, ETA 0:00\n\$~mD",
-            $this->spindle(['--progress', 'bar', 'true', ':::', 'a', 'b'])->getErrorOutput(),
+            '~^a\nb\n2/2 \[=+\]  0 running  0 failed  [\d.]+/s  ETA 0:00$~D',
+            $session->terminal->text(),
         );
-        self::assertStringNotContainsString("\e[", $bar('TERM=dumb $SPINDLE run --progress bar echo ::: a b 2>&1'));
+        self::assertSame(59, \strlen(explode("\n", $session->terminal->text())[2]));
+        self::assertStringNotContainsString("\e[3", $this->session('NO_COLOR=1 $SPINDLE run --bar true ::: a')->all());
+        self::assertStringNotContainsString("\e[3", $this->session('$SPINDLE run --no-ansi --bar true ::: a')->all());
+        self::assertStringContainsString("\e[3", $session->bytes);
+    }
+
+    public function testABarNamesTheSlowestRunningJob(): void
+    {
+        $session = $this->session(
+            '$SPINDLE run -j2 --eta "test {} = b || until [ -e go ]; do sleep 0.01; done" ::: a b',
+        );
+        $session->waitFor('~^1/2 \[=+> +\]  1 running  0 failed  [\d.]+/s  ETA \d+:\d\d  0:0\d test .{4}~');
+        $this->file('go', '');
+
+        self::assertSame(0, $session->wait());
+    }
+
+    public function testOutputWithoutALineEndIsNotOverwritten(): void
+    {
+        $session = $this->session('$SPINDLE run -j1 --bar printf ::: a b');
+        $session->wait();
+
+        self::assertMatchesRegularExpression('~^a\nb\n2/2 ~', $session->terminal->text());
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function linesWithoutATerminal(): iterable
+    {
+        $options = ['--bar', '--eta', '--progress', '--progress bar', '--progress screen', '--progress=plain'];
+        foreach ($options as $option) {
+            yield $option => [$option];
+        }
+    }
+
+    #[DataProvider('linesWithoutATerminal')]
+    public function testWithoutATerminalLinesSayHowFarItIs(string $option): void
+    {
+        $pattern = "~^2/2 done, 0 failed, [\\d.]+/s, ETA 0:00\n\$~D";
+        $words = [...explode(' ', $option), 'true', ':::', 'a', 'b'];
+        self::assertMatchesRegularExpression($pattern, $this->spindle($words)->getErrorOutput());
+
+        $dumb = $this->session("TERM=dumb \$SPINDLE run {$option} true ::: a b");
+        self::assertMatchesRegularExpression(str_replace("\n", "\r\n", $pattern), $dumb->all());
+    }
+
+    public function testTheFailedJobsAreNamedAndTheRestIsCounted(): void
+    {
+        $process = $this->spindle(['-j1', '--progress=plain', 'exit {}', ':::', '0', '3']);
+        self::assertMatchesRegularExpression(
+            "~^spindle: job 2 failed: exit code 3 after [\\d.]+ s: exit 3\n2/2 done, 1 failed~m",
+            $process->getErrorOutput(),
+        );
+
+        $process = $this->spindle(['-j1', '--progress=plain', 'false', ':::', ...array_fill(0, 40, 'x')]);
+        $lines = substr_count($process->getErrorOutput(), 'failed: exit code 1');
+        preg_match_all('~^spindle: (\d+) more jobs? failed$~m', $process->getErrorOutput(), $counts);
+        self::assertLessThan(40, $lines);
+        self::assertSame(40, $lines + array_sum(array_map(intval(...), $counts[1])));
+    }
+
+    public function testTheEndOfABarListsSlowAndFailedJobsWithTheCommandThatRunsThemAgain(): void
+    {
+        $line = 'sleep {}; exit 3';
+        $session = $this->session("\$SPINDLE run -j2 --joblog log --progress bar '{$line}' ::: 0 0.2", 200);
+        self::assertSame(2, $session->wait());
+
+        self::assertMatchesRegularExpression(
+            '~^spindle: slowest jobs:\n  \d\.\d s  job \d: sleep 0(\.2)?; exit 3\n(.*\n)?'
+            . 'spindle: 2 jobs failed; to run them again:\n'
+            . '  job \d, exit code 3: sleep 0(\.2)?; exit 3\n  job \d, exit code 3: sleep 0(\.2)?; exit 3\n'
+            . 'spindle: to run all failed jobs again: \\S*spindle run --resume-failed -j2 --joblog log --progress~m',
+            $session->terminal->text(),
+        );
     }
 
     public function testNothingIsShownUnlessItIsAskedFor(): void
     {
         self::assertOutcome(0, '', $this->spindle(['true', ':::', 'a']));
         self::assertOutcome(0, '', $this->spindle(['--progress', 'none', 'true', ':::', 'a']));
+    }
+
+    private function session(string $line, int $columns = 80, int $rows = 24): TerminalSession
+    {
+        $environment = [self::MARK => $this->mark, 'SPINDLE' => Program::path()];
+
+        return new TerminalSession($line, $this->path(), $environment, $columns, $rows);
     }
 }

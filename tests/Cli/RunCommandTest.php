@@ -382,7 +382,7 @@ final class RunCommandTest extends TestCase
             1,
             "1\n2\n",
             $process,
-            "spindle: halted after 1 jobs, of which 1 failed; running jobs may finish\n",
+            "spindle: halted after 1 job, of which 1 failed; running jobs may finish\n",
         );
         self::assertFileDoesNotExist($this->path('3'));
     }
@@ -408,7 +408,7 @@ final class RunCommandTest extends TestCase
             1,
             '',
             $process,
-            "spindle: halted after 1 jobs, of which 1 failed; running jobs are ended\n",
+            "spindle: halted after 1 job, of which 1 failed; running jobs are ended\n",
         );
         self::assertSame(['2'], $this->column('log', 'Seq'));
     }

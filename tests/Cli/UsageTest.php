@@ -60,8 +60,8 @@ final class UsageTest extends TestCase
             "option --delay: 'x' is not allowed; give " . self::SECONDS,
         ];
         yield 'progress' => [
-            ['run', '--progress', 'pie', 'touch ran'],
-            "option --progress: 'pie' is not allowed; give bar, plain, json or none",
+            ['run', '--progress=pie', 'touch ran'],
+            "option --progress: 'pie' is not allowed; give bar, screen, plain, json or none",
         ];
         yield 'a file that is not there' => [
             ['run', '-a', 'none', 'touch ran'],
@@ -117,8 +117,8 @@ final class UsageTest extends TestCase
             . ' literally, put them into an environment variable',
         ];
         yield 'a refused option' => [
-            ['run', '--bar', 'touch ran', ':::', 'a'],
-            'option --bar: not supported; use --progress bar',
+            ['run', '--tmux', 'touch ran', ':::', 'a'],
+            'option --tmux: not supported; use --results DIR and tail -f',
         ];
         yield 'several values after =' => [
             ['run', '-m', 'x={} touch ran', ':::', 'a', 'b'],

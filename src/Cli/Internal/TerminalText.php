@@ -4,11 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
+use Symfony\Component\Console\Helper\Helper;
+
 /** Escapes text from other sources, so that a terminal does not interpret it. */
 final class TerminalText
 {
     /** Unicode control characters outside ASCII. A terminal interprets U+009B like ESC with "[". */
     private const C1_PATTERN = '/\xc2[\x80-\x9f]/';
+
+    /** Bytes of the longest character with the marks that it may have. */
+    private const BYTES_PER_COLUMN = 16;
 
     private function __construct() {}
 
@@ -22,6 +27,32 @@ final class TerminalText
             static fn(array $c1): string => addcslashes($c1[0], "\177..\377"),
             addcslashes($text, "\0..\37\177..{$last}"),
         );
+    }
+
+    /** Returns the escaped text, shortened to a number of columns. */
+    public static function fit(string $text, int $columns): string
+    {
+        $begin = substr($text, 0, max(0, $columns) * self::BYTES_PER_COLUMN);
+        if ($begin !== $text && preg_match('//u', $begin) !== 1) {
+            $begin = (string) preg_replace('/[\xc0-\xff][\x80-\xbf]*$/D', '', $begin);
+        }
+        $line = self::escape($begin);
+        if ($begin === $text && self::width($line) <= $columns) {
+            return $line;
+        }
+        $line = Helper::substr($line, 0, max(0, $columns - 1));
+        while ($line !== '' && self::width($line) >= $columns) {
+            $line = Helper::substr($line, 0, -1);
+        }
+
+        return $columns < 1 ? '' : "{$line}…";
+    }
+
+    /** Returns how many columns of a terminal a text without control characters needs. */
+    public static function width(string $text): int
+    {
+        // Symfony looks up each character in tables.
+        return preg_match('/[^ -~]/', $text) === 1 ? Helper::width($text) : \strlen($text);
     }
 
     /** Escapes control characters in JSON that was encoded with JSON_UNESCAPED_UNICODE. */

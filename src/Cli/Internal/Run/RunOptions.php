@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\GivenOptions;
-use Spindle\Cli\Internal\Run\Output\ProgressMode;
 use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Input\InputInterface;
 
@@ -20,7 +19,7 @@ final class RunOptions
         public readonly StartOptions $start,
         public readonly OutcomeOptions $outcome,
         public readonly OutputOptions $output,
-        public readonly ProgressMode $progress,
+        public readonly ProgressOptions $progress,
     ) {}
 
     /** @throws UsageException when an option or a combination is invalid, or the input can't be opened */
@@ -37,7 +36,7 @@ final class RunOptions
             start: StartOptions::of($given),
             outcome: $outcome,
             output: $output,
-            progress: ProgressMode::parse($given->text('progress')),
+            progress: ProgressOptions::of($given, $words),
         );
     }
 

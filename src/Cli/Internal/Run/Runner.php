@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Cli\Internal\Plural;
 use Spindle\Cli\Internal\Run\Input\BadRecordException;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\InputWait;
@@ -44,6 +45,7 @@ final class Runner
     private readonly RunStatistics $statistics;
     private readonly Console $console;
     private readonly CommandPool $pool;
+    private readonly JobControl $control;
     private readonly ?SlotTable $slots;
     private readonly ?OutputOrder $order;
     private readonly JobRecorder $recorder;
@@ -64,12 +66,6 @@ final class Runner
     {
         $this->wait = new InputWait();
         $this->statistics = new RunStatistics(static fn(): int => hrtime(true));
-        $this->console = new Console(
-            OutputStream::standardOutput(),
-            OutputStream::standardError(),
-            $options->progress,
-            $this->statistics,
-        );
         $this->slots = $options->input->format->usesSlot() ? new SlotTable() : null;
         $this->order = $options->output->keepOrder ? new OutputOrder() : null;
         $this->pool = new CommandPool(1, $options->outcome->retries, new CommandPoolOptions(
@@ -79,6 +75,14 @@ final class Runner
             delay: $options->start->delay,
         ));
         $this->capacity = $this->pool->capacity();
+        $this->control = new JobControl($this->pool, $this->wait, $this->statistics, $this->capacity);
+        $this->console = new Console(
+            OutputStream::standardOutput(),
+            OutputStream::standardError(),
+            $options->progress,
+            $this->statistics,
+            $this->control,
+        );
         $this->setConcurrency();
         $results = $options->outcome->results === null ? null : ResultsDirectory::create($options->outcome->results);
         [$log, $this->resumed] = $this->openLog();
@@ -113,6 +117,7 @@ final class Runner
         } finally {
             array_map(EventLoop::cancel(...), $timers);
             $interrupts->removeHandlers();
+            $this->console->close();
             $this->pool->kill();
             $this->options->input->inputs->close();
         }
@@ -138,14 +143,7 @@ final class Runner
                     . ($this->options->start->carrier === null ? ', or raise the limit of open files (ulimit -n)' : ''),
             );
         }
-        $this->resize($concurrency);
-    }
-
-    private function resize(int $concurrency): void
-    {
-        $isUnlimited = $concurrency === JobsOption::UNLIMITED;
-        $this->statistics->concurrency = $isUnlimited ? $this->capacity : min($concurrency, $this->capacity);
-        $this->pool->resize($this->statistics->concurrency);
+        $this->control->resize($concurrency);
     }
 
     /** @return array{JobLog|null, ResumedInput|null} */
@@ -167,7 +165,7 @@ final class Runner
     private function startTimers(): array
     {
         $timers = [];
-        if ($this->options->progress !== ProgressMode::None) {
+        if ($this->options->progress->mode !== ProgressMode::None) {
             $this->statistics->total = $this->options->input->inputs->count();
             $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $this->console->showProgress(...));
         }
@@ -264,7 +262,8 @@ final class Runner
     private function handleResult(InputJob $job, CommandResult $result): void
     {
         // A cancelled job counts as done only if it exited before the cancellation had an effect. Then it has no error.
-        $isDone = !$result->cancelled || $result->error === null;
+        // A job that a key of the screen has ended counts as failed.
+        $isDone = !$result->cancelled || $result->error === null || $this->control->forgetEnded($job);
         if (!$isDone) {
             --$this->statistics->submitted;
         } elseif ($result->succeeded()) {
@@ -272,6 +271,9 @@ final class Runner
             $this->options->start->timeLimit->observe($result->duration);
         } else {
             ++$this->statistics->failed;
+        }
+        if ($isDone) {
+            $this->console->finished($job, $result);
         }
         $this->haltIfReached();
         $this->record($job, $isDone ? $result : null);
@@ -304,12 +306,12 @@ final class Runner
         }
         $this->halted = true;
         $this->console->notice(\sprintf(
-            'halted after %d jobs, of which %d failed; %s',
-            $this->statistics->doneCount(),
+            'halted after %s, of which %d failed; %s',
+            Plural::of($this->statistics->doneCount(), 'job'),
             $this->statistics->failed,
             $halt->now ? 'running jobs are ended' : 'running jobs may finish',
         ));
-        $halt->now ? $this->kill() : $this->drain();
+        $halt->now ? $this->control->kill() : $this->control->drain();
     }
 
     /** Handles the first Ctrl-C. */
@@ -318,20 +320,20 @@ final class Runner
         $this->console->notice(
             'interrupted: no more jobs start, and running jobs may finish; interrupt again to end them',
         );
-        $this->drain();
+        $this->control->drain();
     }
 
     /** Handles the second Ctrl-C, or SIGTERM. */
     private function end(): void
     {
         $this->console->abandonOutput();
-        $this->kill();
+        $this->control->kill();
     }
 
     /** Handles SIGUSR1. */
     private function listRunning(): void
     {
-        $running = array_filter($this->pool->runningKeys(), static fn(mixed $key): bool => $key instanceof InputJob);
+        $running = $this->control->runningJobs();
         $this->console->notice(\sprintf(
             'running jobs: %d, finished: %d',
             \count($running),
@@ -342,24 +344,12 @@ final class Runner
         }
     }
 
-    private function drain(): void
-    {
-        $this->pool->cancelWaiting();
-        $this->wait->stop();
-    }
-
-    private function kill(): void
-    {
-        $this->wait->stop();
-        $this->pool->cancelAll();
-    }
-
     private function rereadConcurrency(): void
     {
         $this->lastReread = hrtime(true);
         $concurrency = $this->options->start->jobs->reread();
         if ($concurrency !== null) {
-            $this->resize($concurrency);
+            $this->control->resize($concurrency);
         }
     }
 }

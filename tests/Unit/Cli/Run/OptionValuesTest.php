@@ -237,7 +237,7 @@ final class OptionValuesTest extends TestCase
     {
         self::assertSame(ProgressMode::None, ProgressMode::parse(null));
         self::assertSame(ProgressMode::Json, ProgressMode::parse('json'));
-        $this->expectExceptionObject(UsageException::option('--progress', 'pie', 'bar, plain, json or none'));
+        $this->expectExceptionObject(UsageException::option('--progress', 'pie', 'bar, screen, plain, json or none'));
 
         ProgressMode::parse('pie');
     }

@@ -5,7 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Output;
 
 use Revolt\EventLoop;
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\ProgressOptions;
 use Spindle\Cli\Internal\Run\RunStatistics;
+use Spindle\Command\CommandResult;
 
 /**
  * Standard output and standard error, shared by the outputs of jobs, messages and the progress. The output of a job is
@@ -23,18 +26,29 @@ final class Console
     public function __construct(
         private readonly OutputStream $out,
         private readonly OutputStream $error,
-        ProgressMode $mode,
+        ProgressOptions $options,
         private readonly RunStatistics $statistics,
+        RunControl $control,
     ) {
         $this->outIsTerminal = $out->isTerminal();
-        $this->progress = match ($mode) {
-            ProgressMode::None => new NoProgress(),
-            ProgressMode::Json => new LineProgress($this->queueLine(...), true),
-            ProgressMode::Bar => self::canDraw($error)
-                ? new BarProgress(\STDERR)
-                : new LineProgress($this->queueLine(...), false),
-            ProgressMode::Plain => new LineProgress($this->queueLine(...), false),
+        $draws = \in_array($options->mode, [ProgressMode::Bar, ProgressMode::Screen], true) && self::canDraw($error);
+        $this->progress = match (true) {
+            $options->mode === ProgressMode::None => new NoProgress(),
+            $draws => new ScreenProgress(
+                new ScreenTerminal(\STDERR),
+                $control,
+                $options,
+                $this->queueLine(...),
+                $this->showProgress(...),
+            ),
+            default => new LineProgress($this->queueLine(...), $options->mode === ProgressMode::Json),
         };
+    }
+
+    /** Reports the result of a job to the progress, before the output of the job is written. */
+    public function finished(InputJob $job, CommandResult $result): void
+    {
+        $this->progress->finished($job, $result, $this->statistics);
     }
 
     /**
@@ -62,6 +76,9 @@ final class Console
             $this->progress->hide();
         }
         $this->out->write($bytes);
+        if ($this->outIsTerminal) {
+            $this->progress->wrote($bytes);
+        }
     }
 
     /** Writes to standard error, as part of a group. */
@@ -69,6 +86,7 @@ final class Console
     {
         $this->progress->hide();
         $this->error->write($bytes);
+        $this->progress->wrote($bytes);
     }
 
     /** Writes a message of one line as soon as no group is being written. */
@@ -91,6 +109,12 @@ final class Console
         $this->group(fn() => $this->error->write(''));
         $this->progress->finish($this->statistics);
         $this->group(static fn() => null);
+    }
+
+    /** Gives the terminal back. Called at the end of each run, also of one that fails. */
+    public function close(): void
+    {
+        $this->progress->close();
     }
 
     /** Abandons standard output, whose reader may be slow. Pending writes throw {@see OutputClosedException}. */

@@ -5,22 +5,42 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Output;
 
 use Spindle\Cli\Internal\Duration;
+use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\RunStatistics;
+use Spindle\Command\CommandResult;
 
 /** Writes one line per second while the statistics change, for logs and for programs. */
 final class LineProgress implements Progress
 {
     private string $lastState = '';
 
+    /** Null for JSON, which has no other lines. */
+    private readonly ?FailureNotices $notices;
+
     /** @param \Closure(string): void $write receives whole lines */
-    public function __construct(private readonly \Closure $write, private readonly bool $json) {}
+    public function __construct(private readonly \Closure $write, private readonly bool $json)
+    {
+        $this->notices = $json ? null : new FailureNotices($write);
+    }
+
+    public function finished(InputJob $job, CommandResult $result, RunStatistics $statistics): void
+    {
+        if (!$result->succeeded()) {
+            $this->notices?->add($job, $result, $statistics->elapsed());
+        }
+    }
 
     public function update(RunStatistics $statistics): void {}
 
     public function hide(): void {}
 
+    public function wrote(string $bytes): void {}
+
+    public function close(): void {}
+
     public function show(RunStatistics $statistics): void
     {
+        $this->notices?->summarise($statistics->elapsed());
         $state = "{$statistics->submitted} {$statistics->doneCount()} {$statistics->total}";
         if ($state !== $this->lastState) {
             $this->lastState = $state;
@@ -30,6 +50,7 @@ final class LineProgress implements Progress
 
     public function finish(RunStatistics $statistics): void
     {
+        $this->notices?->summarise(\INF);
         $this->lastState = '';
         $this->show($statistics);
     }

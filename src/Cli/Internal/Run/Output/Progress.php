@@ -4,20 +4,31 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
+use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\RunStatistics;
+use Spindle\Command\CommandResult;
 
 /** Shows how far a run is, on standard error. */
 interface Progress
 {
+    /** Reports the result of a job, before its output is written. */
+    public function finished(InputJob $job, CommandResult $result, RunStatistics $statistics): void;
+
     /** Reports changed statistics. Called after each group of output; not every call shows them. */
     public function update(RunStatistics $statistics): void;
 
     /** Clears the progress from the terminal, before other output is written. */
     public function hide(): void;
 
+    /** Reports that other output was written to the terminal. */
+    public function wrote(string $bytes): void;
+
     /** Shows the statistics, changed or not. Called every second. */
     public function show(RunStatistics $statistics): void;
 
     /** Shows the final statistics of the run. */
     public function finish(RunStatistics $statistics): void;
+
+    /** Gives the terminal back, also after a failure. */
+    public function close(): void;
 }

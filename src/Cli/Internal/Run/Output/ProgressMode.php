@@ -10,6 +10,7 @@ use Spindle\Cli\Internal\UsageException;
 enum ProgressMode: string
 {
     case Bar = 'bar';
+    case Screen = 'screen';
     case Plain = 'plain';
     case Json = 'json';
     case None = 'none';
@@ -18,6 +19,6 @@ enum ProgressMode: string
     public static function parse(?string $value): self
     {
         return self::tryFrom($value ?? 'none')
-            ?? throw UsageException::option('--progress', (string) $value, 'bar, plain, json or none');
+            ?? throw UsageException::option('--progress', (string) $value, 'bar, screen, plain, json or none');
     }
 }

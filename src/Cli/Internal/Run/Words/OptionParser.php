@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Words;
 
+use Spindle\Cli\Internal\Run\Output\ProgressMode;
 use Spindle\Cli\Internal\UsageException;
 
 /**
@@ -129,6 +130,9 @@ final class OptionParser
                 "option {$spelling}: without a value, GNU parallel and xargs differ; give it as {$withValue} VALUE",
             );
         }
+        if ($word->name() === 'progress') {
+            return ['--progress=' . self::progressMode($following)];
+        }
         if ($spelling === '-l' || $spelling === '--max-lines') {
             return $this->maxLines($spelling, $following);
         }
@@ -136,6 +140,18 @@ final class OptionParser
         return $following === []
             ? ["--{$word->name()}"]
             : ["--{$word->name()}=" . array_shift($following)];
+    }
+
+    /**
+     * Returns the value of --progress in the next word, if there is one. In GNU parallel, the option has none.
+     *
+     * @param list<string> $following
+     */
+    private static function progressMode(array &$following): string
+    {
+        return ProgressMode::tryFrom($following[0] ?? '') === null
+            ? ProgressMode::Bar->value
+            : (string) array_shift($following);
     }
 
     /**

@@ -7,14 +7,16 @@ namespace Spindle\Cli\Internal\Run\Words;
 /** Options that show how far a run is. */
 final class ProgressWords
 {
+    private const FORM = 'The bar has another form, and the total of a standard input is known at its end only';
+
     public const ROWS = [
         [
-            'progress', 'MODE', Meaning::Other, 'Show the progress on standard error: bar, plain, json or none'
-            . ' [default: none]',
-            'In GNU parallel, the option has no value',
+            'progress', 'MODE', Meaning::Other, 'Show the progress on standard error: bar, screen, plain, json or none'
+            . ' [default: none; without MODE: bar]',
+            'In GNU parallel, the option has no value. Here, the next word is the value if it is one of the modes',
         ],
-        ['bar', '', Meaning::Refused, 'use --progress bar'],
-        ['eta', '', Meaning::Refused, 'use --progress plain, which has the remaining time'],
+        ['bar', '', Meaning::Other, 'Show a progress bar, as --progress bar does', self::FORM],
+        ['eta', '', Meaning::Other, 'Show the remaining time, as --progress bar does', self::FORM],
     ];
 
     private function __construct() {}

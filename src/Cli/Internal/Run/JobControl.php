@@ -1,0 +1,90 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\Run\Output\RunControl;
+use Spindle\Command\CommandPool;
+
+/** The jobs of a run that have no result: which of them run, how many may run at once, and how they end early. */
+final class JobControl implements RunControl
+{
+    private const MAX_OUTPUT_BYTES = 16_384;
+
+    /** @var array<int, true> numbers of the jobs that {@see end()} has ended and that have no result */
+    private array $ended = [];
+
+    public function __construct(
+        private readonly CommandPool $pool,
+        private readonly InputWait $wait,
+        private readonly RunStatistics $statistics,
+        private readonly int $capacity,
+    ) {}
+
+    public function runningJobs(): array
+    {
+        $jobs = [];
+        foreach ($this->pool->runningKeys() as $key) {
+            if ($key instanceof InputJob) {
+                $jobs[] = $key;
+            }
+        }
+
+        return $jobs;
+    }
+
+    /** @param int $concurrency a number of jobs, or {@see JobsOption::UNLIMITED} */
+    public function resize(int $concurrency): void
+    {
+        $isUnlimited = $concurrency === JobsOption::UNLIMITED;
+        $this->statistics->concurrency = $isUnlimited ? $this->capacity : min($concurrency, $this->capacity);
+        $this->pool->resize($this->statistics->concurrency);
+    }
+
+    public function pause(): void
+    {
+        $this->pool->pause();
+    }
+
+    public function resume(): void
+    {
+        $this->pool->resume();
+    }
+
+    public function end(InputJob $job): void
+    {
+        $this->ended[$job->sequence] = true;
+        $this->pool->cancelRunning($job);
+    }
+
+    public function outputOf(InputJob $job): string
+    {
+        return implode('', $this->pool->outputSoFar($job, self::MAX_OUTPUT_BYTES));
+    }
+
+    /** Returns whether a job with a result was ended by {@see end()}, and forgets it. */
+    public function forgetEnded(InputJob $job): bool
+    {
+        $wasEnded = isset($this->ended[$job->sequence]);
+        unset($this->ended[$job->sequence]);
+
+        return $wasEnded;
+    }
+
+    /** Starts no more jobs. Running ones may finish. */
+    public function drain(): void
+    {
+        $this->pool->cancelWaiting();
+        $this->wait->stop();
+    }
+
+    /** Ends the running jobs, and starts no more. */
+    public function kill(): void
+    {
+        $this->wait->stop();
+        $this->pool->cancelAll();
+    }
+}

@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+use Spindle\Cli\Internal\Plural;
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\TerminalText;
+use Spindle\Command\CommandResult;
+
+/** Names each failed job in a line, up to a number per second. The others are counted in one line. */
+final class FailureNotices
+{
+    private const MAX_PER_SECOND = 10;
+    private const MAX_COMMAND_COLUMNS = 200;
+
+    /** Time of the first notice in the current second, in seconds since the run began. */
+    private float $secondStart = 0.0;
+    private int $inSecond = 0;
+    private int $unnamed = 0;
+
+    /** @param \Closure(string): void $write receives whole lines */
+    public function __construct(private readonly \Closure $write) {}
+
+    /** @param float $now seconds since the run began */
+    public function add(InputJob $job, CommandResult $result, float $now): void
+    {
+        if ($result->succeeded() || $result->error !== null) {
+            return; // The output of the job is followed by a line about an error.
+        }
+        $this->summarise($now);
+        if ($this->inSecond >= self::MAX_PER_SECOND) {
+            ++$this->unnamed;
+
+            return;
+        }
+        ++$this->inSecond;
+        ($this->write)(\sprintf(
+            "spindle: job %d failed: %s after %.1f s: %s\n",
+            $job->sequence,
+            self::how($result),
+            $result->duration,
+            TerminalText::fit($job->text(), self::MAX_COMMAND_COLUMNS),
+        ));
+    }
+
+    /** Counts the failed jobs that were not named, if a second is over. */
+    public function summarise(float $now): void
+    {
+        if ($now - $this->secondStart < 1.0) {
+            return;
+        }
+        if ($this->unnamed > 0) {
+            ($this->write)('spindle: ' . Plural::of($this->unnamed, 'more job') . " failed\n");
+        }
+        [$this->secondStart, $this->inSecond, $this->unnamed] = [$now, 0, 0];
+    }
+
+    /** Returns how a failed job ended. */
+    public static function how(CommandResult $result): string
+    {
+        return $result->error
+            ?? ($result->signal === null ? "exit code {$result->exitCode}" : "signal {$result->signal}");
+    }
+}

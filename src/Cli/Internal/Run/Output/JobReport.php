@@ -1,0 +1,132 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+use Spindle\Cli\Internal\Plural;
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\TerminalText;
+use Spindle\Command\CommandResult;
+
+/** The slowest and the failed jobs of a run. */
+final class JobReport
+{
+    private const MAX_SLOW = 5;
+    private const MAX_FAILED = 20;
+    private const MAX_RECENT = 3;
+
+    /** Jobs that are shorter are not reported as slow, in seconds. */
+    private const MIN_SLOW_SECONDS = 0.1;
+
+    /** Maximum bytes of a command that is printed to run a job again. */
+    private const MAX_COMMAND_BYTES = 4096;
+
+    /** Bytes at the end of a job's output in which its last line is searched. */
+    private const TAIL_BYTES = 2048;
+
+    /** @var list<array{float, InputJob}> duration and job, the slowest first */
+    private array $slow = [];
+
+    /** Duration above which a job belongs to the slowest. */
+    private float $slowSeconds = self::MIN_SLOW_SECONDS;
+
+    /** @var list<array{InputJob, string}> job, and how it ended */
+    private array $failed = [];
+    private int $failedCount = 0;
+
+    /** @var list<array{InputJob, CommandResult}> the latest first */
+    private array $recent = [];
+
+    public function add(InputJob $job, CommandResult $result): void
+    {
+        if ($result->duration > $this->slowSeconds) {
+            $this->addSlow($job, $result->duration);
+        }
+        if ($result->succeeded()) {
+            return;
+        }
+        if (++$this->failedCount <= self::MAX_FAILED) {
+            $this->failed[] = [$job, FailureNotices::how($result)];
+        }
+        array_unshift($this->recent, [$job, $result]);
+        $this->recent = \array_slice($this->recent, 0, self::MAX_RECENT);
+    }
+
+    /** @return list<string> the latest failed jobs, each with how it ended and its last line; the latest first */
+    public function recentFailures(): array
+    {
+        return array_map(static function (array $failure): string {
+            [$job, $result] = $failure;
+            $line = self::lastLine($result);
+
+            return "job {$job->sequence}, " . FailureNotices::how($result) . ($line === '' ? '' : ": {$line}");
+        }, $this->recent);
+    }
+
+    /**
+     * Returns the lines for the end of a run.
+     *
+     * @param string|null $again command that runs all failed jobs again; null for none
+     *
+     * @return list<string>
+     */
+    public function lines(?string $again): array
+    {
+        $lines = $this->slow === [] ? [] : ['spindle: slowest jobs:'];
+        foreach ($this->slow as [$seconds, $job]) {
+            $lines[] = \sprintf('  %.1f s  job %d: %s', $seconds, $job->sequence, TerminalText::fit($job->text(), 200));
+        }
+        if ($this->failedCount === 0) {
+            return $lines;
+        }
+        $them = $this->failedCount === 1 ? 'it' : 'them';
+        $lines[] = 'spindle: ' . Plural::of($this->failedCount, 'job') . " failed; to run {$them} again:";
+        foreach ($this->failed as [$job, $how]) {
+            $lines[] = "  job {$job->sequence}, " . TerminalText::escape($how) . ': ' . self::command($job);
+        }
+        if ($this->failedCount > \count($this->failed)) {
+            $lines[] = '  and ' . Plural::of($this->failedCount - \count($this->failed), 'more job');
+        }
+        if ($again !== null) {
+            $lines[] = "spindle: to run all failed jobs again: {$again}";
+        }
+
+        return $lines;
+    }
+
+    private function addSlow(InputJob $job, float $seconds): void
+    {
+        $this->slow[] = [$seconds, $job];
+        usort($this->slow, static fn(array $a, array $b): int => $b[0] <=> $a[0]);
+        $this->slow = \array_slice($this->slow, 0, self::MAX_SLOW);
+        if (\count($this->slow) === self::MAX_SLOW) {
+            $this->slowSeconds = $this->slow[self::MAX_SLOW - 1][0];
+        }
+    }
+
+    private static function command(InputJob $job): string
+    {
+        $text = $job->text();
+
+        return \strlen($text) <= self::MAX_COMMAND_BYTES
+            ? TerminalText::escape($text)
+            : 'a command of ' . \strlen($text) . ' bytes';
+    }
+
+    /** Returns the last line that is not blank of standard error, else of standard output. */
+    private static function lastLine(CommandResult $result): string
+    {
+        foreach ([$result->stderrStream(), $result->stdoutStream()] as $stream) {
+            $size = fstat($stream)['size'] ?? 0;
+            $tail = rtrim((string) stream_get_contents($stream, self::TAIL_BYTES, max(0, $size - self::TAIL_BYTES)));
+            $start = strrpos($tail, "\n");
+            $line = trim($start === false ? $tail : substr($tail, $start));
+            if ($line !== '') {
+                return $line;
+            }
+        }
+
+        return '';
+    }
+}

@@ -1,0 +1,32 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+use Spindle\Internal\Warnings;
+
+/** Load and memory of this machine, in words. */
+final class MachineLoad
+{
+    private const MEMORY_FILE = '/proc/meminfo';
+
+    private function __construct() {}
+
+    public static function now(): string
+    {
+        $load = sys_getloadavg();
+        $file = self::MEMORY_FILE;
+        $memory = (string) Warnings::suppressed(static fn(): string|false => @file_get_contents($file));
+        $kilobytes = static fn(string $name): float
+            => preg_match("/^{$name}: *(\\d+) kB$/m", $memory, $match) === 1 ? (float) $match[1] : 0.0;
+        $total = $kilobytes('MemTotal');
+        $parts = $load === false ? [] : [\sprintf('load %.1f', $load[0])];
+        if ($total > 0) {
+            $used = 100 * (1 - $kilobytes('MemAvailable') / $total);
+            $parts[] = \sprintf('memory %.0f%% of %.1f GiB', $used, $total / (1 << 20));
+        }
+
+        return implode('  ', $parts);
+    }
+}

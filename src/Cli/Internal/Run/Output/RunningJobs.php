@@ -1,0 +1,42 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+use Spindle\Cli\Internal\Run\Input\InputJob;
+
+/**
+ * The running jobs with their start. The start is when a job was first seen running: asking the launchers, or keeping
+ * the time of each job, would slow down runs of short jobs.
+ */
+final class RunningJobs
+{
+    /** @var array<int, array{InputJob, float}> job and start, by the number of the job */
+    private array $jobs = [];
+
+    /**
+     * @param list<InputJob> $running
+     * @param float          $now     seconds since the run began
+     * @param bool           $starts  whether jobs may have started since the last update
+     */
+    public function update(array $running, float $now, bool $starts): void
+    {
+        $jobs = [];
+        foreach ($running as $job) {
+            if ($starts || isset($this->jobs[$job->sequence])) {
+                $jobs[$job->sequence] = $this->jobs[$job->sequence] ?? [$job, $now];
+            }
+        }
+        $this->jobs = $jobs;
+    }
+
+    /** @return list<array{InputJob, float}> each job with its run time in seconds, the longest first */
+    public function longestFirst(float $now): array
+    {
+        $jobs = array_map(static fn(array $job): array => [$job[0], $now - $job[1]], array_values($this->jobs));
+        usort($jobs, static fn(array $a, array $b): int => [$b[1], $a[0]->sequence] <=> [$a[1], $b[0]->sequence]);
+
+        return $jobs;
+    }
+}

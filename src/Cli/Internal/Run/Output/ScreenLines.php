@@ -1,0 +1,143 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+use Symfony\Component\Console\Cursor;
+use Symfony\Component\Console\Output\BufferedOutput;
+use Symfony\Component\Console\Output\OutputInterface;
+
+/**
+ * Lines at the bottom of the output of a terminal, which are redrawn where they have changed. Between two calls, the
+ * cursor is at the beginning of the last line. Each line must be shorter than the terminal is wide.
+ */
+final class ScreenLines
+{
+    private readonly BufferedOutput $output;
+    private readonly Cursor $cursor;
+
+    /** @var list<string> visible lines, with their colours */
+    private array $lines = [];
+
+    /** Whether the last byte of other output has left the cursor in the middle of a line. */
+    private bool $isInLine = false;
+
+    /** @param resource $input a stream that the cursor never reads */
+    public function __construct(mixed $input)
+    {
+        $this->output = new BufferedOutput(decorated: true);
+        $this->cursor = new Cursor($this->output, $input);
+    }
+
+    /** Records that other output was written where these lines were. */
+    public function wrote(string $bytes): void
+    {
+        if ($bytes !== '') {
+            $this->isInLine = !str_ends_with($bytes, "\n");
+        }
+    }
+
+    /**
+     * Returns the bytes that replace the visible lines with others.
+     *
+     * @param non-empty-list<string> $lines
+     */
+    public function draw(array $lines): string
+    {
+        if ($this->lines === []) {
+            $this->raw(($this->isInLine ? "\r\n" : '') . implode("\r\n", $lines));
+            $this->raw("\r");
+        } else {
+            $this->replace($lines);
+        }
+        $this->isInLine = false;
+        $this->lines = $lines;
+
+        return $this->output->fetch();
+    }
+
+    /** Returns the bytes that remove the visible lines; '' if there are none. */
+    public function clear(): string
+    {
+        if ($this->lines === []) {
+            return '';
+        }
+        $this->up(\count($this->lines) - 1);
+        $this->lines = [];
+        $this->cursor->clearOutput();
+
+        return $this->output->fetch();
+    }
+
+    /**
+     * Returns the bytes that remove the visible lines after the terminal has become narrower or wider. Terminals wrap
+     * lines that no longer fit.
+     *
+     * @param int<1, max> $columns new width
+     */
+    public function clearAfterResize(int $columns): string
+    {
+        $above = 0;
+        foreach (\array_slice($this->lines, 0, -1) as $line) {
+            $above += max(1, (int) ceil(ScreenStyle::width($line) / $columns));
+        }
+        $this->up($above);
+        $hadLines = $this->lines !== [];
+        $this->lines = [];
+        if ($hadLines) {
+            $this->cursor->clearOutput();
+        }
+
+        return $this->output->fetch();
+    }
+
+    /** Records that the visible lines stay where they are, and that the cursor is in the line below. */
+    public function leave(): void
+    {
+        $this->lines = [];
+    }
+
+    /** @param non-empty-list<string> $lines */
+    private function replace(array $lines): void
+    {
+        $row = \count($this->lines) - 1;
+        foreach ($lines as $i => $line) {
+            if (($this->lines[$i] ?? null) === $line) {
+                continue;
+            }
+            $this->down($i - $row);
+            $row = $i;
+            $this->raw($line);
+            if (($this->lines[$i] ?? '') !== '') {
+                $this->cursor->clearLineAfter();
+            }
+            $this->raw("\r");
+        }
+        $last = \count($lines) - 1;
+        if ($last < \count($this->lines) - 1) {
+            $this->down($last + 1 - $row);
+            $this->cursor->clearOutput();
+            $row = $last + 1;
+        }
+        $this->down($last - $row);
+    }
+
+    /** Moves the cursor down, or up if the number is negative. Line feeds scroll at the end of the screen. */
+    private function down(int $rows): void
+    {
+        $rows < 0 ? $this->up(-$rows) : $this->raw(str_repeat("\n", $rows));
+    }
+
+    private function up(int $rows): void
+    {
+        if ($rows > 0) {
+            $this->cursor->moveUp($rows);
+        }
+    }
+
+    private function raw(string $bytes): void
+    {
+        $this->output->write($bytes, false, OutputInterface::OUTPUT_RAW);
+    }
+}

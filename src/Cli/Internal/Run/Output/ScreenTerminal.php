@@ -1,0 +1,263 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+use Revolt\EventLoop;
+use Revolt\EventLoop\UnsupportedFeatureException;
+use Spindle\Internal\IgnoredSignals;
+use Spindle\Internal\Warnings;
+
+/**
+ * The terminal of standard error: its size, and whether this process may draw in it. A process in the background, or
+ * whose terminal is gone or stopped by Ctrl-S, must not draw.
+ */
+final class ScreenTerminal
+{
+    private const DEFAULT_COLUMNS = 80;
+    private const DEFAULT_ROWS = 24;
+
+    /** Nanoseconds between two checks whether this process is in the foreground again. */
+    private const BACKGROUND_NANOSECONDS = 1_000_000_000;
+
+    // Signal numbers where they are the same on all systems.
+    private const SIGHUP = 1;
+    private const SIGQUIT = 3;
+    private const SIGWINCH = 28;
+    private const SIGTSTP = \PHP_OS_FAMILY === 'Linux' ? 20 : 18;
+    private const SIGCONT = \PHP_OS_FAMILY === 'Linux' ? 18 : 19;
+
+    /** @var array{int<1, max>, int<1, max>}|null columns and rows; null when the terminal must be asked */
+    private ?array $size = null;
+
+    private bool $isGone = false;
+
+    /** When to check for the foreground again, in nanoseconds of hrtime(); null in the foreground. */
+    private int|float|null $nextCheck = 0;
+
+    /** Whether the settings are restored after a signal. */
+    private bool $restoresSettings = false;
+
+    /** Settings before {@see readKeys()}, as `stty -g` prints them; null while they have not been changed. */
+    private ?string $settings = null;
+
+    /** @var resource|false|null the terminal, opened for reading; false if that is not possible, null before */
+    private mixed $keys = null;
+
+    private string $keyWatcher = '';
+
+    /** @var list<string> ids of the event loop's watchers */
+    private array $watchers = [];
+
+    /** @param resource $stream */
+    public function __construct(private readonly mixed $stream) {}
+
+    /**
+     * Calls the closures when the terminal needs them. Without ext-pcntl, they are never called.
+     *
+     * @param \Closure(): void $resized   the lines may be wrapped in another way
+     * @param \Closure(): void $suspend   this process is about to be suspended
+     * @param \Closure(): void $continued this process was suspended, and others may have written to the terminal
+     */
+    public function watch(\Closure $resized, \Closure $suspend, \Closure $continued): void
+    {
+        $handlers = [
+            self::SIGWINCH => function () use ($resized): void {
+                $this->size = null;
+                $resized();
+            },
+            self::SIGCONT => function () use ($continued): void {
+                $this->size = null;
+                $this->nextCheck = 0;
+                $continued();
+            },
+        ];
+        try {
+            foreach ($handlers as $signal => $handler) {
+                $this->watchers[] = EventLoop::unreference(EventLoop::onSignal($signal, $handler));
+            }
+            $this->watchSuspension($suspend);
+        } catch (UnsupportedFeatureException) {
+            // Without pcntl, the terminal keeps its size and its settings.
+        }
+    }
+
+    /** Restores the settings at the end of this process, also before a signal ends it. Needed by readKeys(). */
+    public function watchEnds(): void
+    {
+        if ($this->watchers === []) {
+            return; // without pcntl
+        }
+        $this->restoresSettings = true;
+        register_shutdown_function($this->restore(...));
+        $signals = [self::SIGHUP, self::SIGQUIT];
+        foreach (array_diff($signals, IgnoredSignals::among($signals)) as $signal) {
+            $this->watchers[] = EventLoop::unreference(EventLoop::onSignal(
+                $signal,
+                function (string $watcher, int $signal): void {
+                    $this->restore();
+                    EventLoop::cancel($watcher);
+                    posix_kill((int) getmypid(), $signal);
+                },
+            ));
+        }
+    }
+
+    /**
+     * Reads keys without waiting for the end of a line, and without an echo. Ctrl-C and Ctrl-Z still send signals.
+     * Does nothing in the background, and before the event loop has installed the handlers of {@see watchEnds()}.
+     *
+     * @param \Closure(string): void $press called with the bytes of keys
+     *
+     * @return bool whether keys are read
+     */
+    public function readKeys(\Closure $press): bool
+    {
+        if ($this->settings !== null) {
+            return true;
+        }
+        if ($this->isGone || $this->keys === false || !$this->restoresSettings || !$this->isInForeground()) {
+            return false;
+        }
+        $settings = (string) $this->stty('-g');
+        $keys = $this->keys = $settings === '' ? false : $this->open();
+        if ($keys === false) {
+            return false;
+        }
+        $this->settings = $settings;
+        $this->stty('-icanon', '-echo', 'min', '1', 'time', '0');
+        $this->keyWatcher = EventLoop::unreference(EventLoop::onReadable(
+            $keys,
+            function () use ($keys, $press): void {
+                $bytes = (string) Warnings::read($keys, 1024);
+                $this->isGone = $this->isGone || ($bytes === '' && feof($keys));
+                if ($this->isGone) {
+                    EventLoop::cancel($this->keyWatcher);
+                } elseif ($bytes !== '') {
+                    $press($bytes);
+                }
+            },
+        ));
+
+        return true;
+    }
+
+    /** Restores the settings of the terminal that {@see readKeys()} has changed. */
+    public function restore(): void
+    {
+        if ($this->settings !== null) {
+            EventLoop::cancel($this->keyWatcher);
+            [$settings, $this->settings] = [$this->settings, null];
+            $this->stty($settings);
+        }
+    }
+
+    public function close(): void
+    {
+        $this->restore();
+        array_map(EventLoop::cancel(...), $this->watchers);
+        $this->watchers = [];
+    }
+
+    /** @return array{int<1, max>, int<1, max>} columns and rows */
+    public function size(): array
+    {
+        if ($this->size === null) {
+            [$rows, $columns] = array_map(intval(...), explode(' ', (string) $this->stty('size'))) + [0, 0];
+            $this->size = [
+                $columns < 1 ? self::DEFAULT_COLUMNS : $columns,
+                $rows < 1 ? self::DEFAULT_ROWS : $rows,
+            ];
+        }
+
+        return $this->size;
+    }
+
+    /** Returns whether {@see write()} has an effect, and does not block. */
+    public function isReady(): bool
+    {
+        if ($this->isGone || !$this->isInForeground()) {
+            return false;
+        }
+        $none = [];
+        $streams = [$this->stream];
+
+        return Warnings::suppressed(static fn(): int|false => @stream_select($none, $streams, $none, 0)) === 1;
+    }
+
+    public function write(string $bytes): void
+    {
+        while ($bytes !== '' && !$this->isGone) {
+            error_clear_last();
+            $written = Warnings::write($this->stream, $bytes);
+            $this->isGone = $written === false && error_get_last() !== null;
+            $bytes = substr($bytes, (int) $written);
+        }
+    }
+
+    private function isInForeground(): bool
+    {
+        if ($this->nextCheck !== null && hrtime(true) >= $this->nextCheck) {
+            $this->nextCheck = self::isForegroundProcess() ? null : hrtime(true) + self::BACKGROUND_NANOSECONDS;
+        }
+
+        return $this->nextCheck === null;
+    }
+
+    /** Returns whether this process may change the terminal's settings. Without a controlling terminal, it may. */
+    private static function isForegroundProcess(): bool
+    {
+        $stat = (string) Warnings::suppressed(static fn(): string|false => @file_get_contents('/proc/self/stat'));
+        $fields = explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));
+        [$group, $foreground] = [$fields[2] ?? '', $fields[5] ?? '-1'];
+
+        return $foreground === '-1' || $group === $foreground;
+    }
+
+    private function watchSuspension(\Closure $suspend): void
+    {
+        $this->watchers[] = EventLoop::unreference(EventLoop::onSignal(
+            self::SIGTSTP,
+            function (string $watcher) use ($suspend): void {
+                $suspend();
+                $this->restore();
+                EventLoop::cancel($watcher);
+                $this->watchers = array_values(array_diff($this->watchers, [$watcher]));
+                // The default effect. The system ignores the signal if no shell could continue this process.
+                posix_kill((int) getmypid(), self::SIGTSTP);
+                $this->watchSuspension($suspend);
+            },
+        ));
+    }
+
+    /** @return resource|false the terminal for reading, with its own flag for non-blocking reads */
+    private function open(): mixed
+    {
+        $name = posix_ttyname($this->stream);
+        $keys = $name === false ? false : Warnings::suppressed(static fn(): mixed => @fopen($name, 'r'));
+        if (\is_resource($keys)) {
+            stream_set_blocking($keys, false);
+            stream_set_read_buffer($keys, 0);
+
+            return $keys;
+        }
+
+        return false;
+    }
+
+    /** Runs stty on the terminal. Returns what it prints; null if it fails. */
+    private function stty(string ...$arguments): ?string
+    {
+        return Warnings::suppressed(function () use ($arguments): ?string {
+            $descriptors = [$this->stream, ['pipe', 'w'], ['file', '/dev/null', 'w']];
+            $process = @proc_open(['stty', ...array_values($arguments)], $descriptors, $pipes);
+            if ($process === false) {
+                return null;
+            }
+            $output = (string) stream_get_contents($pipes[1]);
+
+            return proc_close($process) === 0 ? trim($output) : null;
+        });
+    }
+}

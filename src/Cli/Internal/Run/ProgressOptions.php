@@ -1,0 +1,58 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\Run\Output\ProgressMode;
+use Spindle\Cli\Internal\UsageException;
+use Spindle\Command\Command;
+
+/** How a run shows its progress. */
+final class ProgressOptions
+{
+    /**
+     * @param bool        $colours      whether the command line allows colours on a terminal
+     * @param bool        $hasKeys      whether keys may be read from the terminal, which is not the input of the run
+     * @param string|null $againCommand command that runs the failed jobs of the job log again; null without a job log
+     */
+    public function __construct(
+        public readonly ProgressMode $mode,
+        public readonly bool $colours = true,
+        public readonly bool $hasKeys = true,
+        public readonly ?string $againCommand = null,
+    ) {}
+
+    /**
+     * @param list<string> $words the command, and the lists of arguments and files
+     *
+     * @throws UsageException
+     */
+    public static function of(GivenOptions $given, array $words): self
+    {
+        $isBar = $given->flag('bar') || $given->flag('eta');
+
+        return new self(
+            ProgressMode::parse($given->text('progress') ?? ($isBar ? ProgressMode::Bar->value : null)),
+            !$given->flag('no-ansi'),
+            array_intersect(['-', '/dev/stdin'], [...$given->texts('arg-file'), ...$words]) === [],
+            $given->text('joblog') === null ? null : self::againCommand(),
+        );
+    }
+
+    /** Returns the command of this process with --resume-failed. */
+    private static function againCommand(): ?string
+    {
+        /** @var list<string> $words */
+        $words = $_SERVER['argv'] ?? [];
+        $run = array_search('run', $words, true);
+        if ($run === false || $run === 0) {
+            return null;
+        }
+        $options = \in_array('--resume-failed', $words, true) ? [] : ['--resume-failed'];
+        array_splice($words, $run + 1, 0, $options);
+
+        return Command::of(...$words)->toString();
+    }
+}
