@@ -10,6 +10,7 @@ use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
@@ -39,6 +40,8 @@ final class PersistentFaultsTest extends TestCase
         $children = array_keys(Processes::childrenOf((int) $cluster->postmasterPid()));
         $cluster->kill();
         array_map(static fn(int $pid): bool => posix_kill($pid, \SIGKILL), $children);
+        $alive = static fn(): array => array_filter($children, Processes::isAlive(...));
+        Eventually::holds(static fn(): bool => $alive() === [], 'the processes of the server are gone');
         $found = [];
         try {
             $open();

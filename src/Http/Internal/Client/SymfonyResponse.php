@@ -139,6 +139,9 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     {
         foreach ($responses as $response) {
             \assert($response instanceof self);
+            if (!isset($multi->openHandles[$response->id])) {
+                continue;
+            }
             try {
                 ($response->onProgress)();
             } catch (\Throwable $failure) {
