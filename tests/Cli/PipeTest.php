@@ -34,7 +34,6 @@ final class PipeTest extends TestCase
     #[TestWith(['--round-robin "exit 1"'])]
     #[TestWith(['--cat "exit 1"'])]
     #[TestWith(['-k --retries 1 /nonexistent/x'])]
-    #[TestWith(['--dry-run --cat wc'])]
     public function testNoFileIsLeft(string $options): void
     {
         $process = $this->shell(
@@ -42,6 +41,13 @@ final class PipeTest extends TestCase
         );
 
         self::assertSame('', $process->getOutput());
+    }
+
+    public function testADryRunWritesNoFile(): void
+    {
+        $process = $this->shell('printf "a\nb\n" | TMPDIR=/nonexistent $SPINDLE run --pipe -N1 --cat --dry-run wc -l');
+
+        self::assertOutcome(0, "wc -l \$PARALLEL_TMP\nwc -l \$PARALLEL_TMP\n", $process);
     }
 
     public function testAKilledRunLeavesNoFile(): void

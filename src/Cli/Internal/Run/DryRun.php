@@ -72,7 +72,6 @@ final class DryRun
         try {
             $command = $format->job($number, $values, self::SLOT)->command->toString();
             $this->out->write($this->options->input->inputs->describe($command) . "\n");
-            $this->options->input->inputs->finished($number);
         } catch (BadRecordException $bad) {
             $message = "{$this->options->input->inputs->nameOf($number)}: {$bad->getMessage()}";
             if ($this->options->outcome->strict) {

@@ -8,6 +8,7 @@ use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\Run\Input\ArgumentList;
 use Spindle\Cli\Internal\Run\Input\InputSource;
 use Spindle\Cli\Internal\Run\Input\JobInputs;
+use Spindle\Cli\Internal\Run\Pipe\BlockFiles;
 use Spindle\Cli\Internal\Run\Pipe\BlockInputs;
 use Spindle\Cli\Internal\Run\Pipe\Blocks;
 use Spindle\Cli\Internal\Run\Pipe\BlockSplitter;
@@ -124,7 +125,7 @@ final class PipeOptions
 
         return $given->flag('round-robin')
             ? new RoundRobinInputs($blocks)
-            : new BlockInputs($blocks, self::namesFile($given));
+            : new BlockInputs($blocks, self::namesFile($given), new BlockFiles(areWritten: !$given->flag('dry-run')));
     }
 
     /** @param array<string, string> $reasons by name of an option that can't be combined with blocks */

@@ -21,7 +21,8 @@ final class BlockFiles
     /** @var array<int, string> path by number of the job */
     private array $paths = [];
 
-    public function __construct()
+    /** @param bool $areWritten false to assign only names, for --dry-run */
+    public function __construct(private readonly bool $areWritten = true)
     {
         $this->prefix = UnlinkedFile::prefix(sys_get_temp_dir());
     }
@@ -34,6 +35,9 @@ final class BlockFiles
     public function write(int $number, string ...$pieces): string
     {
         $path = $this->prefix . bin2hex(random_bytes(4));
+        if (!$this->areWritten) {
+            return $path;
+        }
         error_clear_last();
         $mask = umask(0o077);
         $file = @fopen($path, 'xe');

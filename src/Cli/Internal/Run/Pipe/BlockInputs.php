@@ -22,7 +22,7 @@ final class BlockInputs implements JobInputs
     public function __construct(
         private readonly Blocks $blocks,
         private readonly bool $namesFile,
-        private readonly BlockFiles $files = new BlockFiles(),
+        private readonly BlockFiles $files,
     ) {}
 
     public function count(): ?int
