@@ -43,6 +43,15 @@ final class PipeTest extends TestCase
         self::assertSame('', $process->getOutput());
     }
 
+    public function testNoFileIsLeftWhenTheReaderOfTheOutputEnds(): void
+    {
+        $process = $this->shell(
+            'mkdir t; seq 500000 2>/dev/null | TMPDIR=$PWD/t $SPINDLE run -j2 --pipe --block 100k cat | true; ls t',
+        );
+
+        self::assertSame('', $process->getOutput());
+    }
+
     public function testADryRunWritesNoFile(): void
     {
         $process = $this->shell('printf "a\nb\n" | TMPDIR=/nonexistent $SPINDLE run --pipe -N1 --cat --dry-run wc -l');
@@ -204,6 +213,24 @@ final class PipeTest extends TestCase
         );
 
         self::assertOutcome(0, "\"\$HOME\" a\n\"\$HOME\" b\n\"\$HOME\" c\n", $process);
+    }
+
+    public function testAHeaderOfAnyBytesIsTheBeginningOfEachPart(): void
+    {
+        $header = str_repeat("\0\1%s\\n", 40_000) . "\n";
+        $this->file('lines', "{$header}a\nb\n");
+        $process = $this->spindle(['-k', '--pipe-part', '--header', ':', '--block', '1', '-a', 'lines', 'cat']);
+
+        self::assertOutcome(0, "{$header}a\n{$header}b\n", $process);
+    }
+
+    public function testAJobFailsIfItsFileHasVanished(): void
+    {
+        $this->file('lines', "a\nb\n");
+        $process = $this->spindle(['-j1', '--pipe-part', '--block', '1', '-a', 'lines', 'cat; rm -f lines']);
+
+        self::assertSame([1, "a\n"], [$process->getExitCode(), $process->getOutput()]);
+        self::assertStringContainsString('lines', $process->getErrorOutput());
     }
 
     public function testAJobThatDoesNotReadItsPartHasNotFailed(): void

@@ -12,11 +12,14 @@ use Spindle\Command\Command;
 /** Each job reads one part of a file: the option --pipe-part. Only the ends of the parts are read here. */
 final class PartInputs implements JobInputs
 {
-    /** Runs a program that reads a header and a part of a file. */
-    private const PROGRAM = 'file=$1 start=$2 size=$3 header=$4; shift 4;'
-        . ' { printf %s "$header"; tail -c "+$start" "$file" | head -c "$size"; } | "$@"';
+    /**
+     * Runs a program that reads the header and a part of a file. Opens the file first, because the job fails if that
+     * fails; an error in a pipeline is not the status of the shell.
+     */
+    private const PROGRAM = 'file=$1 header=$2 start=$3 size=$4; shift 4; exec <"$file";'
+        . ' { [ "$header" = 0 ] || head -c "$header" <"$file"; tail -c "+$start" | head -c "$size"; } | "$@"';
 
-    /** @var array<int, array{PartedFile, int, int, string}> file, start, end and header, by number of the job */
+    /** @var array<int, array{PartedFile, int, int, int}> file, end of its header, start and end, by number of a job */
     private array $parts = [];
 
     /**
@@ -51,10 +54,10 @@ final class PartInputs implements JobInputs
         $blockBytes = $this->blockBytes > 0 ? $this->blockBytes : $this->share(max(1, $concurrency()));
         $number = 0;
         foreach ($this->files as $file) {
-            $header = $file->header($this->headerForm);
-            for ($start = \strlen($header); $start < $file->size && !$wait->isStopped(); $start = $end) {
+            $headerEnd = \strlen($file->header($this->headerForm));
+            for ($start = $headerEnd; $start < $file->size && !$wait->isStopped(); $start = $end) {
                 $end = min($this->ends->nextInFile($file, $start + $blockBytes) ?? $file->size, $file->size);
-                $this->parts[++$number] = [$file, $start, $end, $header];
+                $this->parts[++$number] = [$file, $headerEnd, $start, $end];
                 yield $number => [''];
             }
         }
@@ -62,7 +65,7 @@ final class PartInputs implements JobInputs
 
     public function withInput(InputJob $job): InputJob
     {
-        [$file, $start, $end, $header] = $this->parts[$job->sequence];
+        [$file, $headerEnd, $start, $end] = $this->parts[$job->sequence];
         $line = $job->command->line;
         $command = Command::of(
             '/bin/sh',
@@ -70,9 +73,9 @@ final class PartInputs implements JobInputs
             self::PROGRAM,
             'sh',
             $file->path,
+            (string) $headerEnd,
             (string) ($start + 1),
             (string) ($end - $start),
-            $header,
             ...($line === null ? $job->command->arguments : ['/bin/sh', '-c', $line]),
         );
 
