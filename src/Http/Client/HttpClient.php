@@ -248,6 +248,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         }
         $parsed = Url::parse($url)
             ?? throw new \InvalidArgumentException('The URL is malformed; give http:// or https:// with a host');
+        if ($body instanceof StreamInterface && $body->isSeekable() && $body->tell() > 0) {
+            $body->rewind(); // an earlier attempt or a log has read it
+        }
         $authorization = $parsed->authorization();
         if ($authorization !== null) {
             $fields += ['authorization' => ['Authorization', [$authorization]]];

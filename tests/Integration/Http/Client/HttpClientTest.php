@@ -341,6 +341,9 @@ final class HttpClientTest extends TestCase
 
         self::assertSame(['PUT', '/psr', 'b'], [$seen['method'], $seen['target'], $seen['a']]);
         self::assertSame('content', $seen['body']);
+        self::assertSame('content', self::decoded($this->http()->sendRequest($request))['body'], 'sent again');
+        $request->getBody()->seek(3);
+        self::assertSame('content', self::decoded($this->http()->sendRequest($request))['body'], 'partly read before');
         $invalid = new Request('GET', '/relative');
         try {
             $this->http()->sendRequest($invalid);
@@ -446,6 +449,9 @@ final class HttpClientTest extends TestCase
     #[TestWith(['http://0.0.0.0/'])]
     #[TestWith(['http://100.64.0.1/'])]
     #[TestWith(['http://224.0.0.1/'])]
+    #[TestWith(['http://[2002:7f00:1::]/'])]
+    #[TestWith(['http://[fec0::1]/'])]
+    #[TestWith(['http://[::ffff:0:7f00:1]/'])]
     public function testPrivateAddressesAreRefusedIfTheOptionsSaySo(string $url): void
     {
         $this->expectException(ConnectFailedException::class);
