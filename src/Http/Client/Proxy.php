@@ -53,7 +53,9 @@ final readonly class Proxy
             if ($entry === '') {
                 continue;
             }
-            [$host, $port] = explode(':', $entry, 2) + [1 => ''];
+            $isIpv6 = filter_var($entry, \FILTER_VALIDATE_IP, \FILTER_FLAG_IPV6) !== false;
+            preg_match('/^(?|\[([^\]]*)\]|([^:]*))(?::(.*))?$/s', $isIpv6 ? "[{$entry}]" : $entry, $match);
+            [$host, $port] = [$match[1] ?? '', $match[2] ?? ''];
             $host = strtolower(ltrim($host, '*.'));
             $isSame = $host === '' || $url->host === $host || str_ends_with($url->host, ".{$host}");
             if ($isSame && ($port === '' || (int) $port === $url->port)) {

@@ -40,12 +40,16 @@ final class ProxyTest extends TestCase
     #[TestWith(['http://notinternal.test/', 'http://plain:3128'])]
     #[TestWith(['http://127.0.0.1/', null])]
     #[TestWith(['http://port.test:8080/', null])]
+    #[TestWith(['http://[::1]/', null])]
+    #[TestWith(['http://[::2]/', null])]
+    #[TestWith(['http://[::3]:81/', null])]
+    #[TestWith(['http://[::3]/', 'http://plain:3128'])]
     #[TestWith(['http://port.test/', 'http://plain:3128'])]
     public function testTheEnvironmentNamesProxiesAndExceptions(string $url, ?string $expected): void
     {
         putenv('http_proxy=http://plain:3128');
         putenv('HTTPS_PROXY=http://user:pw@secure:3129');
-        putenv('NO_PROXY=.internal.test, 127.0.0.1,port.test:8080');
+        putenv('NO_PROXY=.internal.test, 127.0.0.1,port.test:8080,::1,[::2],[::3]:81');
         $target = Url::parse($url);
         \assert($target !== null);
         $proxy = Proxy::fromEnvironment()->for($target);
