@@ -8,7 +8,10 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Internal\Message\ForwardOnly;
 
-/** The body of a response, decompressed while it is read. */
+/**
+ * The body of a response, decompressed while it is read: RFC 1952. As {@see ResponseBody}, a short one can be read
+ * again.
+ */
 final class InflatedBody implements StreamInterface
 {
     use ForwardOnly;
@@ -16,19 +19,44 @@ final class InflatedBody implements StreamInterface
     /** Compressed bytes per step. A step returns at most about a thousand times as many: RFC 1951. */
     private const STEP_BYTES = 4096;
 
-    private readonly \InflateContext $inflate;
+    /** Maximum bytes of a body that can be read again. */
+    private const MAX_KEPT_BYTES = 65_536;
+
+    /** Begins each member of a compressed body. */
+    private const MAGIC = "\x1f\x8b";
+
+    /** The current member; null before the first one and between two of them. */
+    private ?\InflateContext $member = null;
+
+    /** Whether the last member has ended. Further bytes are padding. */
+    private bool $isComplete = false;
+    private bool $hasMember = false;
+
+    /** Decompressed bytes: all of them while they are kept, otherwise those of the last step. */
     private string $output = '';
     private int $offset = 0;
-    private int $position = 0;
-    private bool $isComplete = false;
+
+    /** Number of bytes before those in $output, which are no longer kept. */
+    private int $dropped = 0;
+
+    private bool $isClosed = false;
+
+    /** Thrown by each further read. */
+    private ?\Throwable $failure = null;
 
     public function __construct(
         private readonly StreamInterface $source,
         private readonly OutgoingRequest $request,
         private readonly int $maxContentBytes,
-    ) {
-        $inflate = inflate_init(\ZLIB_ENCODING_GZIP);
-        $this->inflate = $inflate === false ? throw new \RuntimeException('zlib could not allocate memory') : $inflate;
+    ) {}
+
+    public function __toString(): string
+    {
+        if ($this->dropped === 0) {
+            $this->offset = 0;
+        }
+
+        return $this->getContents();
     }
 
     /** @throws InvalidResponseException when the contents are too long or not compressed */
@@ -40,8 +68,7 @@ final class InflatedBody implements StreamInterface
             if (\strlen($contents) > $this->maxContentBytes) {
                 $this->close();
 
-                throw InvalidResponseException::of(
-                    $this->request,
+                throw $this->fail(
                     "the decompressed body is longer than {$this->maxContentBytes} bytes"
                         . ' (RequestOptions::$maxContentBytes)',
                 );
@@ -53,55 +80,108 @@ final class InflatedBody implements StreamInterface
 
     public function read(int $length): string
     {
-        while ($this->offset === \strlen($this->output) && !$this->source->eof()) {
-            $this->step($this->source->read(self::STEP_BYTES));
-        }
-        $bytes = substr($this->output, $this->offset, $length);
-        $this->offset += \strlen($bytes);
-        $this->position += \strlen($bytes);
+        if (!$this->eof()) {
+            $bytes = substr($this->output, $this->offset, $length);
+            $this->offset += \strlen($bytes);
 
-        return $bytes;
+            return $bytes;
+        }
+
+        return '';
     }
 
     public function eof(): bool
     {
-        if ($this->offset < \strlen($this->output)) {
-            return false;
-        }
         while ($this->offset === \strlen($this->output)) {
+            if ($this->failure !== null) {
+                throw $this->failure;
+            }
             if ($this->source->eof()) {
                 return true;
             }
-            $this->step($this->source->read(self::STEP_BYTES));
+            $this->step();
         }
 
         return false;
     }
 
+    public function isSeekable(): bool
+    {
+        return $this->dropped === 0 && !$this->isClosed && $this->failure === null;
+    }
+
+    public function seek(int $offset, int $whence = \SEEK_SET): void
+    {
+        $target = match ($whence) {
+            \SEEK_SET => $offset,
+            \SEEK_CUR => $this->offset + $offset,
+            default => null,
+        };
+        if (!$this->isSeekable() || $target === null || $target < 0 || $target > \strlen($this->output)) {
+            throw new \RuntimeException('This body can only be rewound, and only if it is short');
+        }
+        $this->offset = $target;
+    }
+
     public function tell(): int
     {
-        return $this->position;
+        return $this->dropped + $this->offset;
     }
 
     public function close(): void
     {
+        $this->isClosed = true;
+        $this->dropped += $this->offset;
         [$this->output, $this->offset] = ['', 0];
         $this->source->close();
     }
 
-    private function step(string $bytes): void
+    private function step(): void
+    {
+        $bytes = $this->source->read(self::STEP_BYTES);
+        if ($this->dropped + \strlen($this->output) >= self::MAX_KEPT_BYTES) {
+            $this->dropped += \strlen($this->output);
+            [$this->output, $this->offset] = ['', 0];
+        }
+        while ($bytes !== '' && !$this->isComplete) {
+            $bytes = $this->inflate($bytes);
+        }
+        if ($this->member !== null && $this->source->eof()) {
+            throw $this->fail('the compressed body ends too early');
+        }
+    }
+
+    /** @return string the bytes after the end of the member */
+    private function inflate(string $bytes): string
+    {
+        if ($this->member === null && $this->hasMember) {
+            if ($bytes === self::MAGIC[0]) {
+                $bytes .= $this->source->read(self::STEP_BYTES);
+            }
+            if (!str_starts_with($bytes, self::MAGIC)) {
+                $this->isComplete = true;
+
+                return '';
+            }
+        }
+        $member = $this->member ?? inflate_init(\ZLIB_ENCODING_GZIP);
+        $before = $this->member === null ? 0 : inflate_get_read_len($this->member);
+        $output = $member === false ? false : @inflate_add($member, $bytes);
+        if ($member === false || $output === false) {
+            throw $this->fail('the body is not compressed with gzip');
+        }
+        $this->output .= $output;
+        $this->hasMember = true;
+        $hasEnded = inflate_get_status($member) === \ZLIB_STREAM_END;
+        $this->member = $hasEnded ? null : $member;
+
+        return $hasEnded ? substr($bytes, inflate_get_read_len($member) - $before) : '';
+    }
+
+    private function fail(string $why): InvalidResponseException
     {
         [$this->output, $this->offset] = ['', 0];
-        if ($bytes !== '' && !$this->isComplete) {
-            $output = @inflate_add($this->inflate, $bytes);
-            if ($output === false) {
-                throw InvalidResponseException::of($this->request, 'the body is not compressed with gzip');
-            }
-            $this->output = $output;
-            $this->isComplete = inflate_get_status($this->inflate) === \ZLIB_STREAM_END;
-        }
-        if (!$this->isComplete && $this->source->eof()) {
-            throw InvalidResponseException::of($this->request, 'the compressed body ends too early');
-        }
+
+        return $this->failure = InvalidResponseException::of($this->request, $why);
     }
 }

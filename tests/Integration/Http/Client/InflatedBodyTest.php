@@ -1,0 +1,100 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Client;
+
+use Amp\Socket\Socket;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\InvalidResponseException;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Http\ScriptedServer;
+
+use function Amp\delay;
+
+final class InflatedBodyTest extends TestCase
+{
+    use EndsInTime;
+
+    private ?ScriptedServer $server = null;
+
+    protected function tearDown(): void
+    {
+        $this->server?->close();
+    }
+
+    public function testAShortBodyCanBeReadAgain(): void
+    {
+        $body = $this->body([(string) gzencode('hello')]);
+
+        self::assertSame('hello', (string) $body);
+        self::assertSame('hello', (string) $body);
+        $body->seek(1);
+        self::assertSame([1, 'el', 3], [$body->tell(), $body->read(2), $body->tell()]);
+        self::assertSame('lo', $body->getContents());
+        self::assertTrue($body->eof());
+    }
+
+    public function testALongBodyIsReadOnce(): void
+    {
+        $body = $this->body([(string) gzencode(str_repeat('x', 1_000_000))]);
+        self::assertSame(1_000_000, \strlen($body->getContents()));
+        self::assertSame([1_000_000, false, ''], [$body->tell(), $body->isSeekable(), (string) $body]);
+        $this->expectException(\RuntimeException::class);
+        $body->rewind();
+    }
+
+    /** @param list<string> $pieces */
+    #[DataProvider('bodies')]
+    public function testABodyConsistsOfAnyNumberOfMembers(array $pieces, string $contents): void
+    {
+        self::assertSame($contents, (string) $this->body($pieces));
+    }
+
+    /** @return iterable<string, array{list<string>, string}> */
+    public static function bodies(): iterable
+    {
+        [$one, $two] = [(string) gzencode('one'), (string) gzencode('two')];
+        yield 'none' => [[], ''];
+        yield 'two' => [[$one . $two], 'onetwo'];
+        yield 'two in pieces' => [str_split($one . $two), 'onetwo'];
+        yield 'an empty one' => [[$one . gzencode('') . $two], 'onetwo'];
+        yield 'one and padding' => [[$one . "\0\0\0"], 'one'];
+        yield 'one and padding that looks like another' => [["{$one}\x1f", "\0\x1f", $two], 'one'];
+        yield 'one and half of a beginning' => [["{$one}\x1f"], 'one'];
+    }
+
+    public function testABodyThatEndsTooEarlyFailsEachTime(): void
+    {
+        $body = $this->body([substr((string) gzencode(random_bytes(1000)), 0, -5)]);
+        for ($i = 0; $i < 3; ++$i) {
+            try {
+                $body->__toString();
+                self::fail('The body was taken for complete');
+            } catch (InvalidResponseException $failure) {
+                self::assertStringContainsString('the compressed body ends too early', $failure->getMessage());
+            }
+        }
+    }
+
+    /** @param list<string> $pieces compressed bytes, which arrive one after the other */
+    private function body(array $pieces): StreamInterface
+    {
+        $answer = static function (Socket $socket, ScriptedServer $server) use ($pieces): void {
+            $server->readRequest($socket);
+            $socket->write("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n");
+            foreach ($pieces as $piece) {
+                delay(0.001);
+                $socket->write(dechex(\strlen($piece)) . "\r\n{$piece}\r\n");
+            }
+            delay(0.001);
+            $socket->write("0\r\n\r\n");
+        };
+        $this->server = new ScriptedServer($answer);
+
+        return (new HttpClient())->get($this->server->url())->getBody();
+    }
+}
