@@ -147,8 +147,15 @@ final class ClientConnection
      */
     public function receive(string $for, float $seconds, bool $isFirst = false): bool
     {
-        if (!$isFirst && $this->read()) {
-            return true;
+        if (!$isFirst) {
+            // Without a wait, neither the timer nor the cancellation ends the request.
+            $this->cancellation?->throwIfRequested();
+            if (!$this->isWithinLimit()) {
+                throw $this->tooLate($for);
+            }
+            if ($this->read()) {
+                return true;
+            }
         }
         while (!$this->hasEnded) {
             $this->wait($for, $seconds);
@@ -185,19 +192,17 @@ final class ClientConnection
             return;
         }
         $for = $this->unsent->size > 0 ? 'the server to receive the request' : $this->for;
-        $this->changed->fail(new TimedOut(
-            $this->deadline >= $this->totalDeadline
-                ? "it was not complete within {$this->options->timeout} s, while waiting for {$for}"
-                : "no progress in time, while waiting for {$for}",
-        ));
+        $this->changed->fail($this->deadline >= $this->totalDeadline
+            ? $this->tooLate($for)
+            : new TimedOut("no progress in time, while waiting for {$for}"));
     }
 
     /** Closes the connection, and makes its request fail. */
     public function fail(\Throwable $reason): void
     {
         $this->failure ??= $reason;
-        $this->close();
         $this->changed->fail($reason);
+        $this->close();
     }
 
     public function close(): void
@@ -212,6 +217,12 @@ final class ClientConnection
         $stream = $this->stream;
         Warnings::suppressed(static fn() => @fclose($stream));
         $this->drained->notify();
+        $this->changed->notify();
+    }
+
+    private function tooLate(string $for): TimedOut
+    {
+        return new TimedOut("it was not complete within {$this->options->timeout} s, while waiting for {$for}");
     }
 
     private function wait(string $for, float $seconds): void

@@ -78,21 +78,18 @@ final class OriginPool
         bool $isNew = false,
     ): ClientConnection {
         $deadline = null;
-        while (true) {
+        for ($isNext = $this->waitingCount === 0;; $isNext = true) {
             if ($this->closeReason !== null) {
                 throw ClientClosedException::of($request, 'the client was closed', $this->closeReason);
             }
-            while (!$isNew && $this->idle !== []) {
-                $connection = array_pop($this->idle);
-                if ($this->isYoung($connection) && $connection->isUsable()) {
-                    return $this->used[spl_object_id($connection)] = $connection;
-                }
-                $connection->close();
+            $connection = $isNext && !$isNew ? $this->takeIdle() : null;
+            if ($connection !== null) {
+                return $connection;
             }
-            if ($this->size() >= $this->options->maxConnections && $this->idle !== []) {
+            if ($isNext && $this->size() >= $this->options->maxConnections && $this->idle !== []) {
                 array_shift($this->idle)->close(); // a new connection was requested
             }
-            if ($this->size() < $this->options->maxConnections) {
+            if ($isNext && $this->size() < $this->options->maxConnections) {
                 return $this->open($request, $options, $left, $cancellation);
             }
             if ($this->waitingCount >= $this->options->maxWaiting) {
@@ -108,6 +105,7 @@ final class OriginPool
                 $limit = $seconds < 1e9 ? $deadline->asCancellation() : $cancellation;
                 $this->waiting->wait($limit, $this->waiting->wakeFirst(...), $this);
             } catch (CancelledException $cancelled) {
+                $this->wakeIfFree();
                 $failure = $deadline->failureOf($cancelled, 'a free connection');
 
                 throw $failure instanceof CancelledException
@@ -183,6 +181,30 @@ final class OriginPool
         [$this->idle, $this->used] = [[], []];
     }
 
+    private function takeIdle(): ?ClientConnection
+    {
+        while ($this->idle !== []) {
+            $connection = array_pop($this->idle);
+            if ($this->isYoung($connection) && $connection->isUsable()) {
+                $this->used[spl_object_id($connection)] = $connection;
+                $this->wakeIfFree();
+
+                return $connection;
+            }
+            $connection->close();
+        }
+
+        return null;
+    }
+
+    /** Wakes a request that has waited only because an earlier one had not resumed yet. */
+    private function wakeIfFree(): void
+    {
+        if ($this->idle !== [] || $this->size() < $this->options->maxConnections) {
+            $this->waiting->wakeFirst();
+        }
+    }
+
     private function wakeNext(): void
     {
         if ($this->closeReason === null) {
@@ -207,6 +229,7 @@ final class OriginPool
         ?Cancellation $cancellation,
     ): ClientConnection {
         ++$this->opening;
+        $this->wakeIfFree();
         try {
             $stream = $this->connect($options, Deadline::in(min($left, $options->connectTimeout), $cancellation));
             $connection = new ClientConnection($stream->release(), $this->timer);
@@ -295,6 +318,8 @@ final class OriginPool
             $isMapped = str_starts_with($packed, str_repeat("\0", 10)) || str_starts_with($packed, "\0\x64\xff\x9b");
             if ($isMapped) {
                 $ip = (string) inet_ntop(substr($packed, 12));
+            } elseif (\ord($packed[0]) >> 5 !== 1 || str_starts_with($packed, "\x20\x02")) {
+                return false; // not in 2000::/3, or 6to4, which may lead to any IPv4 address: RFC 3056
             }
         }
 

@@ -36,6 +36,9 @@ final class ResponseBody implements StreamInterface
 
     private bool $isClosed = false;
 
+    /** Whether a fiber waits for bytes. */
+    private bool $isReceiving = false;
+
     /** Bytes that are still to be received; null in chunks, or until the end of the connection. */
     private ?int $remaining;
 
@@ -168,16 +171,25 @@ final class ResponseBody implements StreamInterface
         if ($connection === null) {
             return;
         }
+        if ($this->isReceiving) {
+            throw new \LogicException('Another fiber is reading this body');
+        }
         if (!$keeps && $this->dropped + \strlen($this->bytes) >= self::MAX_KEPT_BYTES) {
             $this->dropped += \strlen($this->bytes);
             [$this->bytes, $this->offset] = ['', 0];
         }
+        $this->isReceiving = true;
         try {
             $hasBytes = $connection->receive('the rest of the response', $this->readTimeout);
         } catch (TimedOut $late) {
             throw $this->fail(RequestTimeoutException::of($this->request, $late->getMessage(), $late));
         } catch (\Throwable $failure) { // the cancellation, or the client was killed
             throw $this->fail($failure);
+        } finally {
+            $this->isReceiving = false;
+        }
+        if ($this->isClosed) { // another fiber has closed it
+            return;
         }
         if ($hasBytes) {
             $this->decode();

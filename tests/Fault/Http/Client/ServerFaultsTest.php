@@ -7,6 +7,7 @@ namespace Spindle\Tests\Fault\Http\Client;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Socket\Socket;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
@@ -336,6 +337,108 @@ final class ServerFaultsTest extends TestCase
         $first->await();
     }
 
+    public function testARequestDoesNotOvertakeOneThatWaits(): void
+    {
+        $this->serve(ScriptedServer::answering(self::OK));
+        $this->client = new HttpClient(new HttpClientOptions(maxConnections: 1));
+        $finished = '';
+        $callers = [];
+        foreach (['a', 'b', 'c'] as $name) {
+            $callers[] = Async::run(function () use ($name, &$finished): void {
+                for ($i = 0; $i < 5; ++$i) {
+                    $this->client()->get($this->url())->getBody()->getContents();
+                    $finished .= $name;
+                }
+            });
+        }
+        await($callers);
+
+        self::assertSame('abcabcabcabcabc', $finished);
+    }
+
+    public function testAFreeConnectionIsGivenToAllThatWaitForOne(): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server): void {
+            for ($i = 0; $server->readRequest($socket) !== null; ++$i) {
+                delay(0.001 * random_int(0, 3));
+                $i % 3 < 2 ? $socket->write(self::OK) : $socket->close();
+            }
+        });
+        $this->client = new HttpClient(new HttpClientOptions(maxConnections: 3, acquireTimeout: 5));
+        $requests = [];
+        for ($i = 0; $i < 200; ++$i) {
+            $cancellation = $i % 4 === 0 ? new TimeoutCancellation(0.001 * random_int(1, 20)) : null;
+            $requests[] = Async::run(function () use ($cancellation): string {
+                try {
+                    return (string) $this->client()->get($this->url(), cancellation: $cancellation)->getBody();
+                } catch (CancelledException|ConnectionLostException) {
+                    return '';
+                }
+            });
+        }
+
+        self::assertContains('ok', await($requests));
+        self::assertSame(0, $this->client()->statistics()['waiting']);
+    }
+
+    public function testAnEndlessBodyIsGivenUpAlthoughBytesAreAlwaysThere(): void
+    {
+        $this->serve(self::endless(...));
+        $body = $this->client()->get($this->url(), options: new RequestOptions(timeout: 0.2))->getBody();
+        $failure = self::failure(static function () use ($body): void {
+            for ($end = hrtime(true) + 5e9; hrtime(true) < $end; delay(0.001)) {
+                $body->read(1024);
+            }
+        });
+
+        self::assertInstanceOf(RequestTimeoutException::class, $failure);
+        self::assertStringContainsString('not complete within 0.2 s', $failure->getMessage());
+    }
+
+    public function testACancellationEndsABodyAlthoughBytesAreAlwaysThere(): void
+    {
+        $this->serve(self::endless(...));
+        $cancellation = new DeferredCancellation();
+        $body = $this->client()->get($this->url(), cancellation: $cancellation->getCancellation())->getBody();
+        $body->read(1024);
+        $cancellation->cancel();
+        $failure = self::failure(static function () use ($body): void {
+            for ($end = hrtime(true) + 5e9; hrtime(true) < $end; delay(0.001)) {
+                $body->read(1024);
+            }
+        });
+
+        self::assertInstanceOf(CancelledException::class, $failure);
+    }
+
+    public function testABodyThatIsClosedEndsTheReadOfAnotherFiber(): void
+    {
+        $this->serve(ScriptedServer::answering("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"));
+        $body = $this->client()->get($this->url())->getBody();
+        self::assertSame('ab', $body->read(2));
+        $reader = Async::run(static fn(): \Throwable => self::failure(static fn() => $body->read(2)));
+        delay(0);
+        $body->close();
+
+        self::assertSame('The body was closed', $reader->await(new TimeoutCancellation(5))->getMessage());
+    }
+
+    public function testASecondReaderOfABodyIsRefusedAndTheFirstOneGoesOn(): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab");
+            $server->readRequest($socket);
+        });
+        $body = $this->client()->get($this->url(), options: new RequestOptions(readTimeout: 0.2))->getBody();
+        self::assertSame('ab', $body->read(2));
+        $first = Async::run(static fn(): \Throwable => self::failure(static fn() => $body->read(2)));
+        delay(0);
+
+        self::assertInstanceOf(\LogicException::class, self::failure(static fn() => $body->read(2)));
+        self::assertInstanceOf(RequestTimeoutException::class, $first->await(new TimeoutCancellation(5)));
+    }
+
     public function testABodyThatIsDroppedEndsItsConnection(): void
     {
         $this->serve(ScriptedServer::answering(
@@ -346,6 +449,15 @@ final class ServerFaultsTest extends TestCase
         unset($response);
 
         self::assertSame(0, $this->client()->statistics()['connections']);
+    }
+
+    private static function endless(Socket $socket, ScriptedServer $server): void
+    {
+        $server->readRequest($socket);
+        $socket->write("HTTP/1.1 200 OK\r\n\r\n");
+        for (;;) {
+            $socket->write(str_repeat('x', 65_536));
+        }
     }
 
     /** @param \Closure(Socket, ScriptedServer): void $script */
