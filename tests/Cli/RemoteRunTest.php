@@ -80,7 +80,7 @@ final class RemoteRunTest extends TestCase
             [
                 '-j1',
                 '--retries',
-                '2',
+                '3',
                 '--halt',
                 'soon,fail=1',
                 "echo {} >> {$this->path('tries')}; test {} != 2",

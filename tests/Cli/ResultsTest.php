@@ -17,20 +17,21 @@ final class ResultsTest extends TestCase
     public function testResultsAreKeptInAFolderForEachJob(): void
     {
         $arguments = ['-k', '--results', 'a/b', 'echo {}; echo e >&2; exit {}', ':::', '0', '3'];
-        self::assertOutcome(1, "0\n3\n", $this->spindle($arguments), "e\ne\n");
-        self::assertOutcome(1, "0\n3\n", $this->spindle($arguments), "e\ne\n");
+        self::assertOutcome(1, '', $this->spindle($arguments));
+        self::assertOutcome(1, '', $this->spindle($arguments));
 
-        self::assertSame([self::MARKER, '1', '2'], $this->entries('a/b'));
+        self::assertSame([self::MARKER, '1'], $this->entries('a/b'));
+        self::assertSame(['0', '3'], $this->entries('a/b/1'));
         $expected = [
             'command' => "echo 3; echo e >&2; exit 3\n",
             'exitval' => "3\n",
-            'seq' => "2\n",
+            'seq' => '2',
             'stderr' => "e\n",
             'stdout' => "3\n",
         ];
-        self::assertSame(array_keys($expected), $this->entries('a/b/2'));
+        self::assertSame(array_keys($expected), $this->entries('a/b/1/3'));
         foreach ($expected as $name => $content) {
-            self::assertStringEqualsFile($this->path("a/b/2/{$name}"), $content);
+            self::assertStringEqualsFile($this->path("a/b/1/3/{$name}"), $content);
         }
     }
 
@@ -61,41 +62,41 @@ final class ResultsTest extends TestCase
     {
         mkdir($this->path('out'));
 
-        self::assertOutcome(0, "a\n", $this->spindle(['--results', 'out', 'echo', ':::', 'a']));
+        self::assertOutcome(0, '', $this->spindle(['--results', 'out', 'echo', ':::', 'a']));
         self::assertSame([self::MARKER, '1'], $this->entries('out'));
     }
 
     public function testWhatOthersPutIntoAFolderOfResultsStaysAndIsNoObstacle(): void
     {
-        $this->spindle(['--results', 'out', 'echo', ':::', 'old', 'old']);
-        $others = ['.DS_Store', '1/.DS_Store', '1/photos/a.jpg', '.2.partial/.DS_Store', '3/.DS_Store', '3.txt'];
+        $this->spindle(['--results', 'out', 'echo', ':::', 'a', 'b']);
+        $others = ['.DS_Store', '1/a/.DS_Store', '1/a/photos/a.jpg', '1/c/.DS_Store', '1/3.txt', '3.txt'];
         array_map(fn(string $name) => $this->foreign("out/{$name}"), $others);
 
-        $process = $this->spindle(['-k', '--results', 'out', 'echo', ':::', 'new', 'new', 'new']);
+        $process = $this->spindle(['-k', '--results', 'out', 'echo new', ':::', 'a', 'b', 'c']);
 
-        self::assertOutcome(0, "new\nnew\nnew\n", $process);
+        self::assertOutcome(0, '', $process);
         foreach ($others as $name) {
             self::assertStringEqualsFile($this->path("out/{$name}"), 'mine');
         }
         $ours = ['command', 'exitval', 'seq', 'stderr', 'stdout'];
         self::assertSame(
             ['.DS_Store', ...\array_slice($ours, 0, 2), 'photos', ...\array_slice($ours, 2)],
-            $this->entries('out/1'),
+            $this->entries('out/1/a'),
         );
-        self::assertSame($ours, $this->entries('out/2'));
-        self::assertSame(['.DS_Store', ...$ours], $this->entries('out/3'));
-        foreach ([1, 2, 3] as $job) {
-            self::assertStringEqualsFile($this->path("out/{$job}/stdout"), "new\n");
+        self::assertSame($ours, $this->entries('out/1/b'));
+        self::assertSame(['.DS_Store', ...$ours], $this->entries('out/1/c'));
+        foreach (['a', 'b', 'c'] as $value) {
+            self::assertStringEqualsFile($this->path("out/1/{$value}/stdout"), "new {$value}\n");
         }
-        self::assertSame(['.2.partial', '.DS_Store', self::MARKER, '1', '2', '3', '3.txt'], $this->entries('out'));
+        self::assertSame(['.DS_Store', self::MARKER, '1', '3.txt'], $this->entries('out'));
     }
 
     /** @return iterable<string, array{string, string}> an existing file, and the path in the message */
     public static function obstacles(): iterable
     {
-        yield 'files with the names of ours' => ['out/1/stdout', 'out/1'];
-        yield 'results of another job' => ['out/1/seq', 'out/1'];
-        yield 'a file' => ['out/1', 'out/1'];
+        yield 'files with the names of ours' => ['out/1/a/stdout', 'out/1/a'];
+        yield 'another file seq' => ['out/1/a/seq', 'out/1/a'];
+        yield 'a file' => ['out/1/a', 'out/1/a'];
     }
 
     #[DataProvider('obstacles')]
@@ -114,27 +115,42 @@ final class ResultsTest extends TestCase
 
     public function testALinkInPlaceOfAJobsFolderIsNotFollowed(): void
     {
-        foreach (['1', '.1.partial'] as $name) {
-            $this->spindle(['--results', "out{$name}", 'echo', ':::']);
+        foreach (['1', '1/a', '1/a/stdout'] as $number => $name) {
+            $this->spindle(['--results', "out{$number}", 'echo', ':::']);
             $this->foreign('mine/stdout');
-            symlink($this->path('mine'), $this->path("out{$name}/{$name}"));
+            is_dir(\dirname($this->path("out{$number}/{$name}")))
+                || mkdir(\dirname($this->path("out{$number}/{$name}")), recursive: true);
+            symlink($this->path('mine'), $this->path("out{$number}/{$name}"));
 
-            self::assertSame(254, $this->spindle(['--results', "out{$name}", 'true', ':::', 'a'])->getExitCode());
+            self::assertSame(254, $this->spindle(['--results', "out{$number}", 'true', ':::', 'a'])->getExitCode());
             self::assertSame(['stdout'], $this->entries('mine'));
         }
     }
 
     public function testAJobThatWasCutOffIsReplaced(): void
     {
-        $this->spindle(['--results', 'out', 'echo', ':::', 'old']);
-        unlink($this->path('out/1/exitval'));
-        mkdir($this->path('out/.1.partial'));
-        $this->file('out/.1.partial/seq', "1\n");
+        $this->spindle(['--results', 'out', 'echo', ':::', 'a']);
+        unlink($this->path('out/1/a/exitval'));
+        $this->file('out/1/a/.1.seq.partial', '1');
 
-        self::assertOutcome(0, "new\n", $this->spindle(['--results', 'out', 'echo', ':::', 'new']));
-        self::assertSame([self::MARKER, '1'], $this->entries('out'));
-        self::assertStringEqualsFile($this->path('out/1/stdout'), "new\n");
-        self::assertStringEqualsFile($this->path('out/1/exitval'), "0\n");
+        self::assertOutcome(0, '', $this->spindle(['--results', 'out', 'echo new', ':::', 'a']));
+        self::assertSame(['command', 'exitval', 'seq', 'stderr', 'stdout'], $this->entries('out/1/a'));
+        self::assertStringEqualsFile($this->path('out/1/a/stdout'), "new a\n");
+        self::assertStringEqualsFile($this->path('out/1/a/exitval'), "0\n");
+    }
+
+    public function testFilesOfANameWithAReplacementStringReplaceOnlyResults(): void
+    {
+        $this->foreign('out_b');
+        self::assertOutcome(0, '', $this->spindle(['--results', 'out_{}', 'echo', ':::', 'a']));
+        self::assertOutcome(0, '', $this->spindle(['--results', 'out_{}', 'echo new', ':::', 'a']));
+        self::assertSame(['out_a', 'out_a.err', 'out_a.seq', 'out_b'], $this->entries(''));
+        self::assertStringEqualsFile($this->path('out_a'), "new a\n");
+
+        $message = "spindle: can't write 'out_b': it exists and does not contain results of spindle run;"
+            . " move it away\n";
+        self::assertOutcome(254, '', $this->spindle(['--results', 'out_{}', 'echo', ':::', 'b']), $message);
+        self::assertStringEqualsFile($this->path('out_b'), 'mine');
     }
 
     public function testTwoRunsDoNotShareAFolder(): void

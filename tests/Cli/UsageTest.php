@@ -11,8 +11,8 @@ final class UsageTest extends TestCase
 {
     use RunsSpindle;
 
-    private const JOBS = 'a number of jobs, 0 for the maximum, or a percentage of the CPUs such as 200%, or a file that'
-        . ' contains one';
+    private const JOBS = 'a number of jobs, 0 for the maximum, +N or -N for more or less than the CPUs,'
+        . ' or a percentage of the CPUs such as 200%, or a file that contains one';
     private const SECONDS = 'a number of seconds, or a number with s, m, h or d such as 10m, at most 1000000000 s';
     private const TIMEOUT = self::SECONDS . ', or a percentage of the median run time such as 200%';
 
@@ -44,12 +44,12 @@ final class UsageTest extends TestCase
         ];
         yield 'retries' => [
             ['run', '--retries', 'x', 'touch ran'],
-            "option --retries: 'x' is not allowed; give a number of retries",
+            "option --retries: 'x' is not allowed; give a number of tries, or 0 for no limit",
         ];
         yield 'halt' => [
             ['run', '--halt', 'fail', 'touch ran'],
             "option --halt: 'fail' is not allowed; give never, or soon or now followed by a comma and a condition,"
-            . ' such as soon,fail=1; conditions are fail=N, fail=N%, success=N, success=N% and done=N',
+            . ' such as soon,fail=1; conditions are fail=N, fail=N%, success=N, success=N%, done=N and done=N%',
         ];
         yield 'a timeout of centuries' => [
             ['run', '--timeout', '999999d', 'touch ran'],
@@ -71,10 +71,9 @@ final class UsageTest extends TestCase
             ['run', '-a', '/', 'touch ran'],
             "option --arg-file: can't read '/': it is a folder",
         ];
-        yield 'a log to append to' => [
-            ['run', '--joblog', '+log', 'touch ran', ':::', 'a'],
-            "option --joblog: '+log' is not allowed, because GNU parallel would append to the log;"
-            . ' add --resume to continue a log, or give ./+log for a file of that name',
+        yield 'a log without a name' => [
+            ['run', '--joblog', '+', 'touch ran', ':::', 'a'],
+            "option --joblog: '+' is not allowed; give a file after the +",
         ];
         foreach (['out.csv', 'out.tsv', 'a/out.JSON'] as $name) {
             yield "results as {$name}" => [
@@ -83,26 +82,53 @@ final class UsageTest extends TestCase
                 . " give a folder such as {$name}/, or use --jsonl to print results as JSON",
             ];
         }
-        foreach (['out/{}', 'out/{1}', '{.}', 'out{#}'] as $name) {
-            yield "results in {$name}" => [
-                ['run', '--results', $name, 'touch ran', ':::', 'a'],
-                "option --results: '{$name}' is not allowed; give a folder without replacement strings. Each job gets a"
-                . ' subfolder that is named after its number',
-            ];
-        }
-        $verbose = ': not supported; use --dry-run to print the commands without running them, --joblog FILE to list'
-            . ' them, or -vvv to log each step';
-        $spellings = ['-v' => '-v', '-vv' => '-v', '--verbose' => '--verbose', '-kv' => '-v', '-t' => '-t'];
-        foreach ($spellings as $option => $name) {
-            yield "commands on demand by {$option}" => [
-                ['run', $option, 'touch ran', ':::', 'a'],
-                "option {$name}{$verbose}",
+        foreach (['--results', '--tagstring', '--work-dir'] as $option) {
+            yield "code of Perl for {$option}" => [
+                ['run', $option, 'x{= 1 =}', 'touch ran', ':::', 'a'],
+                "option {$option}: 'x{= 1 =}' contains {= 1 =}, a replacement string of GNU parallel that spindle run"
+                . ' does not support',
             ];
         }
         yield 'commands on demand by an option before' => [
             ['-v', 'run', 'touch ran', ':::', 'a'],
-            "option -v{$verbose}",
+            'option -v: give it after run, to print each command before its output',
         ];
+        foreach (['20', '-21', 'x', '1.5', '99999999999'] as $nice) {
+            yield "niceness {$nice}" => [
+                ['run', '--nice', $nice, 'touch ran', ':::', 'a'],
+                "option --nice: '{$nice}' is not allowed; give a niceness from -20 to 19",
+            ];
+        }
+        foreach (['TERM', 'INT,5,KILL', 'TERM,5', 'TERM,x,KILL', 'TERM,9,TERM,9,KILL'] as $sequence) {
+            yield "signals {$sequence}" => [
+                ['run', '--termseq', $sequence, 'touch ran', ':::', 'a'],
+                "option --termseq: '{$sequence}' is not allowed; give TERM, a number of milliseconds, and KILL, such as"
+                . ' TERM,2000,KILL; or KILL alone',
+            ];
+        }
+        yield 'a temporary folder' => [
+            ['run', '--wd', '...', 'touch ran', ':::', 'a'],
+            "option --work-dir: '...' is not allowed; give a folder; temporary ones are not created",
+        ];
+        foreach (['--ungroup', '--line-buffer', '--tag', '-v'] as $option) {
+            $name = $option === '-v' ? '--print' : $option;
+            yield "{$option} for JSON lines" => [
+                ['run', '--jsonl', $option],
+                "option {$name}: can't be combined with --jsonl, whose output lines already have ids",
+            ];
+        }
+        foreach (['--ungroup', '--line-buffer'] as $option) {
+            yield "{$option} on other machines" => [
+                ['run', '--queue', 'q', $option, 'touch ran', ':::', 'a'],
+                "option {$option}: can't be combined with --queue, which returns an output when its job is over",
+            ];
+        }
+        foreach (['--nice' => '1', '--work-dir' => '/', '--term-seq' => 'KILL'] as $option => $value) {
+            yield "{$option} on other machines" => [
+                ['run', '--queue', 'q', $option, $value, 'touch ran', ':::', 'a'],
+                "option {$option}: can't be combined with --queue, because the agents decide it for their jobs",
+            ];
+        }
         foreach (['>', '>>', '<', '|', '&&', '||', ';', '&', '2>&1', '2>', '2>/dev/null', '|&', '&>'] as $word) {
             yield "{$word} without a shell" => [
                 ['run', 'touch', 'ran', '{}', $word, 'x', ':::', 'a'],
@@ -179,10 +205,6 @@ final class UsageTest extends TestCase
             ['run', '--jsonl', 'touch ran'],
             'option --jsonl: the commands come from the input; remove the command template',
         ];
-        yield 'tags for JSON' => [
-            ['run', '--jsonl', '--tag'],
-            "option --tag: can't be combined with --jsonl, whose output lines already have ids",
-        ];
         yield 'no program' => [
             ['run', '', 'x', ':::', 'a'],
             'the first word of the command is empty; give a program',
@@ -217,9 +239,9 @@ final class UsageTest extends TestCase
         self::assertOutcome(0, '-v >a > -v >a ; -v >a : ', $words);
 
         $files = $this->spindle(['--joblog', './+log', '--results', 'out.csv/', 'echo', ':::', 'a']);
-        self::assertOutcome(0, "a\n", $files);
+        self::assertOutcome(0, '', $files);
         self::assertFileExists($this->path('+log'));
-        self::assertFileExists($this->path('out.csv/1/stdout'));
+        self::assertStringEqualsFile($this->path('out.csv/1/a/stdout'), "a\n");
 
         $process = $this->shell('SHELL_VERBOSITY=1 $SPINDLE run echo ::: a');
         self::assertOutcome(0, "a\n", $process);

@@ -8,6 +8,7 @@ use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\Run\Input\BadRecordException;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Input\ResumedInput;
+use Spindle\Cli\Internal\Run\Output\LineTag;
 use Spindle\Cli\Internal\Run\Output\OutputClosedException;
 use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\Run\Output\OutputStream;
@@ -70,8 +71,10 @@ final class DryRun
             return;
         }
         try {
-            $command = $format->job($number, $values, self::SLOT)->command->toString();
-            $this->out->write($this->options->input->inputs->describe($command) . "\n");
+            $job = $format->job($number, $values, self::SLOT);
+            $line = "{$this->options->input->inputs->describe($job->commandText())}\n";
+            $tag = $this->options->output->tag;
+            $this->out->write($tag === null ? $line : (new LineTag($tag->text($job)))->piece($line));
         } catch (BadRecordException $bad) {
             $message = "{$this->options->input->inputs->nameOf($number)}: {$bad->getMessage()}";
             if ($this->options->outcome->strict) {

@@ -17,7 +17,9 @@ final class FinishedJobs
     private const ENTRY_BYTES = 8;
     private const SUCCEEDED = "\1";
     private const FAILED = "\2";
-    private const LINE_PATTERN = '/^(\d{1,18})\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t(-?\d+)\t(\d+)\t(.*)\n$/Ds';
+    private const FIELDS = '(\d{1,18})\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t(-?\d+)\t(\d+)\t';
+    private const LINE_PATTERN = '/^' . self::FIELDS . '(.*)\n$/Ds';
+    private const START_BYTES = 1024;
 
     /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page number; NUL bytes for no entry */
     private array $pages = [];
@@ -38,19 +40,31 @@ final class FinishedJobs
     public static function read(mixed $file, string $path): self
     {
         $finished = new self($path);
-        rewind($file);
-        if (!JobLog::isHeader((string) fgets($file, 1024))) {
+        if (!self::isLog($file)) {
             throw JobLog::notALog($path);
         }
         rewind($file);
         for ($number = 1; ($line = fgets($file)) !== false && str_ends_with($line, "\n"); ++$number) {
             $finished->length += \strlen($line);
-            if ($number > 1) {
+            if ($line !== JobLog::HEADER) {
                 $finished->add($line, $number);
             }
         }
 
         return $finished;
+    }
+
+    /**
+     * Returns whether a file begins as a job log. A log to which a run was added with + can have no header.
+     *
+     * @param resource $file
+     */
+    public static function isLog(mixed $file): bool
+    {
+        rewind($file);
+        $start = (string) fgets($file, self::START_BYTES);
+
+        return str_starts_with(JobLog::HEADER, $start) || preg_match('/^' . self::FIELDS . '/', $start) === 1;
     }
 
     /** @return int<0, max> size of the log in bytes, without a last line that was cut off */

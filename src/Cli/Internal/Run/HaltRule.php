@@ -4,26 +4,35 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
+use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\UsageException;
-use Spindle\Command\HaltPolicy;
+use Spindle\Command\CommandResult;
 
-/** The option --halt: when to stop before the end of the input, and whether running jobs may finish. */
+/**
+ * The option --halt: when to stop before the end of the input, whether running jobs may finish, and the exit status of
+ * such a run. A percentage is one of all jobs, so the whole input must be counted before the first job starts.
+ */
 final class HaltRule
 {
     private const ALLOWED = 'never, or soon or now followed by a comma and a condition, such as soon,fail=1;'
-        . ' conditions are fail=N, fail=N%, success=N, success=N% and done=N';
+        . ' conditions are fail=N, fail=N%, success=N, success=N%, done=N and done=N%';
+
+    /** Short forms of GNU parallel. */
+    private const SHORT_FORMS = [
+        '1' => 'soon,fail=1', '2' => 'now,fail=1', '-1' => 'soon,success=1', '-2' => 'now,success=1',
+    ];
+    private const PATTERN = '/^(soon|now),(fail|success|done)=(\d{1,9}|\d{1,3}(?:\.\d{1,6})?%)$/D';
 
     /**
-     * @param bool            $now       whether running jobs are ended
-     * @param bool            $onSuccess whether the run counts as successful when the rule is reached
-     * @param HaltPolicy|null $policy    null for done=N
-     * @param int             $doneCount N of done=N
+     * @param bool   $now        whether running jobs are ended
+     * @param string $event      fail, success or done
+     * @param float  $number     of events, or percents of all jobs
      */
     private function __construct(
         public readonly bool $now,
-        public readonly bool $onSuccess,
-        private readonly ?HaltPolicy $policy,
-        private readonly int $doneCount,
+        private readonly string $event,
+        private readonly float $number,
+        public readonly bool $isShare,
     ) {}
 
     /**
@@ -33,39 +42,67 @@ final class HaltRule
      */
     public static function parse(?string $value): ?self
     {
-        if ($value === null || $value === 'never') {
+        if ($value === null || $value === 'never' || $value === '0') {
             return null;
         }
-        if (preg_match('/^(soon|now),(fail|success|done)=(\d{1,9}|\d{1,3}(?:\.\d+)?%)$/D', $value, $match) !== 1
-            || (float) $match[3] <= 0 || (
-                str_ends_with($value, '%')
-                && ($match[2] === 'done' || (float) $match[3] > 100)
-            )) {
+        $rule = self::SHORT_FORMS[$value] ?? $value;
+        if (preg_match('/^\d+(?:\.\d+)?%$/D', $rule) === 1) {
+            $rule = "soon,fail={$rule}";
+        }
+        $isValid = preg_match(self::PATTERN, $rule, $match) === 1;
+        [, $when, $event, $number] = $match + ['', '', '', '0'];
+        $isShare = str_ends_with($number, '%');
+        if (!$isValid || (float) $number <= 0 || ($isShare && (float) $number > 100)) {
             throw UsageException::option('--halt', $value, self::ALLOWED);
         }
-        [, $when, $what, $number] = $match;
 
-        return new self($when === 'now', $what === 'success', self::policy($what, $number), (int) $number);
+        return new self($when === 'now', $event, (float) $number, $isShare);
     }
 
-    public function isReached(int $succeeded, int $failed): bool
+    /** @param int $total number of all jobs; only used for a percentage */
+    public function isReached(int $succeeded, int $failed, int $total): bool
     {
-        return $this->policy?->isReached($succeeded, $failed) ?? $succeeded + $failed >= $this->doneCount;
-    }
-
-    private static function policy(string $what, string $number): ?HaltPolicy
-    {
-        $isShare = str_ends_with($number, '%');
-
-        // Only isReached() of the policy is used, which is the same for "soon" and "now".
-        return match ($what) {
-            'fail' => $isShare
-                ? HaltPolicy::soonAfterFailureShare((float) $number / 100)
-                : HaltPolicy::soonAfterFailures((int) $number),
-            'success' => $isShare
-                ? HaltPolicy::soonAfterSuccessShare((float) $number / 100)
-                : HaltPolicy::soonAfterSuccesses((int) $number),
-            default => null,
+        $events = match ($this->event) {
+            'fail' => $failed,
+            'success' => $succeeded,
+            default => $succeeded + $failed,
         };
+
+        return $events >= $this->limit($total);
+    }
+
+    /**
+     * Returns the exit status of a run that ends because the rule is reached, as in GNU parallel.
+     *
+     * @param CommandResult|null $last of the job that reached the rule; null for a line that is not a command
+     */
+    public function reachedStatus(int $failed, int $total, ?CommandResult $last): int
+    {
+        return match (true) {
+            $this->event === 'success' => ExitStatus::OK,
+            $this->limit($total) === 1.0 => $last === null ? 1 : self::statusOf($last),
+            default => $this->unreachedStatus($failed, $total),
+        };
+    }
+
+    /** Returns the exit status of a run that ends with its input: a percentage of all jobs if the rule has one. */
+    public function unreachedStatus(int $failed, int $total): int
+    {
+        return $this->isShare
+            ? (int) ceil(100 * $failed / max(1, $total))
+            : ExitStatus::ofFailures($failed);
+    }
+
+    /** Returns the status that a shell has for a job; 255 after a timeout, whose exit value is -1. */
+    private static function statusOf(CommandResult $result): int
+    {
+        return $result->signal !== null && !$result->timedOut
+            ? 128 + $result->signal
+            : JobLog::exitValue($result) & 0xFF;
+    }
+
+    private function limit(int $total): float
+    {
+        return $this->isShare ? $this->number * $total / 100 : $this->number;
     }
 }

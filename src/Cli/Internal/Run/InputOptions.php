@@ -39,7 +39,18 @@ final class InputOptions
     /** Escape sequences in the value of --delimiter. */
     private const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
 
-    private function __construct(public readonly JobInputs $inputs, public readonly JobFormat $format) {}
+    /**
+     * @param ReplacementStrings $strings those of the command, which other options can have too
+     * @param list<string>       $columns names of columns; empty if they have none
+     * @param int|null           $width   number of values that each record has; null if it is not fixed
+     */
+    private function __construct(
+        public readonly JobInputs $inputs,
+        public readonly JobFormat $format,
+        public readonly ReplacementStrings $strings,
+        public readonly array $columns,
+        public readonly ?int $width,
+    ) {}
 
     /**
      * @param list<string> $words the command, and the lists of arguments and files
@@ -53,19 +64,31 @@ final class InputOptions
             throw new UsageException('option --jsonl: the commands come from the input; remove the command template');
         }
         if (PipeOptions::areGiven($given)) {
+            $strings = self::strings($given);
+
             return new self(
                 PipeOptions::inputs($given, $template, $lists),
-                self::template($given, $template, self::strings($given), addsValues: PipeOptions::namesFile($given)),
+                self::template($given, $template, $strings, addsValues: PipeOptions::namesFile($given)),
+                $strings,
+                [],
+                null,
             );
         }
         $sources = self::sources($given, $lists);
         $columns = self::columns($given, $sources);
         $maxRecords = self::maxRecords($given);
         $hasLists = $maxRecords !== 1 || $sources->hasColumns();
-        $format = self::format($given, $template, $columns, $hasLists);
+        $strings = self::strings($given, $columns);
+        $format = self::format($given, $template, $strings, $hasLists);
         $packing = self::packing($given, $maxRecords, $format);
 
-        return new self(new ValueInputs($sources, $packing, $format), $format);
+        return new self(
+            new ValueInputs($sources, $packing, $format),
+            $format,
+            $strings,
+            $columns,
+            $sources->width(),
+        );
     }
 
     /**
@@ -225,14 +248,11 @@ final class InputOptions
         );
     }
 
-    /**
-     * @param list<string> $template
-     * @param list<string> $columns
-     */
+    /** @param list<string> $template */
     private static function format(
         GivenOptions $given,
         array $template,
-        array $columns,
+        ReplacementStrings $strings,
         bool $hasLists,
     ): JobFormat {
         if ($given->flag('jsonl')) {
@@ -241,7 +261,6 @@ final class InputOptions
         if ($template === []) {
             return new LineFormat();
         }
-        $strings = self::strings($given, $columns);
         if (self::fills($given) && $strings->hasPosition(implode(' ', $template))) {
             throw new UsageException(
                 'the command contains the position of a value, but with -m, -X and --xargs the number of values is not'

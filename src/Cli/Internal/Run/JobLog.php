@@ -38,8 +38,7 @@ final class JobLog
     {
         $file = self::open($path);
         if (self::isRegular($file)) {
-            rewind($file);
-            self::isHeader((string) fgets($file, 1024)) || throw self::notALog($path);
+            FinishedJobs::isLog($file) || throw self::notALog($path);
             ftruncate($file, 0);
         }
         $log = new self($file, $path);
@@ -49,13 +48,30 @@ final class JobLog
     }
 
     /**
+     * Opens a log to which the jobs of this run are added. Like GNU parallel, a new one gets no header.
+     *
+     * @throws UsageException when the file can't be written, when another run writes it, or when it is not a job log
+     */
+    public static function extend(string $path): self
+    {
+        $file = self::open($path);
+        if (self::isRegular($file)) {
+            ftruncate($file, FinishedJobs::read($file, $path)->length());
+        }
+
+        return new self($file, $path);
+    }
+
+    /**
      * Continues a log, or starts one, and returns its finished jobs. A last line that was cut off is removed.
+     *
+     * @param bool $hasHeader whether a new log gets a header
      *
      * @return array{self, FinishedJobs}
      *
      * @throws UsageException when the file can't be read or written, another run writes it, or it is not a job log
      */
-    public static function resume(string $path): array
+    public static function resume(string $path, bool $hasHeader = true): array
     {
         $file = self::open($path);
         self::isRegular($file)
@@ -63,7 +79,7 @@ final class JobLog
         $finished = FinishedJobs::read($file, $path);
         ftruncate($file, $finished->length());
         $log = new self($file, $path);
-        if ($finished->length() === 0) {
+        if ($hasHeader && $finished->length() === 0) {
             $log->write(self::HEADER);
         }
 
@@ -82,12 +98,6 @@ final class JobLog
         return $file === false
             ? throw new UsageException("option --joblog: can't read '{$path}'")
             : FinishedJobs::read($file, $path);
-    }
-
-    /** Returns whether a first line is the header of a job log, or the beginning of one that was cut off. */
-    public static function isHeader(string $line): bool
-    {
-        return str_starts_with(self::HEADER, $line);
     }
 
     public static function notALog(string $path): UsageException

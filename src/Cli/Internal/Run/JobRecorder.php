@@ -9,6 +9,7 @@ use Spindle\Cli\Internal\Run\Output\Console;
 use Spindle\Cli\Internal\Run\Output\OutputClosedException;
 use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\Run\Output\ResultWriter;
+use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 
 /** Stores the result of a finished job: prints its output, then saves its folder, then logs the job. */
@@ -20,6 +21,17 @@ final class JobRecorder
         private readonly ?ResultsDirectory $results,
         private readonly ?JobLog $log,
     ) {}
+
+    /**
+     * Returns the command of a job that starts, with the targets of its output.
+     *
+     * @throws OutputClosedException
+     * @throws OutputFailedException
+     */
+    public function start(InputJob $job, Command $command): Command
+    {
+        return $this->writer->start($job, $command);
+    }
 
     /**
      * @throws OutputClosedException

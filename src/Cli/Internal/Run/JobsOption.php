@@ -7,13 +7,14 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\CpuCount;
 
-/** The option --jobs: a number, a percentage of the usable CPUs, or a file that contains one of these. */
+/** The option --jobs: a number, more, less or a percentage of the usable CPUs, or a file that contains one of these. */
 final class JobsOption
 {
     /** The value 0: as many jobs at once as the pool can run. */
     public const UNLIMITED = 0;
 
-    private const ALLOWED_VALUES = 'a number of jobs, 0 for the maximum, or a percentage of the CPUs such as 200%';
+    private const ALLOWED_VALUES = 'a number of jobs, 0 for the maximum, +N or -N for more or less than the CPUs,'
+        . ' or a percentage of the CPUs such as 200%';
     private const MAX_FILE_BYTES = 64;
 
     /** The file's content at the last read. */
@@ -87,6 +88,10 @@ final class JobsOption
     {
         if (preg_match('/^(\d{1,9}(?:\.\d+)?)%$/D', $text, $match) === 1) {
             return (float) $match[1] > 0 ? max(1, (int) round((float) $match[1] / 100 * $cpus)) : null;
+        }
+
+        if (preg_match('/^[+-]\d{1,9}$/D', $text) === 1) {
+            return max(1, $cpus + (int) $text);
         }
 
         return preg_match('/^\d{1,9}$/D', $text) === 1 ? (int) $text : null;

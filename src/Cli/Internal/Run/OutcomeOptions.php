@@ -5,79 +5,97 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\GivenOptions;
-use Spindle\Cli\Internal\Run\Input\ReplacementStrings;
+use Spindle\Cli\Internal\Run\Input\TextTemplate;
 use Spindle\Cli\Internal\UsageException;
 
 /** The effects of failures, and the places where the outcomes of jobs are kept. */
 final class OutcomeOptions
 {
+    private const UNLIMITED_RETRIES = 1_000_000_000;
+
     /**
+     * @param int         $retries     after the first try
      * @param string|null $jobLog      path; null for no log
+     * @param bool        $extendsLog  whether lines are added to an existing log
      * @param bool        $retryFailed whether jobs that failed according to the job log run again
-     * @param string|null $results     path of the folder; null for none
      * @param bool        $strict      whether the run ends at the first record that is not a command
      */
     private function __construct(
         public readonly int $retries,
         public readonly ?HaltRule $halt,
         public readonly ?string $jobLog,
+        public readonly bool $extendsLog,
         public readonly bool $resume,
         public readonly bool $retryFailed,
-        public readonly ?string $results,
+        public readonly ?ResultPaths $results,
         public readonly bool $strict,
     ) {}
 
     /** @throws UsageException */
-    public static function of(GivenOptions $given): self
+    public static function of(GivenOptions $given, InputOptions $input): self
     {
         $resume = $given->flag('resume') || $given->flag('resume-failed');
         if ($resume && $given->text('joblog') === null) {
             throw new UsageException('option --resume: the job log to continue is missing; add --joblog FILE');
         }
 
+        $jobLog = $given->text('joblog');
+        $extends = $jobLog !== null && $jobLog[0] === '+';
+        if ($jobLog === '+') {
+            throw UsageException::option('--joblog', $jobLog, 'a file after the +');
+        }
+
+        $halt = HaltRule::parse($given->text('halt'));
+        if ($halt?->isShare === true && $given->flag('pipe')) {
+            throw new UsageException('option --halt: with --pipe, the number of all jobs is not known; give a number');
+        }
+
         return new self(
-            retries: $given->number('retries', 'a number of retries') ?? 0,
-            halt: HaltRule::parse($given->text('halt')),
-            jobLog: self::jobLog($given),
+            retries: self::retries($given),
+            halt: $halt,
+            jobLog: $extends ? substr($jobLog, 1) : $jobLog,
+            extendsLog: $extends,
             resume: $resume,
             retryFailed: $given->flag('resume-failed'),
-            results: self::results($given),
+            results: self::results($given, $input),
             strict: $given->flag('strict'),
         );
     }
 
-    /** @throws UsageException when GNU parallel would append to a log of this name */
-    private static function jobLog(GivenOptions $given): ?string
+    /** Returns the number of retries; the option is the number of tries, with 0 for no limit. */
+    private static function retries(GivenOptions $given): int
     {
-        $path = $given->text('joblog');
-        if ($path !== null && $path[0] === '+') {
-            throw new UsageException(
-                "option --joblog: '{$path}' is not allowed, because GNU parallel would append to the log;"
-                . " add --resume to continue a log, or give ./{$path} for a file of that name",
-            );
-        }
+        $tries = $given->number('retries', 'a number of tries, or 0 for no limit') ?? 1;
 
-        return $path;
+        return $tries === 0 ? self::UNLIMITED_RETRIES : $tries - 1;
     }
 
-    /** @throws UsageException when the name has another meaning in GNU parallel */
-    private static function results(GivenOptions $given): ?string
+    /** @throws UsageException when GNU parallel would write a file of another kind */
+    private static function results(GivenOptions $given, InputOptions $input): ?ResultPaths
     {
         $path = $given->text('results');
-        if ($path !== null && preg_match('/\.(?:csv|tsv|json)$/Di', $path) === 1) {
+        if ($path === null) {
+            return null;
+        }
+        if (preg_match('/\.(?:csv|tsv|json)$/Di', $path) === 1) {
             throw new UsageException(
                 "option --results: '{$path}' is not allowed, because GNU parallel would write a file;"
                 . " give a folder such as {$path}/, or use --jsonl to print results as JSON",
             );
         }
-        $strings = new ReplacementStrings();
-        if ($path !== null && ($strings->isIn($path) || $strings->unsupportedIn($path) !== null)) {
+
+        $template = new TextTemplate('--results', $path, $input->strings);
+        if ($template->isConstant() && PipeOptions::areGiven($given)) {
             throw new UsageException(
-                "option --results: '{$path}' is not allowed; give a folder without replacement strings. Each job gets a"
-                . ' subfolder that is named after its number',
+                "option --results: blocks have no values; give a name with the number of the job, such as {$path}/{#}/",
             );
         }
 
-        return $path;
+        return new ResultPaths(
+            $path,
+            $template,
+            $input->columns,
+            $input->width,
+        );
     }
 }

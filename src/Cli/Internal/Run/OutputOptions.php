@@ -5,29 +5,82 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\Run\Input\ReplacementStrings;
+use Spindle\Cli\Internal\Run\Input\TextTemplate;
+use Spindle\Cli\Internal\Run\Output\OutputMode;
 use Spindle\Cli\Internal\UsageException;
 
 /** How the outputs of jobs are printed. */
 final class OutputOptions
 {
-    /** @param bool $json whether input and output are lines of JSON */
+    /** Options for plain output; lines of JSON already have ids, and nothing else may be between them. */
+    private const NOT_WITH_JSON = ['tag', 'tag-string', 'ungroup', 'line-buffer', 'print'];
+
+    /**
+     * @param TextTemplate|null $tag           text before each line, without the tab
+     * @param bool              $json          whether input and output are lines of JSON
+     * @param bool              $printsCommand whether the command is printed before its output
+     * @param bool              $tracesCommand whether the command is printed on standard error when the job starts
+     */
     private function __construct(
         public readonly bool $keepOrder,
-        public readonly bool $tag,
+        public readonly OutputMode $mode,
+        public readonly ?TextTemplate $tag,
         public readonly bool $json,
         public readonly bool $dryRun,
+        public readonly bool $printsCommand,
+        public readonly bool $tracesCommand,
     ) {}
 
     /** @throws UsageException */
-    public static function of(GivenOptions $given): self
+    public static function of(GivenOptions $given, ReplacementStrings $strings): self
     {
-        $given->rejectTogether('jsonl', 'tag', 'whose output lines already have ids');
+        foreach (self::NOT_WITH_JSON as $name) {
+            if ($given->flag('jsonl') && ($given->flag($name) || $given->text($name) !== null)) {
+                throw new UsageException(
+                    "option --{$name}: can't be combined with --jsonl, whose output lines already have ids",
+                );
+            }
+        }
 
         return new self(
             keepOrder: $given->flag('keep-order'),
-            tag: $given->flag('tag'),
+            mode: self::mode($given),
+            tag: self::tag($given, $strings),
             json: $given->flag('jsonl'),
             dryRun: $given->flag('dry-run'),
+            printsCommand: $given->flag('print'),
+            tracesCommand: $given->flag('trace'),
         );
+    }
+
+    private static function mode(GivenOptions $given): OutputMode
+    {
+        $mode = match (true) {
+            $given->flag('ungroup') => OutputMode::Direct,
+            $given->flag('line-buffer') => OutputMode::Lines,
+            default => OutputMode::Grouped,
+        };
+        if ($mode !== OutputMode::Grouped && $given->text('queue') !== null) {
+            $name = $mode === OutputMode::Direct ? 'ungroup' : 'line-buffer';
+
+            throw new UsageException(
+                "option --{$name}: can't be combined with --queue, which returns an output when its job is over",
+            );
+        }
+
+        // With --keep-order, complete outputs have the same lines in the same order.
+        return $mode === OutputMode::Lines && $given->flag('keep-order') ? OutputMode::Grouped : $mode;
+    }
+
+    private static function tag(GivenOptions $given, ReplacementStrings $strings): ?TextTemplate
+    {
+        $text = $given->text('tag-string');
+
+        return match (true) {
+            $text !== null => new TextTemplate('--tagstring', strtr($text, ['\\t' => "\t"]), $strings),
+            $given->flag('tag') => new TextTemplate('--tag', $strings->forValues(), $strings),
+            default => null,
+        };
     }
 }

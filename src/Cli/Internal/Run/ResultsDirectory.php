@@ -10,31 +10,35 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandResult;
 
 /**
- * The option --results: a folder per job, named after its number, with seq, command, exitval, stdout and stderr.
+ * The option --results: saves the outcome of each job in files. {@see ResultPaths} has their places.
  *
- * A job's new folder is called .SEQUENCE.partial until it is complete. In a job's folder from an earlier run, the five
- * files are replaced and other files stay; exitval is missing during the replacement. If the folder of --results is not
- * empty, it must contain the marker file of an earlier run. A lock on the marker file keeps other runs out.
+ * A file is written under another name, .SEQUENCE.NAME.partial, and renamed once it is complete. Files of an earlier
+ * run are replaced, and other files stay. In a folder of a job, exitval is missing during the replacement. If all
+ * results are in one folder that is not empty, it must contain the marker file of an earlier run. A lock on the marker
+ * file keeps other runs out.
  */
 final class ResultsDirectory
 {
     private const MARKER = '.spindle-results';
     private const MARKER_TEXT = "This folder belongs to spindle run --results, which replaces files in it.\n";
 
-    /** Files in the order in which they are written. A folder with exitval is complete, because exitval is last. */
-    private const FILES = ['seq', 'command', 'stdout', 'stderr', 'exitval'];
-
-    /** @param resource $marker holds the lock */
-    private function __construct(private readonly string $path, private readonly mixed $marker) {}
+    /** @param resource|null $marker holds the lock; null if each job has a place of its own */
+    private function __construct(private readonly ResultPaths $paths, private readonly mixed $marker) {}
 
     public function __destruct()
     {
-        fclose($this->marker);
+        if ($this->marker !== null) {
+            fclose($this->marker);
+        }
     }
 
     /** @throws UsageException when the folder can't be created or written, has other contents, or is in use */
-    public static function create(string $path): self
+    public static function create(ResultPaths $paths): self
     {
+        $path = $paths->root;
+        if ($path === null) {
+            return new self($paths, null);
+        }
         if (!is_dir($path) && !@mkdir($path, recursive: true) && !is_dir($path)) {
             throw new UsageException("option --results: can't create the folder '{$path}'");
         }
@@ -50,30 +54,31 @@ final class ResultsDirectory
             );
         }
 
-        return new self($path, self::lock($marker, $path));
+        return new self($paths, self::lock($marker, $path));
     }
 
     /** @throws OutputFailedException */
     public function save(InputJob $job, CommandResult $result): void
     {
-        $final = "{$this->path}/{$job->sequence}";
-        $partial = "{$this->path}/.{$job->sequence}.partial";
-        $this->rejectForeignFiles($job->sequence, $final);
-        is_link($partial) ? throw self::foreign($partial) : self::remove($partial);
-        // A partial folder that contains other files stays, so it can't become the job's folder.
-        $isOwn = !file_exists($partial);
-        if ($isOwn) {
-            self::ensure($partial, static fn(): bool => mkdir($partial));
+        [$folder, $own] = $this->paths->folders($job);
+        $files = $this->paths->files($job);
+        $this->rejectLinks($folder);
+        self::rejectForeignFiles($files, $own);
+        if (!is_dir($folder)) {
+            self::ensure($folder, static fn(): bool => mkdir($folder, recursive: true) || is_dir($folder));
         }
-        self::put("{$partial}/seq", "{$job->sequence}\n");
-        self::put("{$partial}/command", "{$job->text()}\n");
-        self::copy("{$partial}/stdout", $result->stdoutStream());
-        self::copy("{$partial}/stderr", $result->stderrStream());
-        self::put("{$partial}/exitval", JobLog::exitValue($result) . "\n");
-        if ($isOwn && !file_exists($final)) {
-            self::ensure($final, static fn(): bool => rename($partial, $final));
-        } else {
-            self::replace($partial, $final);
+        @unlink($files['exitval'] ?? '');
+        foreach ($files as $name => $path) {
+            $partial = "{$folder}/.{$job->sequence}.{$name}.partial";
+            @unlink($partial);
+            match ($name) {
+                'seq' => self::put($partial, (string) $job->sequence),
+                'command' => self::put($partial, "{$job->text()}\n"),
+                'stdout' => self::copy($partial, $result->stdoutStream()),
+                'stderr' => self::copy($partial, $result->stderrStream()),
+                default => self::put($partial, JobLog::exitValue($result) . "\n"),
+            };
+            self::ensure($path, static fn(): bool => rename($partial, $path));
         }
     }
 
@@ -100,18 +105,37 @@ final class ResultsDirectory
         return new UsageException("option --results: can't write to the folder '{$path}'; check its permissions");
     }
 
-    /** @throws OutputFailedException when a file that would be replaced is not a result of an earlier run */
-    private function rejectForeignFiles(int $sequence, string $folder): void
+    /** @throws OutputFailedException when a link inside the folder of all results leads elsewhere */
+    private function rejectLinks(string $folder): void
     {
         clearstatcache();
-        $isFolder = is_dir($folder) && !is_link($folder);
-        $existing = array_filter(self::FILES, static fn(string $name): bool => file_exists("{$folder}/{$name}"));
-        $isNew = !file_exists($folder) && !is_link($folder);
-        $hasMatchingSeq = self::isOrdinaryFile("{$folder}/seq")
-            && @file_get_contents("{$folder}/seq", length: 32) === "{$sequence}\n";
-        $isResult = $isFolder && ($existing === [] || $hasMatchingSeq);
-        if (!$isNew && !$isResult) {
+        $length = \strlen($this->paths->root ?? $folder);
+        for ($path = $folder; \strlen($path) > $length; $path = \dirname($path)) {
+            if (is_link($path)) {
+                throw self::foreign($path);
+            }
+        }
+    }
+
+    /**
+     * @param array<string, string> $files
+     * @param string|null           $folder of the job
+     *
+     * @throws OutputFailedException when a file that would be replaced is not a result of an earlier run
+     */
+    private static function rejectForeignFiles(array $files, ?string $folder): void
+    {
+        if ($folder !== null && (is_link($folder) || (file_exists($folder) && !is_dir($folder)))) {
             throw self::foreign($folder);
+        }
+        $existing = array_filter($files, static fn(string $path): bool => file_exists($path) || is_link($path));
+        if ($existing === []) {
+            return;
+        }
+        $seq = self::isOrdinaryFile($files['seq']) ? (string) @file_get_contents($files['seq'], length: 32) : '';
+        $areOrdinary = array_filter($existing, self::isOrdinaryFile(...)) === $existing;
+        if (!$areOrdinary || preg_match('/^\d{1,18}\n?$/D', $seq) !== 1) {
+            throw self::foreign($folder ?? reset($existing));
         }
     }
 
@@ -123,28 +147,20 @@ final class ResultsDirectory
         );
     }
 
-    private static function replace(string $partial, string $final): void
-    {
-        if (!file_exists($final)) {
-            self::ensure($final, static fn(): bool => mkdir($final));
-        }
-        @unlink("{$final}/exitval");
-        foreach (self::FILES as $name) {
-            self::ensure("{$final}/{$name}", static fn(): bool => rename("{$partial}/{$name}", "{$final}/{$name}"));
-        }
-        @rmdir($partial);
-    }
-
     private static function put(string $path, string $bytes): void
     {
-        self::ensure($path, static fn(): bool => file_put_contents($path, $bytes) === \strlen($bytes));
+        self::ensure($path, static function () use ($path, $bytes): bool {
+            $to = fopen($path, 'x');
+
+            return $to !== false && fwrite($to, $bytes) === \strlen($bytes) && fclose($to);
+        });
     }
 
     /** @param resource $from */
     private static function copy(string $path, mixed $from): void
     {
         self::ensure($path, static function () use ($path, $from): bool {
-            $to = fopen($path, 'w');
+            $to = fopen($path, 'x');
 
             return $to !== false && stream_copy_to_stream($from, $to) === (fstat($from)['size'] ?? 0) && fclose($to);
         });
@@ -166,13 +182,5 @@ final class ResultsDirectory
     private static function isOrdinaryFile(string $path): bool
     {
         return is_file($path) && !is_link($path);
-    }
-
-    private static function remove(string $folder): void
-    {
-        foreach (self::FILES as $name) {
-            @unlink("{$folder}/{$name}");
-        }
-        @rmdir($folder);
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\Run\Words\WordTable;
+use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -45,7 +46,8 @@ final class RunCommand extends Command
 
         <comment>Output</comment>
           When a job has finished, its standard output and then its standard error
-          are printed, each in one piece. Outputs of two jobs are never mixed.
+          are printed, each in one piece. Outputs of two jobs are never mixed, except
+          with --ungroup. --line-buffer prints lines earlier.
 
         <comment>Other machines</comment>
           With --queue, jobs run on the machines where spindle work serves that queue,
@@ -63,8 +65,9 @@ final class RunCommand extends Command
 
         <comment>Exit status</comment>
           0          All jobs succeeded, or --halt success=... was reached.
-          1-100      The number of failed jobs.
+          1-100      The number of failed jobs; their percentage with --halt ...=N%.
           101        More than 100 jobs failed.
+          any        That of the job that --halt ...,fail=1 or done=1 stops at.
           130        Interrupted by Ctrl-C (INT).
           141        The reader of standard output closed it.
           143        Ended by TERM.
@@ -79,13 +82,16 @@ final class RunCommand extends Command
           Run commands from a file; log them; continue after an interruption:
             <info>spindle run --joblog jobs.tsv < commands.txt</info>
             <info>spindle run --joblog jobs.tsv --resume < commands.txt</info>
-          Retry failed jobs twice, and stop when 10% of the jobs have failed:
-            <info>spindle run -j 64 --retries 2 --halt soon,fail=10% < commands.txt</info>
+          Try jobs up to three times, and stop when 10% of all jobs have failed:
+            <info>spindle run -j 64 --retries 3 --halt soon,fail=10% < commands.txt</info>
           Run on other machines:
             <info>export SPINDLE_KEY_FILE=/etc/app/spindle.key</info>
             <info>export SPINDLE_BROKER=redis://:password@host</info>
             <info>spindle run --queue media flac {} -o {.}.flac ::: /media/*.wav</info>
         HELP;
+
+    /** Options that can be given several times. */
+    private const LISTS = ['arg-file', 'env'];
 
     /** Columns of the text of an option. */
     private const TEXT_COLUMNS = 45;
@@ -109,22 +115,24 @@ final class RunCommand extends Command
             );
         foreach (WordTable::defined() as $word) {
             $mode = match (true) {
-                $word->name() === 'arg-file' => InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY,
+                \in_array($word->name(), self::LISTS, true)
+                    => InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY,
                 $word->takesValue() => InputOption::VALUE_REQUIRED,
                 default => InputOption::VALUE_NONE,
             };
             $text = wordwrap($word->text, self::TEXT_COLUMNS);
             $letter = $word->letter();
-            // Symfony's console can't describe a digit.
-            $this->addOption($word->name(), $letter === '0' ? null : $letter, $mode, $text);
+            // Symfony's console can't describe a digit, and has its own -v. OptionParser reads both.
+            $isPossible = $letter !== '0' && $letter !== 'v';
+            $this->addOption($word->name(), $isPossible ? $letter : null, $mode, $text);
         }
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        // Only the option is an error, not the variable SHELL_VERBOSITY.
-        if ($output->isVerbose() && !$output->isDebug() && $input->hasParameterOption(['-v', '--verbose'], true)) {
-            throw (new WordTable())->find('verbose')?->refusal('-v') ?? new \LogicException('There is no -v');
+        // After `run`, OptionParser has replaced -v. The variable SHELL_VERBOSITY is no error.
+        if (!$output->isDebug() && $input->hasParameterOption(['-v', '-vv', '--verbose'], true)) {
+            throw new UsageException('option -v: give it after run, to print each command before its output');
         }
         $options = RunOptions::of($input);
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\Run\Output\OutputMode;
 use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Input\InputInterface;
 
@@ -28,22 +29,33 @@ final class RunOptions
         $given = new GivenOptions($input);
         /** @var list<string> $words */
         $words = $input->getArgument(self::WORDS);
-        $output = OutputOptions::of($given);
-        $outcome = OutcomeOptions::of($given);
+        $inputOptions = InputOptions::of($given, $words);
+        $output = OutputOptions::of($given, $inputOptions->strings);
 
         return new self(
-            input: InputOptions::of($given, $words),
-            start: StartOptions::of($given),
-            outcome: $outcome,
+            input: $inputOptions,
+            start: StartOptions::of($given, $words, $inputOptions),
+            outcome: OutcomeOptions::of($given, $inputOptions),
             output: $output,
             progress: ProgressOptions::of($given, $words),
         );
     }
 
+    /** Returns whether jobs need the numbers of their slots. */
+    public function usesSlot(): bool
+    {
+        return $this->input->format->usesSlot()
+            || $this->start->surroundings->usesSlot()
+            || $this->output->tag?->usesSlot() === true
+            || $this->outcome->results?->usesSlot() === true;
+    }
+
     /** Returns whether a job or its start depends on earlier jobs or the time, so that no job is created in advance. */
     public function dependsOnStartTime(): bool
     {
-        return $this->input->format->usesSlot()
+        return $this->usesSlot()
+            || $this->output->tracesCommand
+            || ($this->output->printsCommand && $this->output->mode !== OutputMode::Grouped)
             || $this->start->delay > 0
             || $this->start->timeLimit->isAdaptive()
             || $this->outcome->halt !== null;

@@ -9,7 +9,7 @@ final class RunStatistics
 {
     /**
      * Numbers of jobs that were given to the pool or were not valid, that succeeded, and that failed. A cancelled job
-     * is subtracted again. Skipped jobs of a resumed run are not counted.
+     * is subtracted again. Skipped jobs of a resumed run are not among them.
      */
     public int $submitted = 0;
     public int $succeeded = 0;
@@ -20,6 +20,9 @@ final class RunStatistics
 
     /** Number of all jobs of the run; null while it is not known. */
     public ?int $total = null;
+
+    /** Number of jobs that a resumed run has skipped. The total does not include them. */
+    public int $skipped = 0;
 
     private readonly int $startedAt;
 
@@ -42,6 +45,7 @@ final class RunStatistics
     /** Subtracts from the total a job that a resumed run skips. */
     public function skipJob(): void
     {
+        ++$this->skipped;
         $this->total = $this->total === null ? null : $this->total - 1;
     }
 

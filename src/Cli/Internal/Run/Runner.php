@@ -11,15 +11,21 @@ use Spindle\Cli\Internal\Plural;
 use Spindle\Cli\Internal\Run\Input\BadRecordException;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\Run\Input\RecordSpool;
 use Spindle\Cli\Internal\Run\Input\ResumedInput;
 use Spindle\Cli\Internal\Run\Output\Console;
+use Spindle\Cli\Internal\Run\Output\DirectOutput;
 use Spindle\Cli\Internal\Run\Output\GroupedOutput;
 use Spindle\Cli\Internal\Run\Output\JsonOutput;
+use Spindle\Cli\Internal\Run\Output\LineOutput;
+use Spindle\Cli\Internal\Run\Output\NoOutput;
 use Spindle\Cli\Internal\Run\Output\OutputClosedException;
 use Spindle\Cli\Internal\Run\Output\OutputFailedException;
+use Spindle\Cli\Internal\Run\Output\OutputMode;
 use Spindle\Cli\Internal\Run\Output\OutputOrder;
 use Spindle\Cli\Internal\Run\Output\OutputStream;
 use Spindle\Cli\Internal\Run\Output\ProgressMode;
+use Spindle\Cli\Internal\Run\Output\ResultWriter;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -51,7 +57,9 @@ final class Runner
     private readonly JobRecorder $recorder;
     private readonly ?ResumedInput $resumed;
     private readonly int $capacity;
-    private bool $halted = false;
+
+    /** Exit status of a run that was halted; null before that. */
+    private ?int $haltStatus = null;
 
     /** Earliest time to create the next job, in nanoseconds of hrtime(). The pool also enforces --delay for retries. */
     private int $nextStart = 0;
@@ -66,14 +74,16 @@ final class Runner
     {
         $this->wait = new InputWait();
         $this->statistics = new RunStatistics(static fn(): int => hrtime(true));
-        $this->slots = $options->input->format->usesSlot() ? new SlotTable() : null;
+        $this->slots = $options->usesSlot() ? new SlotTable() : null;
         $this->order = $options->output->keepOrder ? new OutputOrder() : null;
         $this->pool = new CommandPool(1, $options->outcome->retries, new CommandPoolOptions(
             lookahead: $options->dependsOnStartTime() ? 0 : $options->input->inputs->lookahead(),
             logger: $logger,
             carrier: $options->start->carrier,
             delay: $options->start->delay,
+            grace: $options->start->grace,
         ));
+        $this->setNiceness();
         $this->capacity = $this->pool->capacity();
         $this->control = new JobControl($this->pool, $this->wait, $this->statistics, $this->capacity);
         $this->console = new Console(
@@ -88,9 +98,7 @@ final class Runner
         [$log, $this->resumed] = $this->openLog();
         $this->recorder = new JobRecorder(
             $this->console,
-            $options->output->json
-                ? new JsonOutput($this->console)
-                : new GroupedOutput($this->console, $options->output->tag),
+            $this->writer(),
             $results,
             $log,
         );
@@ -127,9 +135,9 @@ final class Runner
 
     private function status(): int
     {
-        return $this->halted && $this->options->outcome->halt?->onSuccess === true
-            ? ExitStatus::OK
-            : ExitStatus::ofFailures($this->statistics->failed);
+        return $this->haltStatus
+            ?? $this->options->outcome->halt?->unreachedStatus($this->statistics->failed, $this->jobCount())
+            ?? ExitStatus::ofFailures($this->statistics->failed);
     }
 
     private function setConcurrency(): void
@@ -146,19 +154,42 @@ final class Runner
         $this->control->resize($concurrency);
     }
 
+    /** Changes the niceness of this process, which the launchers and the jobs inherit. */
+    private function setNiceness(): void
+    {
+        $nice = $this->options->start->nice;
+        if ($nice !== null && (!\function_exists('pcntl_setpriority') || !@pcntl_setpriority($nice))) {
+            throw new UsageException("option --nice: can't set the niceness {$nice}; a lower one needs a privilege");
+        }
+    }
+
+    private function writer(): ResultWriter
+    {
+        $output = $this->options->output;
+
+        return match (true) {
+            $output->json => new JsonOutput($this->console),
+            $this->options->outcome->results !== null => new NoOutput($this->console),
+            $output->mode === OutputMode::Lines
+                => new LineOutput($this->console, $output->tag, $output->printsCommand),
+            $output->mode === OutputMode::Direct => new DirectOutput($this->console, $output->printsCommand),
+            default => new GroupedOutput($this->console, $output->tag, $output->printsCommand),
+        };
+    }
+
     /** @return array{JobLog|null, ResumedInput|null} */
     private function openLog(): array
     {
-        $path = $this->options->outcome->jobLog;
-        if ($path === null) {
+        $outcome = $this->options->outcome;
+        if ($outcome->jobLog === null) {
             return [null, null];
         }
-        if (!$this->options->outcome->resume) {
-            return [JobLog::start($path), null];
+        if (!$outcome->resume) {
+            return [$outcome->extendsLog ? JobLog::extend($outcome->jobLog) : JobLog::start($outcome->jobLog), null];
         }
-        [$log, $finished] = JobLog::resume($path);
+        [$log, $finished] = JobLog::resume($outcome->jobLog, !$outcome->extendsLog);
 
-        return [$log, new ResumedInput($finished, $this->options->input->format, $this->options->outcome->retryFailed)];
+        return [$log, new ResumedInput($finished, $this->options->input->format, $outcome->retryFailed)];
     }
 
     /** @return list<string> */
@@ -215,11 +246,23 @@ final class Runner
             if ($job !== null) {
                 $this->order?->expect($job);
                 $this->nextStart = hrtime(true) + (int) ($this->options->start->delay * 1e9);
-                $limit = $this->options->start->timeLimit->seconds();
-                yield $job => $limit === null ? $job->command : $job->command->withTimeout($limit);
+                yield $job => $this->started($job);
             }
         }
         $this->statistics->total = $this->statistics->submitted;
+    }
+
+    /** Returns the command of a job with everything that the pool needs to start it. */
+    private function started(InputJob $job): Command
+    {
+        if ($this->options->output->tracesCommand) {
+            $this->console->trace($job->commandText());
+        }
+        $start = $this->options->start;
+        $command = $this->recorder->start($job, $start->surroundings->addTo($job->command, $job));
+        $limit = $start->timeLimit->seconds();
+
+        return $limit === null ? $command : $command->withTimeout($limit);
     }
 
     /** @return \Generator<int, list<string>> */
@@ -230,7 +273,28 @@ final class Runner
             fn(): int => $this->statistics->concurrency,
         );
 
-        return $this->resumed?->remaining($inputs, $this->wait, $this->statistics) ?? $inputs;
+        $remaining = $this->resumed?->remaining($inputs, $this->wait, $this->statistics) ?? $inputs;
+
+        return $this->options->outcome->halt?->isShare === true ? $this->counted($remaining) : $remaining;
+    }
+
+    /**
+     * Counts the jobs for a percentage of --halt before the first one starts.
+     *
+     * @param \Generator<int, list<string>> $inputs
+     *
+     * @return \Generator<int, list<string>>
+     */
+    private function counted(\Generator $inputs): \Generator
+    {
+        $spool = new RecordSpool();
+        $count = 0;
+        foreach ($inputs as $number => $values) {
+            $spool->add($number, $values);
+            $count += $this->options->input->format->skips($values) ? 0 : 1;
+        }
+        $this->statistics->total = $count;
+        yield from $spool->records();
     }
 
     /**
@@ -253,7 +317,7 @@ final class Runner
                 throw new UsageException($message);
             }
             $this->console->notice($message);
-            $this->haltIfReached();
+            $this->haltIfReached(null);
 
             return null;
         }
@@ -274,8 +338,8 @@ final class Runner
         }
         if ($isDone) {
             $this->console->finished($job, $result);
+            $this->haltIfReached($result);
         }
-        $this->haltIfReached();
         $this->record($job, $isDone ? $result : null);
         if ($this->options->start->jobs->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
             $this->rereadConcurrency();
@@ -297,18 +361,19 @@ final class Runner
         $this->wait->wake();
     }
 
-    private function haltIfReached(): void
+    /** @param CommandResult|null $last of the job that has just finished; null for a line that is not a command */
+    private function haltIfReached(?CommandResult $last): void
     {
         $halt = $this->options->outcome->halt;
-        [$succeeded, $failed] = [$this->statistics->succeeded, $this->statistics->failed];
-        if ($halt === null || $this->halted || !$halt->isReached($succeeded, $failed)) {
+        [$succeeded, $failed, $total] = [$this->statistics->succeeded, $this->statistics->failed, $this->jobCount()];
+        if ($halt === null || $this->haltStatus !== null || !$halt->isReached($succeeded, $failed, $total)) {
             return;
         }
-        $this->halted = true;
+        $this->haltStatus = $halt->reachedStatus($failed, $total, $last);
         $this->console->notice(\sprintf(
             'halted after %s, of which %d failed; %s',
             Plural::of($this->statistics->doneCount(), 'job'),
-            $this->statistics->failed,
+            $failed,
             $halt->now ? 'running jobs are ended' : 'running jobs may finish',
         ));
         $halt->now ? $this->control->kill() : $this->control->drain();
@@ -342,6 +407,12 @@ final class Runner
         foreach ($running as $job) {
             $this->console->notice("running: job {$job->sequence}: {$job->text()}");
         }
+    }
+
+    /** Returns the number of all jobs, with those that a resumed run skips. It is known if --halt needs it. */
+    private function jobCount(): int
+    {
+        return $this->statistics->skipped + ($this->statistics->total ?? 0);
     }
 
     private function rereadConcurrency(): void

@@ -7,34 +7,88 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\GivenQueue;
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Command\CommandPoolOptions;
 use Spindle\Internal\CommandCarrier;
 use Spindle\Remote\RemoteCommands;
 
 /** When and where jobs run. */
 final class StartOptions
 {
+    /** Options that only affect jobs on this machine. */
+    private const LOCAL = ['nice', 'work-dir', 'term-seq'];
+
     /**
-     * @param float               $delay   minimum time between two starts, in seconds
-     * @param CommandCarrier|null $carrier runs the jobs on other machines; null to run them here
+     * @param float               $delay       minimum time between two starts, in seconds
+     * @param float               $grace       seconds between SIGTERM and SIGKILL for a job that is ended
+     * @param int|null            $nice        niceness of jobs; null for that of this process
+     * @param CommandCarrier|null $carrier     runs the jobs on other machines; null to run them here
      */
     private function __construct(
         public readonly JobsOption $jobs,
         public readonly TimeLimit $timeLimit,
         public readonly float $delay,
+        public readonly float $grace,
+        public readonly ?int $nice,
+        public readonly JobSurroundings $surroundings,
         public readonly ?CommandCarrier $carrier,
     ) {}
 
-    /** @throws UsageException */
-    public static function of(GivenOptions $given): self
+    /**
+     * @param list<string> $words of the command
+     *
+     * @throws UsageException
+     */
+    public static function of(GivenOptions $given, array $words, InputOptions $input): self
     {
+        foreach (self::LOCAL as $name) {
+            if ($given->text('queue') !== null && $given->text($name) !== null) {
+                throw new UsageException(
+                    "option --{$name}: can't be combined with --queue, because the agents decide it for their jobs",
+                );
+            }
+        }
         $default = $given->text('queue') === null ? null : (string) CommandCarrier::DEFAULT_CONCURRENCY;
 
         return new self(
             JobsOption::parse($given->text('jobs') ?? $default),
             TimeLimit::parse($given->text('timeout')),
             $given->duration('delay') ?? 0.0,
+            self::grace($given),
+            self::nice($given),
+            JobSurroundings::of($given, $words, $input->strings),
             self::carrier($given),
         );
+    }
+
+    /** Returns the seconds of a --termseq of SIGTERM, a pause and SIGKILL. */
+    private static function grace(GivenOptions $given): float
+    {
+        $sequence = $given->text('term-seq');
+        if ($sequence === null) {
+            return (new CommandPoolOptions())->grace;
+        }
+        if (preg_match('/^(?:TERM,(\d{1,9}),)?KILL(?:,\d{1,9})?$/D', $sequence, $match) !== 1) {
+            throw UsageException::option(
+                '--termseq',
+                $sequence,
+                'TERM, a number of milliseconds, and KILL, such as TERM,2000,KILL; or KILL alone',
+            );
+        }
+
+        return (int) ($match[1] ?? 0) / 1000;
+    }
+
+    private static function nice(GivenOptions $given): ?int
+    {
+        $nice = $given->text('nice');
+        if ($nice === null) {
+            return null;
+        }
+        if (preg_match('/^-?\d{1,2}$/D', $nice) !== 1 || (int) $nice < -20 || (int) $nice > 19) {
+            throw UsageException::option('--nice', $nice, 'a niceness from -20 to 19');
+        }
+
+        return (int) $nice;
     }
 
     private static function carrier(GivenOptions $given): ?CommandCarrier

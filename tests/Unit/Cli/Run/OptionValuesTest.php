@@ -27,6 +27,9 @@ final class OptionValuesTest extends TestCase
         yield 'a percentage' => ['200%', 8];
         yield 'a small percentage' => ['1%', 1];
         yield 'a broken percentage' => ['62.5%', 3];
+        yield 'more than the CPUs' => ['+2', 6];
+        yield 'less than the CPUs' => ['-1', 3];
+        yield 'less than one' => ['-9', 1];
     }
 
     #[DataProvider('concurrencies')]
@@ -59,7 +62,7 @@ final class OptionValuesTest extends TestCase
     public static function badConcurrencies(): iterable
     {
         yield 'a word' => ['many'];
-        yield 'less than nothing' => ['-1'];
+        yield 'only a sign' => ['+'];
         yield 'a fraction' => ['1.5'];
         yield 'no percentage' => ['0%'];
         yield 'nothing' => [''];
@@ -72,8 +75,8 @@ final class OptionValuesTest extends TestCase
         $this->expectExceptionObject(UsageException::option(
             '--jobs',
             $value,
-            'a number of jobs, 0 for the maximum, or a percentage of the CPUs such as 200%,'
-                . ' or a file that contains one',
+            'a number of jobs, 0 for the maximum, +N or -N for more or less than the CPUs, or a percentage of the CPUs'
+                . ' such as 200%, or a file that contains one',
         ));
 
         JobsOption::parse($value, $this->cpus(4));
@@ -115,19 +118,23 @@ final class OptionValuesTest extends TestCase
         JobsOption::parse($file, $this->cpus(4));
     }
 
-    /** @return iterable<string, array{string, int, int, bool}> rule, succeeded, failed, whether it is reached */
+    /** @return iterable<string, array{string, int, int, bool}> rule, succeeded and failed of 40, whether reached */
     public static function halts(): iterable
     {
         yield 'a failure' => ['soon,fail=1', 5, 1, true];
         yield 'no failure' => ['soon,fail=1', 5, 0, false];
         yield 'too few failures' => ['now,fail=3', 5, 2, false];
-        yield 'a share of failures' => ['soon,fail=10%', 27, 3, true];
-        yield 'less than the share' => ['soon,fail=10%', 28, 3, false];
-        yield 'the share, but of too few' => ['soon,fail=10%', 0, 2, false];
+        yield 'a share of all jobs failed' => ['soon,fail=10%', 27, 4, true];
+        yield 'less than the share' => ['soon,fail=10%', 0, 3, false];
+        yield 'a broken share' => ['soon,fail=2.6%', 0, 2, true];
+        yield 'less than a broken share' => ['soon,fail=2.6%', 0, 1, false];
         yield 'a success' => ['now,success=1', 1, 9, true];
-        yield 'a share of successes' => ['now,success=50%', 3, 3, true];
+        yield 'a share of successes' => ['now,success=50%', 20, 3, true];
+        yield 'too few successes' => ['now,success=50%', 19, 20, false];
         yield 'done' => ['now,done=4', 2, 2, true];
         yield 'not done' => ['now,done=4', 2, 1, false];
+        yield 'a share done' => ['now,done=10%', 2, 2, true];
+        yield 'less than the share done' => ['now,done=10%', 2, 1, false];
     }
 
     #[DataProvider('halts')]
@@ -137,7 +144,16 @@ final class OptionValuesTest extends TestCase
 
         self::assertNotNull($rule);
         self::assertSame(str_starts_with($value, 'now'), $rule->now);
-        self::assertSame($reached, $rule->isReached($succeeded, $failed));
+        self::assertSame($reached, $rule->isReached($succeeded, $failed, 40));
+    }
+
+    public function testAHaltHasTheShortFormsOfGnuParallel(): void
+    {
+        foreach (['1' => 'soon,fail=1', '2' => 'now,fail=1', '-1' => 'soon,success=1', '-2' => 'now,success=1',
+            '30%' => 'soon,fail=30%'] as $short => $long) {
+            self::assertEquals(HaltRule::parse($long), HaltRule::parse((string) $short));
+        }
+        self::assertNull(HaltRule::parse('0'));
     }
 
     public function testNeverMeansNoHaltRule(): void
@@ -160,7 +176,7 @@ final class OptionValuesTest extends TestCase
             'soon,fail=0%',
             'soon,fail=101%',
             'soon,fail=-1',
-            'soon,done=10%',
+            'soon,done=101%',
             'later,fail=1',
             'soon,fail=1.5',
             'soon,fail=1 ',

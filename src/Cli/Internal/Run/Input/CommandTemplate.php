@@ -99,7 +99,7 @@ final class CommandTemplate
      */
     public function text(array $values, int $sequence): string
     {
-        return $this->body->command($values, $sequence, self::ANY_SLOT)->toString();
+        return ShellQuotes::text($this->body->command($values, $sequence, self::ANY_SLOT));
     }
 
     /** Returns whether each record is added as one word, without any change. */

@@ -15,21 +15,17 @@ final class InputJob
      * @param int          $slot     number of the job's slot; 0 when slots have no numbers
      * @param int|float|string $id   of a task of --jsonl
      * @param string|null  $text     the command in the job log if it differs from the command
+     * @param string|null  $shown    the command as it is printed if it differs from the command
      */
     public function __construct(
         public readonly int $sequence,
-        private readonly array $values,
+        public readonly array $values,
         public readonly Command $command,
         public readonly int $slot = 0,
         public readonly int|float|string $id = 0,
         private readonly ?string $text = null,
+        private readonly ?string $shown = null,
     ) {}
-
-    /** Returns what --tag writes before each line: the values, joined with blanks. */
-    public function input(): string
-    {
-        return implode(' ', $this->values);
-    }
 
     /** Returns about how much memory the values and the command need. */
     public function bytes(): int
@@ -37,9 +33,15 @@ final class InputJob
         return 2 * array_sum(array_map(\strlen(...), $this->values)) + \strlen($this->command->line ?? '');
     }
 
+    /** Returns the command as --dry-run and -v print it. */
+    public function commandText(): string
+    {
+        return $this->shown ?? ShellQuotes::text($this->command);
+    }
+
     /** Returns the command in the job log. */
     public function text(): string
     {
-        return $this->text ?? $this->command->toString();
+        return $this->text ?? $this->commandText();
     }
 }

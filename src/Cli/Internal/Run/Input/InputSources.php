@@ -52,6 +52,12 @@ final class InputSources
         return $this->fields->hasColumns() || \count($this->groups) > 1 || \count($this->groups[0]) > 1;
     }
 
+    /** Returns how many values each row has; null if the records have columns. */
+    public function width(): ?int
+    {
+        return $this->fields->hasColumns() ? null : array_sum(array_map(\count(...), $this->groups));
+    }
+
     /**
      * Removes the first record of each source.
      *

@@ -7,8 +7,6 @@ namespace Spindle\Cli\Internal\Run\Input;
 /** The place of a replacement string in a shell line, with the quotes that values need there. */
 final class QuotedPlace
 {
-    /** Values that need no quotes, if the characters around them allow it. */
-    private const PLAIN_PATTERN = '~^[\w@%+:./-]+$~D';
     private const RESERVED_WORD_PATTERN = '~^(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in'
         . '|function|select|time|coproc)$~D';
     private const BEFORE_PLAIN_PATTERN = '~[\s/.:=-]$|^$~D';
@@ -60,8 +58,8 @@ final class QuotedPlace
 
     public function quote(string $value): string
     {
-        $isPlain = $this->allowsPlain && preg_match(self::PLAIN_PATTERN, $value) === 1;
-        $quoted = "'" . str_replace("'", "'\\''", $value) . "'";
+        $isPlain = $this->allowsPlain && preg_match(ShellQuotes::PLAIN_PATTERN, $value) === 1;
+        $quoted = ShellQuotes::around($value);
 
         return match ($this->quotes) {
             OpenQuotes::None => $isPlain && !self::isSpecial($value) ? $value : $quoted,

@@ -72,6 +72,9 @@ final class Console
     /** Writes to standard output, as part of a group. */
     public function out(string $bytes): void
     {
+        if ($bytes === '') {
+            return;
+        }
         if ($this->outIsTerminal) {
             $this->progress->hide();
         }
@@ -84,6 +87,9 @@ final class Console
     /** Writes to standard error, as part of a group. */
     public function error(string $bytes): void
     {
+        if ($bytes === '') {
+            return;
+        }
         $this->progress->hide();
         $this->error->write($bytes);
         $this->progress->wrote($bytes);
@@ -93,6 +99,12 @@ final class Console
     public function notice(string $message): void
     {
         $this->queueLine('spindle: ' . addcslashes($message, "\0..\37\177") . "\n");
+    }
+
+    /** Writes a line to standard error as soon as no group is being written. */
+    public function trace(string $line): void
+    {
+        $this->queueLine("{$line}\n");
     }
 
     /** Shows the current progress, unless a group is being written. */

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Output;
 
 use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\TextTemplate;
+use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 
 /** Writes a job's whole standard output, then its whole standard error. */
@@ -16,12 +18,26 @@ final class GroupedOutput implements ResultWriter
     /** Largest size of a piece with its tags, in bytes. A tag can be as long as a line of the input. */
     private const MAX_TAGGED_BYTES = 16 << 20;
 
-    public function __construct(private readonly Console $console, private readonly bool $tag) {}
+    public function __construct(
+        private readonly Console $console,
+        private readonly ?TextTemplate $tag,
+        private readonly bool $printsCommand,
+    ) {}
+
+    public function start(InputJob $job, Command $command): Command
+    {
+        return $command;
+    }
 
     public function write(InputJob $job, CommandResult $result): int
     {
-        $length = $this->copy($result->stdoutStream(), $job, $this->console->out(...));
-        $this->copy($result->stderrStream(), $job, $this->console->error(...));
+        $tag = $this->tag === null ? null : new LineTag($this->tag->text($job));
+        if ($this->printsCommand) {
+            $line = "{$job->commandText()}\n";
+            $this->console->out($tag?->piece($line) ?? $line);
+        }
+        $length = self::copy($result->stdoutStream(), $tag, $this->console->out(...));
+        self::copy($result->stderrStream(), $tag, $this->console->error(...));
         if ($result->error !== null) {
             $this->console->notice($result->describe());
         }
@@ -33,10 +49,9 @@ final class GroupedOutput implements ResultWriter
      * @param resource               $from
      * @param \Closure(string): void $write
      */
-    private function copy(mixed $from, InputJob $job, \Closure $write): int
+    private static function copy(mixed $from, ?LineTag $tag, \Closure $write): int
     {
         $length = 0;
-        $tag = $this->tag ? new LineTag($job->input()) : null;
         $size = min(self::MAX_PIECE_BYTES, $tag?->maxPieceBytes(self::MAX_TAGGED_BYTES) ?? self::MAX_PIECE_BYTES);
         while (($piece = (string) stream_get_contents($from, $size)) !== '') {
             $length += \strlen($piece);

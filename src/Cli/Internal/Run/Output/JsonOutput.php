@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal\Run\Output;
 
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\JsonLines;
+use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 
 /** Prints one line of JSON per job. */
@@ -17,6 +18,11 @@ final class JsonOutput implements ResultWriter
     private const TIMED_OUT = 124;
 
     public function __construct(private readonly Console $console) {}
+
+    public function start(InputJob $job, Command $command): Command
+    {
+        return $command;
+    }
 
     public function write(InputJob $job, CommandResult $result): int
     {

@@ -5,12 +5,23 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Output;
 
 use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 
 /** Prints the outcome of a job. */
 interface ResultWriter
 {
     /**
+     * Returns the command of a job that starts, with the targets of its output.
+     *
+     * @throws OutputClosedException
+     * @throws OutputFailedException
+     */
+    public function start(InputJob $job, Command $command): Command;
+
+    /**
+     * Prints the rest of a job that is over.
+     *
      * @return int bytes of the job's standard output
      *
      * @throws OutputClosedException

@@ -52,12 +52,18 @@ final class BlockInputs implements JobInputs
 
     public function withInput(InputJob $job): InputJob
     {
-        $text = $this->describe($job->text());
         $command = $this->namesFile
             ? $job->command
             : self::reading($job->command, $this->files->path($job->sequence));
 
-        return new InputJob($job->sequence, [''], $command, $job->slot, text: $text);
+        return new InputJob(
+            $job->sequence,
+            [''],
+            $command,
+            $job->slot,
+            text: $this->describe($job->text()),
+            shown: $this->describe($job->commandText()),
+        );
     }
 
     public function describe(string $command): string

@@ -79,7 +79,7 @@ final class PartInputs implements JobInputs
             ...($line === null ? $job->command->arguments : ['/bin/sh', '-c', $line]),
         );
 
-        return new InputJob($job->sequence, [''], $command, $job->slot, text: $job->text());
+        return new InputJob($job->sequence, [''], $command, $job->slot, text: $job->text(), shown: $job->commandText());
     }
 
     public function describe(string $command): string

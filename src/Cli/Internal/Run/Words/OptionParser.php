@@ -85,16 +85,14 @@ final class OptionParser
      */
     private function short(string $token, array &$following): array
     {
-        if (preg_match('/^-v+$/D', $token) === 1) {
-            return [$token];
+        if (preg_match('/^-v{3,}$/D', $token) === 1) {
+            return ['-vvv'];
         }
         $options = [];
         for ($i = 1, $length = \strlen($token); $i < $length; ++$i) {
             $word = $this->table->find($token[$i]);
             if ($word === null) {
-                return $token[$i] === 'v'
-                    ? [...$options, '-' . substr($token, $i)]
-                    : [$token]; // Symfony's parser reports the error.
+                return [$token]; // Symfony's parser reports the error.
             }
             $hasRest = $word->takesValue() && $i + 1 < $length;
             $value = $hasRest ? substr($token, $i + 1) : null;

@@ -9,29 +9,29 @@ final class OutcomeWords
 {
     public const ROWS = [
         [
-            'retries', 'N', Meaning::Other, 'Retry a failed job up to N times [default: 0]',
-            'GNU parallel counts the first try as well: its `--retries 3` is `--retries 2` here',
+            'retries', 'N', Meaning::Same, 'Try a failing job up to N times, and 0 is no limit [default: 1]',
+            'A pause of about 0.1 s precedes the second try, and each further pause is twice as long, up to 60 s',
         ],
         [
-            'halt halt-on-error haltonerror', 'WHEN', Meaning::Other, 'Stop early. soon,fail=1 starts no more jobs'
+            'halt halt-on-error haltonerror', 'WHEN', Meaning::Same, 'Stop early. soon,fail=1 starts no more jobs'
             . ' after one failure; now,fail=1 also ends running jobs. Other conditions: fail=N%, success=N, success=N%,'
-            . ' done=N [default: never]',
-            'A percentage is one of the jobs that are over. GNU parallel takes it of all jobs. The numbers 0, 1 and 2'
-            . ' are refused',
+            . ' done=N, done=N% [default: never]',
+            'A condition that can never be true, such as `fail=0` or `fail=200%`, is refused',
         ],
         ['H', 'N', Meaning::Refused, 'use --halt soon,fail=1 or --halt now,fail=1'],
         [
             'joblog jl', 'FILE', Meaning::Same, "Write a line for each finished job to this file, in GNU parallel's"
-            . ' format',
-            '`+FILE` is refused: use `--resume`',
+            . ' format. +FILE adds the lines to a log',
+            'A file that is not a job log is refused',
         ],
         ['resume', '', Meaning::Same, 'Skip the jobs that are in the job log'],
         ['resume-failed resumefailed', '', Meaning::Same, 'Skip the jobs that succeeded according to the job log'],
         ['retry-failed retryfailed', '', Meaning::Refused, 'use --resume-failed with the same input and command'],
         [
-            'results result res', 'DIR', Meaning::Other, 'Save outputs and exit codes as files in this folder, which'
-            . ' must be new, empty or from an earlier run',
-            'The layout is another one; names with replacement strings, and `.csv`, `.tsv` and `.json`, are refused',
+            'results result res', 'DIR', Meaning::Same, 'Save outputs in files instead of printing them: in a folder of'
+            . ' this folder for each job, or under a name with replacement strings',
+            'A folder of a job has two more files, `command` and `exitval`. Files of others are not replaced. `.csv`,'
+            . ' `.tsv` and `.json` are refused',
         ],
         ['strict', '', Meaning::Own, 'Start no more jobs after an input line that is not a valid command'],
     ];

@@ -8,7 +8,7 @@ namespace Spindle\Cli\Internal\Run\Words;
 final class OutputWords
 {
     private const COLOR = 'use --tag, which begins each line with the input';
-    private const IN_ONE_PIECE = "the output of a job is printed in one piece; to watch it, use 'COMMAND > {#}.log'";
+    private const LATEST = 'use --line-buffer, or --progress bar';
     private const COMPRESS = 'outputs that wait for their turn are in unlinked files, which are not compressed';
 
     public const ROWS = [
@@ -16,8 +16,15 @@ final class OutputWords
         ['no-keep-order nokeeporder nok no-k', '', Meaning::Refused, 'leave out --keep-order'],
         ['group', '', Meaning::Ignored, 'Outputs are grouped anyway'],
         ['g', '', Meaning::Refused, 'leave it out: outputs are always grouped'],
-        ['tag', '', Meaning::Same, 'Print the input line and a tab before each line of output'],
-        ['tag-string tagstring', 'STRING', Meaning::Refused, 'use --tag'],
+        [
+            'tag', '', Meaning::Same, 'Print the input line and a tab before each line of output',
+            'A last line without a line feed gets one',
+        ],
+        [
+            'tag-string tagstring', 'STRING', Meaning::Same, 'As --tag, with this text, which can have replacement'
+            . ' strings',
+            'A last line without a line feed gets one',
+        ],
         ['ctag', '', Meaning::Refused, self::COLOR],
         ['ctag-string ctagstring', 'STRING', Meaning::Refused, self::COLOR],
         ['color colour', '', Meaning::Refused, self::COLOR],
@@ -25,9 +32,13 @@ final class OutputWords
             'color-failed colour-failed colorfailed colourfailed color-fail colour-fail colorfail colourfail cf', '',
             Meaning::Refused, self::COLOR,
         ],
-        ['ungroup u', '', Meaning::Refused, self::IN_ONE_PIECE],
-        ['line-buffer line-buffered linebuffer linebuffered lb', '', Meaning::Refused, self::IN_ONE_PIECE],
-        ['latest-line latestline ll', '', Meaning::Refused, self::IN_ONE_PIECE],
+        ['ungroup u', '', Meaning::Same, 'Let jobs write their output themselves, so that outputs can mix'],
+        [
+            'line-buffer line-buffered linebuffer linebuffered lb', '', Meaning::Same,
+            'Print each line of output as soon as it is complete',
+            'With `--keep-order`, outputs are printed when jobs are over',
+        ],
+        ['latest-line latestline ll', '', Meaning::Refused, self::LATEST],
         ['output-as-files outputasfiles files', '', Meaning::Refused, 'use --results DIR'],
         ['compress', '', Meaning::Refused, self::COMPRESS],
         [
@@ -39,10 +50,11 @@ final class OutputWords
             Meaning::Refused, self::COMPRESS,
         ],
         ['dry-run dryrun dr', '', Meaning::Same, 'Print the commands without running them'],
+        ['print v', '', Meaning::Same, 'Print each command before its output. Also -v', '`--print` is only a name of'
+            . ' `spindle run`. `-vvv` logs each step'],
         [
-            'verbose t', '', Meaning::Refused, 'use --dry-run to print the commands without running them, --joblog FILE'
-            . ' to list them, or -vvv to log each step',
-            '', 'verbose t',
+            'trace t verbose', '', Meaning::Same, 'Print each command on standard error when it starts',
+            '`--trace` is only a name of `spindle run`', 'verbose t', 'Quotes are written around more words',
         ],
         ['silent', '', Meaning::Ignored, 'Commands are not printed anyway'],
         ['tmux', '', Meaning::Refused, 'use --results DIR and tail -f'],

@@ -11,10 +11,10 @@ final class StartWords
 
     public const ROWS = [
         [
-            'jobs j P max-procs maxprocs', 'N', Meaning::Other, 'Run up to N jobs at once. N is a number, 0 for the'
-            . ' maximum, a percentage of the usable CPUs such as 200%, or a file that contains one of these and is read'
-            . ' again while jobs run. Also -P [default: 100%]',
-            '`+N` and `-N` are refused: give a percentage', 'max-procs P',
+            'jobs j P max-procs maxprocs', 'N', Meaning::Same, 'Run up to N jobs at once. N is a number, 0 for the'
+            . ' maximum, a percentage of the usable CPUs such as 200%, +N or -N for more or less than the usable CPUs,'
+            . ' or a file that contains one of these and is read again while jobs run. Also -P [default: 100%]',
+            '', 'max-procs P',
             'The default of xargs is 1',
         ],
         [
@@ -27,14 +27,27 @@ final class StartWords
         ['memsuspend', 'SIZE', Meaning::Refused, 'limit the jobs with -j'],
         ['noswap', '', Meaning::Refused, 'limit the jobs with -j'],
         ['limit', 'COMMAND', Meaning::Refused, 'write the number of jobs into a file, and give it as -j FILE'],
-        ['nice', 'N', Meaning::Refused, 'use nice -n N spindle run ...'],
-        ['env', 'NAME', Meaning::Refused, 'jobs have the whole environment; functions of bash need bash -c'],
+        ['nice', 'N', Meaning::Same, 'Run the jobs, and spindle run itself, with this niceness: -20 to 19'],
+        [
+            'env', 'NAME', Meaning::Other, 'Set PARALLEL_SEQ or PARALLEL_JOBSLOT, also if the command does not name it.'
+            . ' Other variables are always set',
+            'A function of bash is refused, because `/bin/sh` has none: use `bash -c`',
+        ],
         ['record-env recordenv', '', Meaning::Refused, 'jobs have the whole environment'],
         ['session', '', Meaning::Refused, 'jobs have the whole environment'],
-        ['work-dir wd workdir', 'DIR', Meaning::Refused, "use cd DIR && spindle run ..., or 'cd DIR && ... {}'"],
-        ['W', 'DIR', Meaning::Refused, 'use cd DIR && spindle run ...'],
+        [
+            'work-dir wd workdir', 'DIR', Meaning::Same, 'Run the jobs in this folder, which is created if necessary'
+            . ' and can have replacement strings',
+            'The temporary folder `...` is refused',
+        ],
+        ['W', 'DIR', Meaning::Refused, 'use --wd DIR'],
         ['tmpdir tempdir', 'DIR', Meaning::Refused, 'set the environment variable TMPDIR'],
-        ['term-seq termseq', 'SEQUENCE', Meaning::Refused, 'jobs get TERM, and KILL two seconds later'],
+        [
+            'term-seq termseq', 'SEQUENCE', Meaning::Other, 'How a job is ended: TERM, milliseconds and KILL [default:'
+            . ' TERM,2000,KILL]',
+            'Other signals, and several pauses, are refused. The default of GNU parallel is'
+            . ' `TERM,200,TERM,100,TERM,50,KILL,25`',
+        ],
         [
             'open-tty o', '', Meaning::Refused, 'jobs read an empty standard input; a job can use < /dev/tty itself',
             '', 'open-tty o',

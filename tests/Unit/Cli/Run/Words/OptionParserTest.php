@@ -63,7 +63,7 @@ final class OptionParserTest extends TestCase
     public static function refusals(): iterable
     {
         yield 'an option of GNU parallel' => [['--tee', 'x'], 'option --tee: not supported; give the input as a file'];
-        yield 'a letter among others' => [['-ku', 'x'], 'option -u: not supported; the output of a job is printed'];
+        yield 'a letter among others' => [['-kM', 'x'], 'option -M: not supported; start spindle work on the other'];
         yield 'the beginning of a name' => [['--keep', 'x'], 'option --keep: write the whole name --keep-order'];
         foreach (['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'] as $option => $with) {
             yield "{$option} without a value" => [

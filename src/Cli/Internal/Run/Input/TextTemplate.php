@@ -1,0 +1,62 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+use Spindle\Cli\Internal\UsageException;
+
+/** The value of an option with the replacement strings of the command, such as that of --tagstring. */
+final class TextTemplate
+{
+    /** @var non-empty-list<string|Replacement> as {@see ReplacementStrings::split()} */
+    private readonly array $parts;
+
+    /**
+     * @param string $option with its dashes
+     *
+     * @throws UsageException when the text has a replacement string that is not supported
+     */
+    public function __construct(string $option, string $text, ReplacementStrings $strings)
+    {
+        $unsupported = $strings->unsupportedIn($text);
+        if ($unsupported !== null) {
+            throw new UsageException(
+                "option {$option}: '{$text}' contains {$unsupported}, a replacement string of GNU parallel that spindle"
+                . ' run does not support',
+            );
+        }
+        $this->parts = $strings->split($text);
+    }
+
+    public function isConstant(): bool
+    {
+        return \count($this->parts) === 1;
+    }
+
+    public function usesSlot(): bool
+    {
+        foreach ($this->parts as $part) {
+            if ($part instanceof Replacement && $part->part === Replacement::SLOT) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /** Returns the text for a job. Several values have blanks between them. */
+    public function text(InputJob $job): string
+    {
+        $text = '';
+        foreach ($this->parts as $part) {
+            $text .= match (true) {
+                \is_string($part) => $part,
+                $part->isList() => implode(' ', array_map($part->of(...), $job->values)),
+                default => $part->scalar($job->values, $job->sequence, (string) $job->slot),
+            };
+        }
+
+        return $text;
+    }
+}

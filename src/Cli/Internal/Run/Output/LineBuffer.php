@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+/** Keeps the beginning of a line until the line is complete. */
+final class LineBuffer
+{
+    /** Largest beginning of a line that is kept, in bytes. A longer line is printed in several pieces. */
+    private const MAX_BYTES = 4 << 20;
+
+    private readonly ?LineTag $tag;
+    private string $rest = '';
+    private int $length = 0;
+
+    public function __construct(?string $tag)
+    {
+        $this->tag = $tag === null ? null : new LineTag($tag);
+    }
+
+    /** Returns the number of all bytes that were added. */
+    public function length(): int
+    {
+        return $this->length;
+    }
+
+    /** Adds bytes. Returns the lines that are complete, with their tags. */
+    public function add(string $bytes): string
+    {
+        $this->length += \strlen($bytes);
+        $end = strrpos($bytes, "\n");
+        $end = $end === false ? 0 : $end + 1;
+        if ($end === 0 && \strlen($this->rest) + \strlen($bytes) > self::MAX_BYTES) {
+            $end = \strlen($bytes);
+        }
+        if ($end === 0) {
+            $this->rest .= $bytes;
+
+            return '';
+        }
+        $lines = $this->rest . substr($bytes, 0, $end);
+        $this->rest = substr($bytes, $end);
+
+        return $this->tagged($lines);
+    }
+
+    /** Returns the beginning of a line that the job has not completed. */
+    public function end(): string
+    {
+        $rest = $this->tagged($this->rest);
+        $this->rest = '';
+
+        return $rest . $this->tag?->end();
+    }
+
+    private function tagged(string $lines): string
+    {
+        return $this->tag?->piece($lines) ?? $lines;
+    }
+}

@@ -1,0 +1,52 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\TextTemplate;
+use Spindle\Command\Command;
+use Spindle\Command\CommandResult;
+
+/** The option --line-buffer: prints the lines of running jobs as soon as they are complete. */
+final class LineOutput implements ResultWriter
+{
+    /** @var array<int, array{LineBuffer, LineBuffer}> standard output and standard error of running jobs, by number */
+    private array $buffers = [];
+
+    public function __construct(
+        private readonly Console $console,
+        private readonly ?TextTemplate $tag,
+        private readonly bool $printsCommand,
+    ) {}
+
+    public function start(InputJob $job, Command $command): Command
+    {
+        $tag = $this->tag?->text($job);
+        $out = new LineBuffer($tag);
+        $error = new LineBuffer($tag);
+        $this->buffers[$job->sequence] = [$out, $error];
+        if ($this->printsCommand) {
+            $this->console->out($tag === null ? "{$job->commandText()}\n" : "{$tag}\t{$job->commandText()}\n");
+        }
+        $console = $this->console;
+
+        return $command
+            ->withStdout(static fn(string $bytes) => $console->out($out->add($bytes)))
+            ->withStderr(static fn(string $bytes) => $console->error($error->add($bytes)));
+    }
+
+    public function write(InputJob $job, CommandResult $result): int
+    {
+        [$out, $error] = $this->buffers[$job->sequence];
+        unset($this->buffers[$job->sequence]);
+        $this->console->out($out->end());
+        $this->console->error($error->end());
+        if ($result->error !== null) {
+            $this->console->notice($result->describe());
+        }
+
+        return $out->length();
+    }
+}

@@ -1,0 +1,120 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\TextTemplate;
+
+/**
+ * The places of a job's files for --results, as in GNU parallel. A name without replacement strings is a folder with a
+ * subfolder for each value: 1/VALUE/2/VALUE, or with the names of columns instead of the numbers. Another name is the
+ * folder of a job if it ends with a slash. Otherwise it is the file of the job's standard output.
+ */
+final class ResultPaths
+{
+    /** Files in a folder in the order in which they are completed. GNU parallel has no command and no exitval. */
+    private const FILES = ['seq', 'command', 'stdout', 'stderr', 'exitval'];
+
+    /** Files of a job without a folder, with the ends of their names. */
+    private const SUFFIXES = ['stdout' => '', 'stderr' => '.err', 'seq' => '.seq'];
+
+    /** Characters of a value that the name of a folder contains in another form. */
+    private const ESCAPES = ['\\' => '\\\\', '/' => '\_', "\t" => '\t', "\0" => '\0'];
+
+    /** Name of the folder for a job without values. */
+    private const NO_VALUE = '\0noarg';
+
+    private const MAX_NAME_BYTES = 255;
+
+    /** Folder that contains the results of all jobs and nothing else; null if each job has a place of its own. */
+    public readonly ?string $root;
+
+    /**
+     * @param string       $path    of the option
+     * @param list<string> $columns names of columns; empty if they have none
+     * @param int|null     $width   number of values of each record; null if it is not fixed
+     */
+    public function __construct(
+        string $path,
+        private readonly TextTemplate $template,
+        private readonly array $columns,
+        private readonly ?int $width,
+    ) {
+        $this->root = $template->isConstant() ? self::withoutSlash($path) : null;
+    }
+
+    public function usesSlot(): bool
+    {
+        return $this->template->usesSlot();
+    }
+
+    /** @return array{string, string|null} the folder that the files are in, and the job's own folder if it has one */
+    public function folders(InputJob $job): array
+    {
+        if ($this->root !== null) {
+            $own = "{$this->root}/" . implode('/', $this->names($job->values));
+
+            return [$own, $own];
+        }
+        $path = $this->template->text($job);
+        if (str_ends_with($path, '/')) {
+            $own = self::withoutSlash($path);
+
+            return [$own, $own];
+        }
+
+        return [\dirname($path), null];
+    }
+
+    /** @return array<string, string> paths by name, in the order in which the files are completed */
+    public function files(InputJob $job): array
+    {
+        [, $own] = $this->folders($job);
+        $files = [];
+        if ($own !== null) {
+            foreach (self::FILES as $name) {
+                $files[$name] = "{$own}/{$name}";
+            }
+
+            return $files;
+        }
+        $path = $this->template->text($job);
+
+        return array_map(static fn(string $suffix): string => "{$path}{$suffix}", self::SUFFIXES);
+    }
+
+    private static function withoutSlash(string $path): string
+    {
+        $folder = rtrim($path, '/');
+
+        return $folder === '' ? '/' : $folder;
+    }
+
+    /**
+     * @param list<string> $values
+     *
+     * @return list<string>
+     */
+    private function names(array $values): array
+    {
+        if ($values === []) {
+            return ['1', self::NO_VALUE];
+        }
+        $names = [];
+        foreach (array_chunk($values, max(1, $this->width ?? \count($values))) as $record) {
+            $pairs = [];
+            foreach ($record as $index => $value) {
+                $name = strtr($value, self::ESCAPES);
+                $pairs[] = [$this->columns[$index] ?? (string) ($index + 1), substr($name, 0, self::MAX_NAME_BYTES)];
+            }
+            if ($this->columns !== []) {
+                usort($pairs, static fn(array $one, array $other): int => strcmp($one[0], $other[0]));
+            }
+            array_push($names, ...array_merge(...$pairs));
+        }
+
+        return $names;
+    }
+}

@@ -1,0 +1,108 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Run;
+
+use PHPUnit\Framework\Attributes\Before;
+use Spindle\Tests\Cli\RunsSpindle;
+use Spindle\Tests\Fork\ProgramResult;
+use Spindle\Tests\Scale;
+use Symfony\Component\Process\Process;
+
+/**
+ * Compares runs of `spindle run` with recorded outcomes, and some of them with GNU parallel where it is installed. An
+ * outcome is the standard output, the exit status, and the contents of files after the run.
+ */
+trait ComparesRuns
+{
+    use RunsSpindle;
+
+    private const PARALLEL = '/usr/bin/parallel';
+
+    /** GNU parallel runs one of this many lines, and all of them with SPINDLE_TEST_FULL=1. */
+    private const SHARE = 20;
+
+    /** Columns of a job log that both tools must have in common: Seq, Receive, Exitval, Signal and Command. */
+    private const LOG_COLUMNS = [0 => true, 5 => true, 6 => true, 7 => true, 8 => true];
+
+    #[Before]
+    protected function agreeToCite(): void
+    {
+        mkdir($this->path('.home'));
+        $this->file('.home/will-cite', '');
+    }
+
+    /**
+     * @param list<string>                      $words
+     * @param array<string, string|null>        $files  contents by name, for a job log without its times; null for a
+     *                                                  file that must not exist
+     * @param string|null                $errors standard error of `spindle run`; null if it does not matter
+     */
+    private function compare(
+        array $words,
+        string $output,
+        int $status,
+        array $files = [],
+        string $input = '',
+        ?string $errors = null,
+    ): void {
+        $own = $this->spindle($words, $input);
+
+        $this->assertRun($output, $status, $files, $own);
+        if ($errors !== null) {
+            self::assertSame($errors, $own->getErrorOutput());
+        }
+        $isChosen = Scale::isFull() || (crc32(implode(' ', $words)) + Scale::seed()) % self::SHARE === 0;
+        if ($isChosen && is_executable(self::PARALLEL)) {
+            $this->removeDirectory();
+            $this->directory = '';
+            $this->agreeToCite();
+            $this->prepare();
+            $this->assertRun($output, $status, $files, $this->runParallel($words, $input));
+        }
+    }
+
+    /** Creates the files that a line reads. */
+    private function prepare(): void {}
+
+    /** @param list<string> $words */
+    private function runParallel(array $words, string $input): Process
+    {
+        $environment = [
+            self::MARK => $this->mark, 'PARALLEL_HOME' => $this->path('.home'), 'SHELL' => '/bin/sh', 'PARALLEL' => '',
+        ];
+        $process = new Process([self::PARALLEL, ...$words], $this->path(), $environment, $input, 60.0);
+        $process->run();
+
+        return $process;
+    }
+
+    /** @param array<string, string|null> $files */
+    private function assertRun(string $output, int $status, array $files, Process|ProgramResult $process): void
+    {
+        $contents = [];
+        foreach ($files as $name => $content) {
+            $contents[$name] = is_file($this->path($name)) ? $this->content($name) : null;
+        }
+        self::assertSame(
+            [$output, $status, $files],
+            [$process->getOutput(), $process->getExitCode(), $contents],
+            $process->getErrorOutput(),
+        );
+    }
+
+    private function content(string $name): string
+    {
+        $content = (string) file_get_contents($this->path($name));
+        if (!str_ends_with($name, '.log')) {
+            return $content;
+        }
+        $lines = '';
+        foreach (explode("\n", rtrim($content, "\n")) as $line) {
+            $lines .= implode("\t", array_intersect_key(explode("\t", $line), self::LOG_COLUMNS)) . "\n";
+        }
+
+        return $lines;
+    }
+}
