@@ -114,6 +114,9 @@ final class CookieJar implements \Countable
             'expires' => self::expiry($attributes),
         ];
         $key = "{$cookie['domain']} {$cookie['path']} {$name}";
+        if ($origin->scheme !== 'https' && $this->hidesSecureOne($cookie)) {
+            return;
+        }
         unset($this->cookies[$key]);
         if ($cookie['expires'] > time()) {
             $this->cookies[$key] = $cookie;
@@ -121,6 +124,27 @@ final class CookieJar implements \Countable
         if (\count($this->cookies) > self::MAX_COOKIES) {
             array_shift($this->cookies);
         }
+    }
+
+    /**
+     * Whether a cookie would be sent instead of, or before, a secure one: RFC 6265bis, 5.7. An attacker in the network
+     * can set cookies for http.
+     *
+     * @param Cookie $cookie
+     */
+    private function hidesSecureOne(array $cookie): bool
+    {
+        foreach ($this->cookies as $other) {
+            $isSameSite = $other['domain'] === $cookie['domain']
+                || self::isWithin($other['domain'], $cookie['domain'])
+                || self::isWithin($cookie['domain'], $other['domain']);
+            if ($other['isSecure'] && $other['name'] === $cookie['name'] && $isSameSite
+                && self::isPathWithin($cookie['path'], $other['path'])) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     /** @param array<string, string> $attributes */
@@ -146,14 +170,15 @@ final class CookieJar implements \Countable
     /** @param Cookie $cookie */
     private static function matches(array $cookie, Url $url): bool
     {
-        $path = explode('?', $url->target, 2)[0];
-        $isPath = $path === $cookie['path']
-            || str_starts_with($path, rtrim($cookie['path'], '/') . '/');
-
-        return $isPath
+        return self::isPathWithin(explode('?', $url->target, 2)[0], $cookie['path'])
             && (!$cookie['isSecure'] || $url->scheme === 'https')
             && ($url->host === $cookie['domain']
                 || !$cookie['isHostOnly'] && self::isWithin($url->host, $cookie['domain']));
+    }
+
+    private static function isPathWithin(string $path, string $folder): bool
+    {
+        return $path === $folder || str_starts_with($path, rtrim($folder, '/') . '/');
     }
 
     private static function isWithin(string $host, string $domain): bool

@@ -42,6 +42,19 @@ final class CookieJarTest extends TestCase
         self::assertNull($jar->header('http://h.test/'));
     }
 
+    #[TestWith(['a=evil'])]
+    #[TestWith(['a=evil; Max-Age=0'])]
+    #[TestWith(['a=evil; Path=/account'])]
+    #[TestWith(['a=evil; Domain=h.test'])]
+    public function testASecureCookieIsNotHiddenByOneThatCameWithoutTls(string $cookie): void
+    {
+        $jar = new CookieJar();
+        $jar->store('https://www.h.test/', ['a=1; Secure']);
+        $jar->store('http://www.h.test/', [$cookie, 'b=2']);
+
+        self::assertSame('a=1; b=2', $jar->header('https://www.h.test/account'));
+    }
+
     public function testACookieReplacesThatOfTheSameNameAndPath(): void
     {
         $jar = new CookieJar();
