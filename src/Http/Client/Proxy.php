@@ -10,7 +10,8 @@ use Spindle\Http\Internal\Client\Url;
 final readonly class Proxy
 {
     /**
-     * @param string|null $http URL of the proxy for http, such as http://user:password@proxy:3128; null for none
+     * @param string|null $http URL of the proxy for http, such as http://user:password@proxy:3128, perhaps without
+     *     "http://"; null for none
      * @param string|null $https URL of the proxy for https; null for none
      * @param list<string> $except hosts without a proxy: a name, which includes its subdomains, an IP address, or "*"
      *     for all. A port after a colon restricts an entry to that port
@@ -25,7 +26,7 @@ final readonly class Proxy
         private array $except = [],
     ) {
         foreach ([$http, $https] as $url) {
-            if ($url !== null && Url::parse($url)?->scheme !== 'http') {
+            if ($url !== null && self::parse($url)?->scheme !== 'http') {
                 throw new \ValueError('A proxy must be a URL such as http://proxy:3128');
             }
         }
@@ -64,15 +65,20 @@ final readonly class Proxy
         }
         $proxy = $url->scheme === 'https' ? $this->https : $this->http;
 
-        return $proxy === null ? null : Url::parse($proxy);
+        return $proxy === null ? null : self::parse($proxy);
     }
 
     /** @return array<string, mixed> without credentials */
     public function __debugInfo(): array
     {
-        $show = static fn(?string $url): ?string => $url === null ? null : Url::parse($url)?->withoutSecrets();
+        $show = static fn(?string $url): ?string => $url === null ? null : self::parse($url)?->withoutSecrets();
 
         return ['http' => $show($this->http), 'https' => $show($this->https), 'except' => $this->except];
+    }
+
+    private static function parse(#[\SensitiveParameter] string $url): ?Url
+    {
+        return Url::parse(str_contains($url, '://') ? $url : "http://{$url}");
     }
 
     private static function variable(string $name): ?string

@@ -104,11 +104,8 @@ final readonly class GuzzleOptions
         }
         $url = static function (string $scheme) use ($proxy): ?string {
             $text = $proxy[$scheme] ?? null;
-            if (!\is_string($text) || $text === '') {
-                return null;
-            }
 
-            return str_contains($text, '://') ? $text : "http://{$text}";
+            return \is_string($text) && $text !== '' ? $text : null;
         };
         $except = $proxy['no'] ?? [];
         $except = \is_string($except) ? explode(',', $except) : $except;

@@ -160,11 +160,15 @@ final class SymfonyTransfer
         $cli = \PHP_SAPI === 'cli' ? ['HTTP_PROXY'] : []; // a client of a CGI program can set this variable
         $except = $this->text('no_proxy') ?? $variable('no_proxy', 'NO_PROXY') ?? '';
 
-        return new Proxy(
-            $this->text('proxy') ?? $variable('http_proxy', ...$cli) ?? $all,
-            $this->text('proxy') ?? $variable('https_proxy', 'HTTPS_PROXY') ?? $all,
-            explode(',', str_replace(' ', ',', $except)),
-        );
+        try {
+            return new Proxy(
+                $this->text('proxy') ?? $variable('http_proxy', ...$cli) ?? $all,
+                $this->text('proxy') ?? $variable('https_proxy', 'HTTPS_PROXY') ?? $all,
+                explode(',', str_replace(' ', ',', $except)),
+            );
+        } catch (\ValueError $malformed) {
+            throw new TransportException($malformed->getMessage(), 0, $malformed);
+        }
     }
 
     /**

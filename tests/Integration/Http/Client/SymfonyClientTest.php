@@ -57,6 +57,14 @@ final class SymfonyClientTest extends HttpClientTestCase
         (new SymfonyClient())->request('GET', 'http://127.0.0.1:1/', $options);
     }
 
+    public function testAProxyThatIsMalformedFailsAsSymfonyDocumentsIt(): void
+    {
+        $response = (new SymfonyClient())->request('GET', 'http://127.0.0.1:1/', ['proxy' => 'socks5://127.0.0.1:1']);
+        $this->expectException(TransportExceptionInterface::class);
+        $this->expectExceptionMessage('A proxy must be a URL');
+        $response->getStatusCode();
+    }
+
     /** @return iterable<string, array{array<string, mixed>}> */
     public static function unsupportedOptions(): iterable
     {

@@ -57,6 +57,16 @@ final class ProxyTest extends TestCase
         self::assertSame($expected, $proxy?->origin());
     }
 
+    public function testAProxyNeedsNoScheme(): void
+    {
+        $target = Url::parse('http://h.test/');
+        \assert($target !== null);
+
+        self::assertSame('http://user-host:3128', (new Proxy('me:pw@user-host:3128'))->for($target)?->origin());
+        $this->expectException(\ValueError::class);
+        new Proxy('proxy:port');
+    }
+
     public function testThereIsNoProxyWithoutVariables(): void
     {
         $target = Url::parse('https://h.test/');
