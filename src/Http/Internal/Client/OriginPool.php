@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Revolt\EventLoop;
 use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\HttpClientOptions;
@@ -21,6 +22,9 @@ use Spindle\Internal\Network\NetworkException;
 /** The connections of a client to one origin, perhaps through a proxy. Waiting requests get them in order. */
 final class OriginPool
 {
+    /** Seconds of the timer that keeps the event loop running while a request waits. */
+    private const KEEP_RUNNING_INTERVAL = 60.0;
+
     /** @var list<ClientConnection> free connections; the last one was used last */
     private array $idle = [];
 
@@ -98,21 +102,11 @@ final class OriginPool
                     "{$this->waitingCount} requests already wait for a connection (HttpClientOptions::\$maxWaiting)",
                 );
             }
-            $seconds = min($left, $this->options->acquireTimeout);
-            $deadline ??= Deadline::in($seconds, $cancellation);
-            ++$this->waitingCount;
+            $deadline ??= Deadline::in(min($left, $this->options->acquireTimeout), $cancellation);
             try {
-                $limit = $seconds < 1e9 ? $deadline->asCancellation() : $cancellation;
-                $this->waiting->wait($limit, $this->waiting->wakeFirst(...), $this);
-            } catch (CancelledException $cancelled) {
-                $this->wakeIfFree();
-                $failure = $deadline->failureOf($cancelled, 'a free connection');
-
-                throw $failure instanceof CancelledException
-                    ? $failure
-                    : ConnectFailedException::of($request, $failure->getMessage(), $failure);
-            } finally {
-                --$this->waitingCount;
+                $this->await($deadline);
+            } catch (NetworkException $late) {
+                throw ConnectFailedException::of($request, $late->getMessage(), $late);
             }
         }
     }
@@ -179,6 +173,24 @@ final class OriginPool
         $connections = [...$this->idle, ...array_values($this->used)];
         ForkedSockets::detach(array_map(static fn(ClientConnection $one): mixed => $one->stream, $connections));
         [$this->idle, $this->used] = [[], []];
+    }
+
+    /** @throws NetworkException|CancelledException */
+    private function await(Deadline $deadline): void
+    {
+        ++$this->waitingCount;
+        // The timer of a cancellation does not keep the event loop running.
+        $timer = EventLoop::repeat(self::KEEP_RUNNING_INTERVAL, static fn() => null);
+        try {
+            $this->waiting->wait($deadline->asCancellation(), $this->waiting->wakeFirst(...), $this);
+        } catch (CancelledException $cancelled) {
+            $this->wakeIfFree();
+
+            throw $deadline->failureOf($cancelled, 'a free connection');
+        } finally {
+            EventLoop::cancel($timer);
+            --$this->waitingCount;
+        }
     }
 
     private function takeIdle(): ?ClientConnection

@@ -337,6 +337,23 @@ final class ServerFaultsTest extends TestCase
         $first->await();
     }
 
+    public function testTheWaitForAConnectionEndsAlthoughNothingElseKeepsTheEventLoopRunning(): void
+    {
+        $listener = Streams::server();
+        $url = 'http://' . stream_socket_get_name($listener, false) . '/';
+        $this->client = new HttpClient(new HttpClientOptions(maxConnections: 1, acquireTimeout: 0.1));
+        $first = Async::run(fn() => $this->client()->get($url));
+        delay(0.01);
+        $socket = stream_socket_accept($listener, 5);
+        \assert($socket !== false);
+        fwrite($socket, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab");
+        $response = $first->await();
+        $failure = self::failure(fn() => $this->client()->get($url));
+
+        self::assertInstanceOf(ConnectFailedException::class, $failure);
+        self::assertSame(200, $response->getStatusCode());
+    }
+
     public function testARequestDoesNotOvertakeOneThatWaits(): void
     {
         $this->serve(ScriptedServer::answering(self::OK));
