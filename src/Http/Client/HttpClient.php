@@ -75,7 +75,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * @throws CancelledException
      */
     public function get(
+        #[\SensitiveParameter]
         string $url,
+        #[\SensitiveParameter]
         array $headers = [],
         ?RequestOptions $options = null,
         ?Cancellation $cancellation = null,
@@ -94,8 +96,11 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      */
     public function request(
         string $method,
+        #[\SensitiveParameter]
         string $url,
+        #[\SensitiveParameter]
         array $headers = [],
+        #[\SensitiveParameter]
         string|StreamInterface|RequestBody $body = '',
         ?RequestOptions $options = null,
         ?Cancellation $cancellation = null,
@@ -156,7 +161,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * @throws CancelledException
      */
     public function events(
+        #[\SensitiveParameter]
         string $url,
+        #[\SensitiveParameter]
         array $headers = [],
         ?RequestOptions $options = null,
         ?Cancellation $cancellation = null,
@@ -238,7 +245,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         string $method,
         #[\SensitiveParameter]
         string $url,
+        #[\SensitiveParameter]
         array $fields,
+        #[\SensitiveParameter]
         string|StreamInterface $body,
     ): OutgoingRequest {
         if (preg_match(self::METHOD, $method) !== 1 || $method === 'CONNECT') {

@@ -68,6 +68,16 @@ final readonly class OutgoingRequest
         return new PsrRequest($this->method, (string) $this->url, $headers, $this->body);
     }
 
+    /** @return array<string, mixed> without values of fields and the body, which may be secret */
+    public function __debugInfo(): array
+    {
+        return [
+            'method' => $this->method,
+            'url' => $this->url->withoutSecrets(),
+            'fields' => array_column($this->fields, 0),
+        ];
+    }
+
     private function rewindBody(): bool
     {
         if (\is_string($this->body)) {

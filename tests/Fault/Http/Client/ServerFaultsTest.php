@@ -354,6 +354,25 @@ final class ServerFaultsTest extends TestCase
         self::assertSame(200, $response->getStatusCode());
     }
 
+    public function testAFailureShowsNoSecrets(): void
+    {
+        $this->serve(ScriptedServer::answering("junk\r\n\r\n"));
+        $url = str_replace('//', '//user:hidden@', $this->url()) . '?token=hidden';
+        $ignores = (string) ini_set('zend.exception_ignore_args', '0');
+        $failure = self::failure(fn() => $this->client()->request('POST', $url, ['X-Key' => 'hidden'], 'hidden'));
+        ini_set('zend.exception_ignore_args', $ignores);
+        self::assertInstanceOf(InvalidResponseException::class, $failure);
+        $calls = array_filter(
+            $failure->getTrace(),
+            static fn(array $frame): bool => ($frame['class'] ?? '') === HttpClient::class,
+        );
+        $shown = print_r(array_column($calls, 'args', 'function'), true);
+
+        self::assertStringNotContainsString('hidden', $shown);
+        self::assertStringContainsString('X-Key', $shown);
+        self::assertStringContainsString('[request] =>', $shown);
+    }
+
     public function testARequestDoesNotOvertakeOneThatWaits(): void
     {
         $this->serve(ScriptedServer::answering(self::OK));
