@@ -55,7 +55,11 @@ final class GuzzleHandler
     public function __invoke(RequestInterface $request, array $options): PromiseInterface
     {
         $given = new GuzzleOptions($options);
-        $settings = $given->settings();
+        try {
+            $settings = $given->settings();
+        } catch (\ValueError $invalid) {
+            throw new \InvalidArgumentException($invalid->getMessage(), 0, $invalid);
+        }
         $cancellation = new DeferredCancellation();
         /** @var Future<mixed>|null $transfer */
         $transfer = null;

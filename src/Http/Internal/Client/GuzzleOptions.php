@@ -33,7 +33,7 @@ final readonly class GuzzleOptions
         }
     }
 
-    /** @throws \InvalidArgumentException when an option has a value that is not supported */
+    /** @throws \InvalidArgumentException|\ValueError when an option has a value that is not supported */
     public function settings(): RequestOptions
     {
         $default = new RequestOptions();

@@ -53,7 +53,11 @@ final class SymfonyTransfer
     ): ResponseInterface {
         [$method, $url, $allFields] = [$this->method, $this->url, $this->fields()];
         $fields = $allFields;
-        $settings = $this->settings();
+        try {
+            $settings = $this->settings();
+        } catch (\ValueError $invalid) {
+            throw new TransportException($invalid->getMessage(), 0, $invalid);
+        }
         $origin = Url::parse($url)?->origin();
         while (true) {
             $hasBody = $method === $this->method;
@@ -160,15 +164,11 @@ final class SymfonyTransfer
         $cli = \PHP_SAPI === 'cli' ? ['HTTP_PROXY'] : []; // a client of a CGI program can set this variable
         $except = $this->text('no_proxy') ?? $variable('no_proxy', 'NO_PROXY') ?? '';
 
-        try {
-            return new Proxy(
-                $this->text('proxy') ?? $variable('http_proxy', ...$cli) ?? $all,
-                $this->text('proxy') ?? $variable('https_proxy', 'HTTPS_PROXY') ?? $all,
-                explode(',', str_replace(' ', ',', $except)),
-            );
-        } catch (\ValueError $malformed) {
-            throw new TransportException($malformed->getMessage(), 0, $malformed);
-        }
+        return new Proxy(
+            $this->text('proxy') ?? $variable('http_proxy', ...$cli) ?? $all,
+            $this->text('proxy') ?? $variable('https_proxy', 'HTTPS_PROXY') ?? $all,
+            explode(',', str_replace(' ', ',', $except)),
+        );
     }
 
     /**

@@ -17,6 +17,7 @@ use GuzzleHttp\Promise\Utils as PromiseUtils;
 use GuzzleHttp\Psr7\Request;
 use GuzzleHttp\TransferStats;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
@@ -243,6 +244,14 @@ final class GuzzleHandlerTest extends TestCase
         ]));
 
         self::assertSame('too large', $failure->getPrevious()?->getMessage());
+    }
+
+    #[TestWith(['proxy', 'socks5://127.0.0.1:1'])]
+    #[TestWith(['verify', '/missing.pem'])]
+    public function testAnInvalidValueIsAnInvalidArgument(string $option, string $value): void
+    {
+        $this->expectException(\InvalidArgumentException::class);
+        (new GuzzleHandler())(new Request('GET', 'http://127.0.0.1:1/'), [$option => $value]);
     }
 
     /** @param array<string, mixed> $options */

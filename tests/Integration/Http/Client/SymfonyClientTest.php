@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http\Client;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Http\Client\SymfonyClient;
 use Spindle\Tests\EndsInTime;
 use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
@@ -57,11 +58,13 @@ final class SymfonyClientTest extends HttpClientTestCase
         (new SymfonyClient())->request('GET', 'http://127.0.0.1:1/', $options);
     }
 
-    public function testAProxyThatIsMalformedFailsAsSymfonyDocumentsIt(): void
+    #[TestWith(['proxy', 'socks5://127.0.0.1:1', 'A proxy must be a URL'])]
+    #[TestWith(['cafile', '/missing.pem', "can't read the file '/missing.pem'"])]
+    public function testAnInvalidOptionFailsAsSymfonyDocumentsIt(string $name, string $value, string $why): void
     {
-        $response = (new SymfonyClient())->request('GET', 'http://127.0.0.1:1/', ['proxy' => 'socks5://127.0.0.1:1']);
+        $response = (new SymfonyClient())->request('GET', 'http://127.0.0.1:1/', [$name => $value]);
         $this->expectException(TransportExceptionInterface::class);
-        $this->expectExceptionMessage('A proxy must be a URL');
+        $this->expectExceptionMessage($why);
         $response->getStatusCode();
     }
 
