@@ -40,8 +40,11 @@ final class BlockSplitter
      */
     public function push(string $bytes): \Generator
     {
-        $this->buffer = $this->start === 0 ? $this->buffer . $bytes : substr($this->buffer, $this->start) . $bytes;
-        $this->start = 0;
+        if ($this->start > 0) {
+            $this->buffer = substr($this->buffer, $this->start);
+            $this->start = 0;
+        }
+        $this->buffer .= $bytes; // in place: a copy of a large block for each piece would take quadratic time
         while (\strlen($this->buffer) - $this->start >= $this->blockBytes) {
             $before = $this->start;
             yield from $this->cut($this->start + $this->blockBytes);
@@ -73,7 +76,7 @@ final class BlockSplitter
             $end = $this->ends->last($this->buffer, $this->start, $limit);
         } else {
             $end = $this->start;
-            while (($next = $this->groupEnd($end, $limit)) !== null) {
+            while (($next = $this->ends->next($this->buffer, $end, $limit, $this->groupSize)) !== null) {
                 $end = $next;
                 if ($this->isGroup) {
                     yield $this->take($end);
@@ -83,15 +86,6 @@ final class BlockSplitter
         if ($end > $this->start) {
             yield $this->take($end);
         }
-    }
-
-    private function groupEnd(int $from, int $limit): ?int
-    {
-        for ($i = 0; $i < $this->groupSize && $from !== null; ++$i) {
-            $from = $this->ends->next($this->buffer, $from, $limit);
-        }
-
-        return $from;
     }
 
     private function take(int $end): string

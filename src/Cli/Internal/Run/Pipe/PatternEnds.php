@@ -50,12 +50,18 @@ final class PatternEnds implements RecordEnds
         return $from + \strlen($this->match($this->last, substr($text, $from, $limit - $from), 0) ?? '');
     }
 
-    public function next(string $text, int $from, int $limit): ?int
+    public function next(string $text, int $from, int $limit, int $count): ?int
     {
         $text = $limit < \strlen($text) ? substr($text, 0, $limit) : $text;
-        $record = $this->match($this->next, $text, $from);
+        for (; $count > 0; --$count) {
+            $record = $this->match($this->next, $text, $from);
+            if ($record === null) {
+                return null;
+            }
+            $from += \strlen($record);
+        }
 
-        return $record === null ? null : $from + \strlen($record);
+        return $from;
     }
 
     public function removedFrom(string $block): string

@@ -19,13 +19,14 @@ interface RecordEnds
     public function last(string $text, int $from, int $limit): int;
 
     /**
-     * Returns the end of the record that begins at $from; null if the text does not contain it.
+     * Returns the end of the last of the records that begin at $from; null if the text does not contain it.
      *
      * @param int $limit bytes of the text that count
+     * @param int $count number of records, at least 1
      *
      * @throws UsageException when a regular expression can't be applied
      */
-    public function next(string $text, int $from, int $limit): ?int;
+    public function next(string $text, int $from, int $limit, int $count): ?int;
 
     /** Returns a block of records without their separators. */
     public function removedFrom(string $block): string;

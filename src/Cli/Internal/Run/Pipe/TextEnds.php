@@ -25,16 +25,23 @@ final class TextEnds implements RecordEnds
         return $position === false ? $from : max($from, $position + \strlen($this->end));
     }
 
-    public function next(string $text, int $from, int $limit): ?int
+    public function next(string $text, int $from, int $limit, int $count): ?int
     {
         if ($this->separator === '') {
-            return $from < $limit ? $from + 1 : null;
+            return $from + $count > $limit ? null : $from + $count;
         }
-        $position = $this->find($text, $this->end === '' ? $from + 1 : $from);
+        $highest = $limit - \strlen($this->separator);
+        $size = \strlen($this->end);
+        $minimum = $size === 0 ? 1 : 0;
+        for (; $count > 0; --$count) {
+            $position = $from + $minimum > $highest ? false : strpos($text, $this->separator, $from + $minimum);
+            if ($position === false || $position > $highest) {
+                return null;
+            }
+            $from = $position + $size;
+        }
 
-        return $position === null || $position + \strlen($this->separator) > $limit
-            ? null
-            : $position + \strlen($this->end);
+        return $from;
     }
 
     /** Returns the first end of a record in a file whose separator begins at $from or later; null for none. */
@@ -47,8 +54,8 @@ final class TextEnds implements RecordEnds
         $text = '';
         foreach ($file->bytes($from) as $bytes) {
             $text .= $bytes;
-            $position = $this->find($text, 0);
-            if ($position !== null) {
+            $position = strpos($text, $this->separator);
+            if ($position !== false) {
                 return $from + $position + \strlen($this->end);
             }
             $from += max(0, \strlen($text) - $overlap);
@@ -61,12 +68,5 @@ final class TextEnds implements RecordEnds
     public function removedFrom(string $block): string
     {
         return $this->separator === '' ? $block : str_replace($this->separator, '', $block);
-    }
-
-    private function find(string $text, int $from): ?int
-    {
-        $position = $from > \strlen($text) ? false : strpos($text, $this->separator, $from);
-
-        return $position === false ? null : $position;
     }
 }

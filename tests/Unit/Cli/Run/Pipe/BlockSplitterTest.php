@@ -68,16 +68,17 @@ final class BlockSplitterTest extends TestCase
         self::assertSame(0, $ends->last("ab\r\n", 0, 3));
         self::assertSame(4, $ends->last("ab\r\nc", 0, 4));
         self::assertSame(2, $ends->last("\r\nab", 2, 4));
-        self::assertNull($ends->next("ab\r\n", 0, 3));
-        self::assertSame(4, $ends->next("ab\r\n", 0, 4));
+        self::assertNull($ends->next("ab\r\n", 0, 3, 1));
+        self::assertSame(4, $ends->next("ab\r\n", 0, 4, 1));
     }
 
     public function testARecordBeginsAfterItsOwnStart(): void
     {
         $ends = new TextEnds('', '>');
 
-        self::assertSame(2, $ends->next('>a>b', 0, 4));
-        self::assertNull($ends->next('>b', 0, 2));
+        self::assertSame(2, $ends->next('>a>b', 0, 4, 1));
+        self::assertNull($ends->next('>b', 0, 2, 1));
+        self::assertSame(4, $ends->next('>a>b>c', 0, 6, 2));
         self::assertSame(0, $ends->last('>b', 0, 2));
     }
 }
