@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Command;
 
 use Amp\Cancellation;
-use Spindle\Internal\CommandCarrier;
 use Spindle\Command\CommandPool;
 use Spindle\Command\PortableCommand;
+use Spindle\Internal\CommandCarrier;
 
 /** Runs commands in its own pool, as an agent does. */
 final class AgentPool implements CommandCarrier
