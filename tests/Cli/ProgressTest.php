@@ -116,7 +116,6 @@ final class ProgressTest extends TestCase
         $process = $this->spindle(['-j1', '--progress=plain', 'false', ':::', ...array_fill(0, 40, 'x')]);
         $lines = substr_count($process->getErrorOutput(), 'failed: exit code 1');
         preg_match_all('~^spindle: (\d+) more jobs? failed$~m', $process->getErrorOutput(), $counts);
-        self::assertLessThan(40, $lines);
         self::assertSame(40, $lines + array_sum(array_map(intval(...), $counts[1])));
     }
 

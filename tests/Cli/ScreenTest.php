@@ -152,6 +152,18 @@ final class ScreenTest extends TestCase
         $this->assertNothingRuns();
     }
 
+    public function testTheSettingsOfTheTerminalAreRestoredAfterAFailure(): void
+    {
+        $after = 'echo "[${PIPESTATUS[0]}]"; ' . self::SETTINGS;
+        $session = $this->screen("-j1 '" . self::JOB . "' ::: a b | head -1 > first; {$after}");
+        $session->waitFor('~Ctrl-C stop$~D');
+        $this->release('a');
+        $session->waitFor('~^1/2 done~m');
+        $this->release('b');
+        $session->waitFor("~^\\[141\\]\n icanon\n echo\nmin = 1\$~m");
+        $session->wait();
+    }
+
     public function testCtrlCStopsAndRestores(): void
     {
         $session = $this->screen("'" . self::JOB . "' ::: a b c; echo \"[\$?]\"; " . self::SETTINGS, true);

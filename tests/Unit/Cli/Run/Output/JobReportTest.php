@@ -1,0 +1,45 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Cli\Run\Output;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\Run\Output\JobReport;
+use Spindle\Tests\Unit\Cli\Run\Outcome;
+
+final class JobReportTest extends TestCase
+{
+    public function testFiveSlowJobsAndTwentyFailedJobsAreListed(): void
+    {
+        $report = new JobReport();
+        self::assertSame([], $report->lines('again'));
+        for ($i = 1; $i <= 22; ++$i) {
+            $report->add(Outcome::job($i, "exit {$i}"), Outcome::result($i));
+        }
+        $lines = $report->lines('spindle run --resume-failed');
+
+        self::assertSame(['spindle: slowest jobs:', '  2.5 s  job 1: exit 1'], \array_slice($lines, 0, 2));
+        self::assertSame('spindle: 22 jobs failed; to run them again:', $lines[6]);
+        self::assertSame('  job 1, exit code 1: exit 1', $lines[7]);
+        self::assertSame(
+            ['  and 2 more jobs', 'spindle: to run all failed jobs again: spindle run --resume-failed'],
+            \array_slice($lines, -2),
+        );
+        self::assertSame(
+            ['job 22, exit code 22', 'job 21, exit code 21', 'job 20, exit code 20'],
+            $report->recentFailures(),
+        );
+    }
+
+    public function testTheEndSaysOneJobInTheSingular(): void
+    {
+        $report = new JobReport();
+        $report->add(Outcome::job(3, "a\nb"), Outcome::result(null, 9));
+
+        self::assertSame(
+            ['spindle: 1 job failed; to run it again:', '  job 3, signal 9: a\nb'],
+            \array_slice($report->lines(null), -2),
+        );
+    }
+}
