@@ -12,13 +12,14 @@ use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\Command;
 
-/** The working directory of jobs, and their variables PARALLEL_SEQ and PARALLEL_JOBSLOT. */
+/** The niceness and the working directory of jobs, and their variables PARALLEL_SEQ and PARALLEL_JOBSLOT. */
 final class JobSurroundings
 {
     private const SEQUENCE = 'PARALLEL_SEQ';
     private const SLOT = 'PARALLEL_JOBSLOT';
 
     private function __construct(
+        private readonly ?int $nice,
         private readonly ?TextTemplate $directory,
         private readonly bool $hasSequence,
         private readonly bool $hasSlot,
@@ -48,6 +49,7 @@ final class JobSurroundings
         $text = implode(' ', [...$names, ...$words]);
 
         return new self(
+            self::nice($given),
             $directory === null ? null : new TextTemplate('--work-dir', $directory, $strings),
             str_contains($text, self::SEQUENCE),
             str_contains($text, self::SLOT),
@@ -57,6 +59,22 @@ final class JobSurroundings
     public function usesSlot(): bool
     {
         return $this->hasSlot || $this->directory?->usesSlot() === true;
+    }
+
+    /**
+     * Changes the niceness of this process, which the launchers and the jobs inherit.
+     *
+     * @throws UsageException when this process may not
+     */
+    public function setNiceness(): void
+    {
+        $isPossible = \function_exists('pcntl_setpriority');
+        if ($this->nice !== null && (!$isPossible || !@pcntl_setpriority($this->nice))) {
+            throw new UsageException(
+                "option --nice: can't set the niceness {$this->nice}; "
+                    . ($isPossible ? 'a lower one needs a privilege' : 'it needs ext-pcntl'),
+            );
+        }
     }
 
     /** @throws OutputFailedException when the working directory can't be created */
@@ -77,5 +95,18 @@ final class JobSurroundings
         }
 
         return $command->withWorkingDirectory($directory);
+    }
+
+    private static function nice(GivenOptions $given): ?int
+    {
+        $nice = $given->text('nice');
+        if ($nice === null) {
+            return null;
+        }
+        if (preg_match('/^-?\d{1,2}$/D', $nice) !== 1 || (int) $nice < -20 || (int) $nice > 19) {
+            throw UsageException::option('--nice', $nice, 'a niceness from -20 to 19');
+        }
+
+        return (int) $nice;
     }
 }

@@ -7,7 +7,14 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\Run\Input\ReplacementStrings;
 use Spindle\Cli\Internal\Run\Input\TextTemplate;
+use Spindle\Cli\Internal\Run\Output\Console;
+use Spindle\Cli\Internal\Run\Output\DirectOutput;
+use Spindle\Cli\Internal\Run\Output\GroupedOutput;
+use Spindle\Cli\Internal\Run\Output\JsonOutput;
+use Spindle\Cli\Internal\Run\Output\LineOutput;
+use Spindle\Cli\Internal\Run\Output\NoOutput;
 use Spindle\Cli\Internal\Run\Output\OutputMode;
+use Spindle\Cli\Internal\Run\Output\ResultWriter;
 use Spindle\Cli\Internal\UsageException;
 
 /** How the outputs of jobs are printed. */
@@ -52,6 +59,18 @@ final class OutputOptions
             printsCommand: $given->flag('print'),
             tracesCommand: $given->flag('trace'),
         );
+    }
+
+    /** Returns what prints the outcomes of jobs. With --results, only lines of JSON are printed. */
+    public function writer(Console $console, bool $hasResults): ResultWriter
+    {
+        return match (true) {
+            $this->json => new JsonOutput($console),
+            $hasResults => new NoOutput($console),
+            $this->mode === OutputMode::Lines => new LineOutput($console, $this->tag, $this->printsCommand),
+            $this->mode === OutputMode::Direct => new DirectOutput($console, $this->printsCommand),
+            default => new GroupedOutput($console, $this->tag, $this->printsCommand),
+        };
     }
 
     private static function mode(GivenOptions $given): OutputMode

@@ -14,18 +14,11 @@ use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Input\RecordSpool;
 use Spindle\Cli\Internal\Run\Input\ResumedInput;
 use Spindle\Cli\Internal\Run\Output\Console;
-use Spindle\Cli\Internal\Run\Output\DirectOutput;
-use Spindle\Cli\Internal\Run\Output\GroupedOutput;
-use Spindle\Cli\Internal\Run\Output\JsonOutput;
-use Spindle\Cli\Internal\Run\Output\LineOutput;
-use Spindle\Cli\Internal\Run\Output\NoOutput;
 use Spindle\Cli\Internal\Run\Output\OutputClosedException;
 use Spindle\Cli\Internal\Run\Output\OutputFailedException;
-use Spindle\Cli\Internal\Run\Output\OutputMode;
 use Spindle\Cli\Internal\Run\Output\OutputOrder;
 use Spindle\Cli\Internal\Run\Output\OutputStream;
 use Spindle\Cli\Internal\Run\Output\ProgressMode;
-use Spindle\Cli\Internal\Run\Output\ResultWriter;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -83,7 +76,7 @@ final class Runner
             delay: $options->start->delay,
             grace: $options->start->grace,
         ));
-        $this->setNiceness();
+        $options->start->surroundings->setNiceness();
         $this->capacity = $this->pool->capacity();
         $this->control = new JobControl($this->pool, $this->wait, $this->statistics, $this->capacity);
         $this->console = new Console(
@@ -98,7 +91,7 @@ final class Runner
         [$log, $this->resumed] = $this->openLog();
         $this->recorder = new JobRecorder(
             $this->console,
-            $this->writer(),
+            $options->output->writer($this->console, $results !== null),
             $results,
             $log,
         );
@@ -152,29 +145,6 @@ final class Runner
             );
         }
         $this->control->resize($concurrency);
-    }
-
-    /** Changes the niceness of this process, which the launchers and the jobs inherit. */
-    private function setNiceness(): void
-    {
-        $nice = $this->options->start->nice;
-        if ($nice !== null && (!\function_exists('pcntl_setpriority') || !@pcntl_setpriority($nice))) {
-            throw new UsageException("option --nice: can't set the niceness {$nice}; a lower one needs a privilege");
-        }
-    }
-
-    private function writer(): ResultWriter
-    {
-        $output = $this->options->output;
-
-        return match (true) {
-            $output->json => new JsonOutput($this->console),
-            $this->options->outcome->results !== null => new NoOutput($this->console),
-            $output->mode === OutputMode::Lines
-                => new LineOutput($this->console, $output->tag, $output->printsCommand),
-            $output->mode === OutputMode::Direct => new DirectOutput($this->console, $output->printsCommand),
-            default => new GroupedOutput($this->console, $output->tag, $output->printsCommand),
-        };
     }
 
     /** @return array{JobLog|null, ResumedInput|null} */

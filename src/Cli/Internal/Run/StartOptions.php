@@ -20,7 +20,6 @@ final class StartOptions
     /**
      * @param float               $delay       minimum time between two starts, in seconds
      * @param float               $grace       seconds between SIGTERM and SIGKILL for a job that is ended
-     * @param int|null            $nice        niceness of jobs; null for that of this process
      * @param CommandCarrier|null $carrier     runs the jobs on other machines; null to run them here
      */
     private function __construct(
@@ -28,7 +27,6 @@ final class StartOptions
         public readonly TimeLimit $timeLimit,
         public readonly float $delay,
         public readonly float $grace,
-        public readonly ?int $nice,
         public readonly JobSurroundings $surroundings,
         public readonly ?CommandCarrier $carrier,
     ) {}
@@ -54,7 +52,6 @@ final class StartOptions
             TimeLimit::parse($given->text('timeout')),
             $given->duration('delay') ?? 0.0,
             self::grace($given),
-            self::nice($given),
             JobSurroundings::of($given, $words, $input->strings),
             self::carrier($given),
         );
@@ -76,19 +73,6 @@ final class StartOptions
         }
 
         return (int) ($match[1] ?? 0) / 1000;
-    }
-
-    private static function nice(GivenOptions $given): ?int
-    {
-        $nice = $given->text('nice');
-        if ($nice === null) {
-            return null;
-        }
-        if (preg_match('/^-?\d{1,2}$/D', $nice) !== 1 || (int) $nice < -20 || (int) $nice > 19) {
-            throw UsageException::option('--nice', $nice, 'a niceness from -20 to 19');
-        }
-
-        return (int) $nice;
     }
 
     private static function carrier(GivenOptions $given): ?CommandCarrier
