@@ -64,6 +64,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testAnOutputCallbackThatSuspendsHoldsUpNoCancellation' => self::STREAMS,
         'testAnExitedCommandWithUndeliveredOutputIsNotRetriedAfterCancelAllOrKill' => self::STREAMS,
         'testAClosureGetsTheOutputOfEachAttempt' => self::STREAMS,
+        'testTheOutputOfARunningCommandCanBeReadAndTheCommandEnded' => self::STREAMS,
         'testTheEnvironmentIsThisProcessesAtTheTimeOfTheRun' => self::PLACE,
         'testAWaitingOrRetriedCommandHasTheConditionsOfItsSubmission' => self::PLACE,
         'testAllCommandsOfARunHaveTheEnvironmentOfItsStart' => self::PLACE,

@@ -30,6 +30,11 @@ final class AttemptFailedException extends NetworkException
         return new self($why, isUnsuitable: true);
     }
 
+    public static function unsupportedVersion(): self
+    {
+        return new self('the server does not speak version 3.0 of the protocol');
+    }
+
     public static function refused(ServerError $error): self
     {
         // The server may be unauthenticated, so its text is shortened and escaped for logs and terminals.

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
-use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\Internal\Protocol\BackendMessages;
 use Spindle\Postgres\Internal\Protocol\FrontendMessages;
@@ -302,7 +301,7 @@ final class Startup
         $major = BackendMessages::number('N', $payload) >> 16;
         $optionCount = BackendMessages::number('N', $payload, 4);
         if (!\in_array($major, [0, 3], true) || $optionCount !== 0) {
-            throw NetworkException::because('the server does not speak version 3.0 of the protocol');
+            throw AttemptFailedException::unsupportedVersion();
         }
     }
 
