@@ -7,6 +7,7 @@ namespace Spindle\Tests\Conformance\Run;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Cli\RunsSpindle;
+use Spindle\Tests\Scale;
 use Symfony\Component\Process\Process;
 
 /** The options for blocks of standard input: the same lines for `spindle run` and for GNU parallel, if installed. */
@@ -15,6 +16,10 @@ final class PipeLinesTest extends TestCase
     use RunsSpindle;
 
     private const PARALLEL = '/usr/bin/parallel';
+
+    /** GNU parallel runs one of this many lines, and all of them with SPINDLE_TEST_FULL=1. */
+    private const SHARE = 20;
+
     private const NUMBERED = 'echo "<{#}>"; cat';
 
     /** @param list<string> $words */
@@ -38,6 +43,9 @@ final class PipeLinesTest extends TestCase
     {
         if (!is_executable(self::PARALLEL)) {
             self::markTestSkipped('GNU parallel is not installed');
+        }
+        if (!Scale::isFull() && (crc32(implode(' ', $words)) + Scale::seed()) % self::SHARE !== 0) {
+            self::markTestSkipped('SPINDLE_TEST_FULL=1 runs it');
         }
         $this->makeFiles();
         $this->file('will-cite', '');
