@@ -23,12 +23,11 @@ final class PartedFile
         $this->size = (int) ftell($stream);
     }
 
-    /** @throws UsageException when the file can't be read, or has no positions */
+    /** @throws UsageException when the file can't be read, or is not a regular file */
     public static function open(string $path): self
     {
-        $file = is_dir($path) ? false : @fopen($path, 're');
-        $isSeekable = $file !== false && stream_get_meta_data($file)['seekable'] && @fseek($file, 0, \SEEK_END) === 0;
-        if (!$isSeekable) {
+        $file = is_file($path) ? @fopen($path, 're') : false;
+        if ($file === false) {
             throw new UsageException(
                 "option --pipe-part: '{$path}' is not a file whose parts can be read; use --pipe with < FILE",
             );
