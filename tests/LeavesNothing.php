@@ -21,7 +21,7 @@ trait LeavesNothing
     private const MARK = 'SPINDLE_TEST_OF';
 
     /** Seconds after the test within which everything must be gone. */
-    private const SECONDS = 8.0;
+    private const SECONDS = 2.0;
 
     /** Seconds for shared memory whose creator has ended, since it may belong to another test. */
     private const ORPHANED_MEMORY_TIMEOUT = 10.0;
