@@ -244,9 +244,11 @@ trait IsControlled
         $pool = $this->pool(1);
         $gate = $this->path('gate');
         $log = $this->path('log');
-        $input = static function () use ($gate, $log): \Generator {
+        $seen = $this->path('seen');
+        $input = static function () use ($gate, $log, $seen): \Generator {
             yield 'first' => Command::shell("echo x >> {$log}; until [ -e {$gate} ]; do sleep 0.01; done");
             Eventually::holds(static fn(): bool => file_exists($gate), 'the pool is being closed');
+            touch($seen);
             yield 'second' => Command::of('true');
         };
         $run = Async::run(static fn(): Drained => new Drained($pool->run($input())));
@@ -255,6 +257,7 @@ trait IsControlled
         touch($gate);
         $closing->await();
         $drained = $run->await();
+        Eventually::holds(static fn(): bool => file_exists($seen), 'the input, which nothing waits for, has gone on');
 
         self::assertInstanceOf(LauncherException::class, $drained->thrown);
         self::assertStringContainsString('before the run had read all of its input', $drained->thrown->getMessage());
