@@ -107,7 +107,7 @@ final class SessionTest extends TestCase
         $session = self::open();
         $table = self::table('id int PRIMARY KEY');
         // With few data the server has not answered when they end; with many it has answered long before.
-        foreach ([1, 30_000_000] as $more) {
+        foreach ([1, 3_000_000] as $more) {
             $read = 0;
             try {
                 $session->copyFrom("COPY {$table} FROM STDIN", (static function () use ($more, &$read): \Generator {
@@ -129,7 +129,7 @@ final class SessionTest extends TestCase
                 );
                 self::assertStringContainsString("COPY {$table}, line 2", (string) $error->context);
             }
-            self::assertLessThan(15_000_000, $read);
+            self::assertLessThan(1_000_000, $read);
         }
         self::assertSame(0, $session->query("SELECT count(*) FROM {$table}")->value());
     }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Protocol;
 
 use Amp\Cancellation;
+use Spindle\Internal\Async\LoopTurn;
 use Spindle\Postgres\QueryException;
 
 /** Runs one COPY in either direction, as a simple query. A COPY uses the connection exclusively. */
@@ -166,6 +167,8 @@ final class CopyRunner
                 && $this->pipeline->unwrittenBytes() > self::MAX_UNWRITTEN_BYTES
             ) {
                 $this->pipeline->await($exchange, $cancellation);
+                // The server may accept everything at once. Its error, and other fibers, need a turn of the loop.
+                LoopTurn::await();
             }
             if ($exchange->done || $exchange->serverError !== null) {
                 return;
