@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
+use Spindle\Internal\NumberRange;
+
 /**
  * Limits, deadlines and certificates of a server. The defaults suit most servers.
  *
@@ -76,7 +78,16 @@ final readonly class HttpServerOptions
         public float $idleGrace = 0.5,
         public float $stopTimeout = 30.0,
     ) {
-        $this->checkSeconds();
+        NumberRange::timeLimits([
+            'headTimeout' => $headTimeout,
+            'tlsTimeout' => $tlsTimeout,
+            'idleTimeout' => $idleTimeout,
+            'handlerTimeout' => $handlerTimeout,
+            'rateWindow' => $rateWindow,
+            'writeTimeout' => $writeTimeout,
+            'idleGrace' => $idleGrace,
+            'stopTimeout' => $stopTimeout,
+        ]);
         $counts = [
             'maxTarget' => $maxTarget,
             'maxHead' => $maxHead,
@@ -93,26 +104,6 @@ final readonly class HttpServerOptions
         }
         if ($maxBody < 0 || $minRate < 0) {
             throw new \ValueError('The options maxBody and minRate must be 0 or more');
-        }
-    }
-
-    /** @throws \ValueError */
-    private function checkSeconds(): void
-    {
-        $seconds = [
-            'headTimeout' => $this->headTimeout,
-            'tlsTimeout' => $this->tlsTimeout,
-            'idleTimeout' => $this->idleTimeout,
-            'handlerTimeout' => $this->handlerTimeout,
-            'rateWindow' => $this->rateWindow,
-            'writeTimeout' => $this->writeTimeout,
-            'idleGrace' => $this->idleGrace,
-            'stopTimeout' => $this->stopTimeout,
-        ];
-        foreach ($seconds as $name => $number) {
-            if (!($number > 0)) {
-                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$number}");
-            }
         }
     }
 }

@@ -39,6 +39,22 @@ final class NumberRange
             );
     }
 
+    /**
+     * Checks time limits of an options object.
+     *
+     * @param array<string, float|null> $options in seconds, by name; INF for no limit, null if it is not set
+     *
+     * @throws \ValueError unless each number is above 0
+     */
+    public static function timeLimits(array $options): void
+    {
+        foreach ($options as $name => $seconds) {
+            if ($seconds !== null && !($seconds > 0)) {
+                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
+            }
+        }
+    }
+
     /** @throws \ValueError unless the number is from `$minimum` to {@see MAX_COUNT} */
     public static function count(string $what, int $number, int $minimum): int
     {

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 use Psr\Log\LoggerInterface;
+use Spindle\Internal\NumberRange;
 use Spindle\Postgres\Internal\Connect\ConnectionString;
 use Spindle\Postgres\Internal\Connect\Keywords;
 use Spindle\Postgres\Internal\SizeLimits;
@@ -221,15 +222,11 @@ final readonly class PostgresOptions
 
     private function checkNumbers(): void
     {
-        foreach ([
+        NumberRange::timeLimits([
             'connectTimeout' => $this->connectTimeout,
             'statementTimeout' => $this->statementTimeout,
             'readTimeout' => $this->readTimeout,
-        ] as $name => $seconds) {
-            if ($seconds !== null && !($seconds > 0)) {
-                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
-            }
-        }
+        ]);
         // PostgreSQL stores statement_timeout as milliseconds in a signed 32-bit integer.
         if ($this->statementTimeout !== null && $this->statementTimeout > 2_147_483) {
             throw new \ValueError(

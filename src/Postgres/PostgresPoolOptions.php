@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
+use Spindle\Internal\NumberRange;
+
 /** Options of a pool, except for its size. The defaults are suitable for most applications. */
 final readonly class PostgresPoolOptions
 {
@@ -35,16 +37,12 @@ final readonly class PostgresPoolOptions
         public ?float $leakAfter = 60.0,
         public ?\Closure $onWarning = null,
     ) {
-        foreach ([
+        NumberRange::timeLimits([
             'acquireTimeout' => $acquireTimeout,
             'idleTimeout' => $idleTimeout,
             'maxLifetime' => $maxLifetime,
             'leakAfter' => $leakAfter,
-        ] as $name => $seconds) {
-            if ($seconds !== null && !($seconds > 0)) {
-                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
-            }
-        }
+        ]);
         if (!($validateAfter >= 0)) {
             throw new \ValueError("The option validateAfter must be 0 or more seconds, not {$validateAfter}");
         }

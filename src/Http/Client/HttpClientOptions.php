@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Client;
 
+use Spindle\Internal\NumberRange;
+
 /** Options of a client. An origin is the scheme, host and port of a URL. Times are in seconds; INF for no limit. */
 final readonly class HttpClientOptions
 {
@@ -29,12 +31,11 @@ final readonly class HttpClientOptions
         public RequestOptions $request = new RequestOptions(),
         public ?CookieJar $cookies = null,
     ) {
-        $times = ['acquireTimeout' => $acquireTimeout, 'idleTimeout' => $idleTimeout, 'maxLifetime' => $maxLifetime];
-        foreach ($times as $name => $seconds) {
-            if (!($seconds > 0)) {
-                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
-            }
-        }
+        NumberRange::timeLimits([
+            'acquireTimeout' => $acquireTimeout,
+            'idleTimeout' => $idleTimeout,
+            'maxLifetime' => $maxLifetime,
+        ]);
         if ($maxConnections < 1 || $maxWaiting < 0) {
             throw new \ValueError('The option maxConnections must be 1 or more, and maxWaiting 0 or more');
         }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Client;
 
+use Spindle\Internal\NumberRange;
 use Spindle\TlsOptions;
 
 /** Limits and behaviour of requests. Times are in seconds; INF for no limit. */
@@ -40,16 +41,12 @@ final readonly class RequestOptions
         public TlsOptions $tls = new TlsOptions(),
         public bool $blocksPrivateAddresses = false,
     ) {
-        foreach ([
+        NumberRange::timeLimits([
             'connectTimeout' => $connectTimeout,
             'firstByteTimeout' => $firstByteTimeout,
             'readTimeout' => $readTimeout,
             'timeout' => $timeout,
-        ] as $name => $seconds) {
-            if (!($seconds > 0)) {
-                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
-            }
-        }
+        ]);
         foreach ([
             'maxRedirects' => $maxRedirects,
             'maxContentBytes' => $maxContentBytes,
