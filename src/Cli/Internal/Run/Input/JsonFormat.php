@@ -10,34 +10,11 @@ use Spindle\Command\Command;
 /** Each record is a JSON object `{"id":...,"cmd":...}`. */
 final class JsonFormat implements JobFormat
 {
-    public function isShellLine(): bool
-    {
-        return true;
-    }
-
-    public function usesSlot(): bool
-    {
-        return false;
-    }
+    use JoinsValues;
 
     public function skips(array $values): bool
     {
         return trim(implode(' ', $values), " \t\r\n") === '';
-    }
-
-    public function addsRecordsUnchanged(): bool
-    {
-        return false;
-    }
-
-    public function baseSize(): array
-    {
-        return [0, 1];
-    }
-
-    public function addedSize(array $values): array
-    {
-        return [array_sum(array_map(\strlen(...), $values)) + \count($values), 0];
     }
 
     public function job(int $sequence, array $values, int $slot): InputJob

@@ -15,6 +15,8 @@ use Spindle\Command\Command;
  */
 final class BlockInputs implements JobInputs
 {
+    use HasNumberedJobs;
+
     /** Runs a program whose standard input is a file. */
     private const PROGRAM = 'file=$1; shift; exec "$@" <"$file"';
 
@@ -24,16 +26,6 @@ final class BlockInputs implements JobInputs
         private readonly bool $namesFile,
         private readonly BlockFiles $files,
     ) {}
-
-    public function count(): ?int
-    {
-        return null;
-    }
-
-    public function nameOf(int $number): string
-    {
-        return "job {$number}";
-    }
 
     /** Returns 1: one block is written while jobs run. */
     public function lookahead(): int

@@ -12,6 +12,8 @@ use Spindle\Command\Command;
 /** Each job reads one part of a file: the option --pipe-part. Only the ends of the parts are read here. */
 final class PartInputs implements JobInputs
 {
+    use HasNumberedJobs;
+
     /**
      * Runs a program that reads the header and a part of a file. Opens the file first, because the job fails if that
      * fails; an error in a pipeline is not the status of the shell.
@@ -33,16 +35,6 @@ final class PartInputs implements JobInputs
         private readonly int $blockBytes,
         private readonly ?Header $headerForm,
     ) {}
-
-    public function count(): ?int
-    {
-        return null;
-    }
-
-    public function nameOf(int $number): string
-    {
-        return "job {$number}";
-    }
 
     public function lookahead(): int
     {

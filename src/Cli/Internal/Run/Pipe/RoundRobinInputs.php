@@ -15,6 +15,8 @@ use Spindle\Cli\Internal\Run\Input\JobInputs;
  */
 final class RoundRobinInputs implements JobInputs
 {
+    use HasNumberedJobs;
+
     /** @var array<int, BlockQueue> of jobs that have not ended, by number */
     private array $queues = [];
 
@@ -28,16 +30,6 @@ final class RoundRobinInputs implements JobInputs
     private ?InputWait $wait = null;
 
     public function __construct(private readonly Blocks $blocks) {}
-
-    public function count(): ?int
-    {
-        return null;
-    }
-
-    public function nameOf(int $number): string
-    {
-        return "job {$number}";
-    }
 
     /** Returns 0, because there are as many jobs as run at once. */
     public function lookahead(): int

@@ -1,0 +1,34 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+/** The methods of {@see JobFormat} for jobs whose values are joined to one line for the shell. */
+trait JoinsValues
+{
+    public function isShellLine(): bool
+    {
+        return true;
+    }
+
+    public function usesSlot(): bool
+    {
+        return false;
+    }
+
+    public function addsRecordsUnchanged(): bool
+    {
+        return false;
+    }
+
+    public function baseSize(): array
+    {
+        return [0, 1];
+    }
+
+    public function addedSize(array $values): array
+    {
+        return [array_sum(array_map(\strlen(...), $values)) + \count($values), 0];
+    }
+}
