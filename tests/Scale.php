@@ -44,6 +44,17 @@ final class Scale
         fprintf(\STDERR, "%s: %d rounds in %.1f s\n", $name, $rounds, (hrtime(true) - $start) / 1e9);
     }
 
+    /**
+     * Returns whether a slow comparison of one of many cases is done: all of them with SPINDLE_TEST_FULL=1, otherwise
+     * one of 20. The seed of the run decides which.
+     *
+     * @param list<string> $case words that identify the case
+     */
+    public static function includes(array $case): bool
+    {
+        return self::isFull() || (crc32(implode(' ', $case)) + self::seed()) % 20 === 0;
+    }
+
     public static function isFull(): bool
     {
         return getenv('SPINDLE_TEST_FULL') === '1';

@@ -20,9 +20,6 @@ trait ComparesRuns
 
     private const PARALLEL = '/usr/bin/parallel';
 
-    /** GNU parallel runs one of this many lines, and all of them with SPINDLE_TEST_FULL=1. */
-    private const SHARE = 20;
-
     /** Columns of a job log that both tools must have in common: Seq, Receive, Exitval, Signal and Command. */
     private const LOG_COLUMNS = [0 => true, 5 => true, 6 => true, 7 => true, 8 => true];
 
@@ -53,8 +50,7 @@ trait ComparesRuns
         if ($errors !== null) {
             self::assertSame($errors, $own->getErrorOutput());
         }
-        $isChosen = Scale::isFull() || (crc32(implode(' ', $words)) + Scale::seed()) % self::SHARE === 0;
-        if ($isChosen && is_executable(self::PARALLEL)) {
+        if (Scale::includes($words) && is_executable(self::PARALLEL)) {
             $this->removeDirectory();
             $this->directory = '';
             $this->agreeToCite();

@@ -18,9 +18,6 @@ trait ComparesTools
 {
     use RunsSpindle;
 
-    /** The other tool runs one of this many lines, and all of them with SPINDLE_TEST_FULL=1. */
-    private const SHARE = 20;
-
     private const FILES = [
         'l1' => "a\nb\nc\n",
         'l2' => "1\n2\n",
@@ -62,8 +59,7 @@ trait ComparesTools
             );
         }
         // Perl needs long to start. Each run compares another share of the lines.
-        $isChosen = Scale::isFull() || (crc32(implode(' ', $line->words)) + Scale::seed()) % self::SHARE === 0;
-        if ($isChosen && (new ExecutableFinder())->find($otherCommand[0]) !== null) {
+        if (Scale::includes($line->words) && (new ExecutableFinder())->find($otherCommand[0]) !== null) {
             $this->assertOtherTool($line, $otherCommand);
         }
     }

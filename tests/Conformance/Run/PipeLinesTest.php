@@ -6,63 +6,25 @@ namespace Spindle\Tests\Conformance\Run;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Tests\Cli\RunsSpindle;
-use Spindle\Tests\Scale;
-use Symfony\Component\Process\Process;
 
 /** The options for blocks of standard input: the same lines for `spindle run` and for GNU parallel, if installed. */
 final class PipeLinesTest extends TestCase
 {
-    use RunsSpindle;
-
-    private const PARALLEL = '/usr/bin/parallel';
-
-    /** GNU parallel runs one of this many lines, and all of them with SPINDLE_TEST_FULL=1. */
-    private const SHARE = 20;
+    use ComparesRuns;
 
     private const NUMBERED = 'echo "<{#}>"; cat';
 
     /** @param list<string> $words */
     #[DataProvider('lines')]
-    public function testSpindleRun(array $words, string $input, string $output, int $status = 0): void
-    {
-        $this->makeFiles();
+    public function testALineDoesWhatItDoesInGnuParallel(
+        array $words,
+        string $input,
+        string $output,
+        int $status = 0,
+    ): void {
+        $this->prepare();
 
-        $process = $this->spindle(['-k', '-j2', ...$words], $input);
-
-        self::assertSame(
-            [$output, $status],
-            [$process->getOutput(), $process->getExitCode()],
-            $process->getErrorOutput(),
-        );
-    }
-
-    /** @param list<string> $words */
-    #[DataProvider('lines')]
-    public function testGnuParallel(array $words, string $input, string $output, int $status = 0): void
-    {
-        if (!is_executable(self::PARALLEL)) {
-            self::markTestSkipped('GNU parallel is not installed');
-        }
-        if (!Scale::isFull() && (crc32(implode(' ', $words)) + Scale::seed()) % self::SHARE !== 0) {
-            self::markTestSkipped('SPINDLE_TEST_FULL=1 runs it');
-        }
-        $this->makeFiles();
-        $this->file('will-cite', '');
-        $environment = ['PARALLEL_HOME' => $this->path(), 'SHELL' => '/bin/sh'];
-        $process = new Process(
-            ['timeout', '20', self::PARALLEL, '-k', '-j2', ...$words],
-            $this->path(),
-            $environment,
-            $input,
-        );
-        $process->run();
-
-        self::assertSame(
-            [$output, $status],
-            [$process->getOutput(), $process->getExitCode()],
-            $process->getErrorOutput(),
-        );
+        $this->compare(['-k', '-j2', ...$words], $output, $status, input: $input);
     }
 
     /** @return \Generator<string, array{0: list<string>, 1: string, 2: string, 3?: int}> */
@@ -293,7 +255,7 @@ final class PipeLinesTest extends TestCase
         yield 'parts that are counted' => [['--pipe-part', '-N2', '-a', 'lines', 'cat'], '', '', 255];
     }
 
-    private function makeFiles(): void
+    private function prepare(): void
     {
         $this->file('lines', self::numbers(30));
         $this->file('more', self::numbers(1000));
