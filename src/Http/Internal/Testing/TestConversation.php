@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Testing;
 
+use Spindle\Http\Internal\Client\ResponseHead;
 use Spindle\Http\Internal\Message\ChunkDecoder;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\MessageLimits;
@@ -67,39 +68,33 @@ final class TestConversation implements TransportEvents
     {
         do {
             // Interim responses (1xx) precede the final one.
-            if (preg_match('@^HTTP/1\.1 (\d{3}) ([^\r\n]*+)\r\n((?:[^\r\n]++\r\n)*+)\r\n@', $bytes, $match) !== 1) {
+            $end = strpos($bytes, "\r\n\r\n");
+            if ($end === false) {
                 throw new \UnexpectedValueException('The server closed the connection without a response');
             }
-            [$head, $status, $reason, $lines] = $match;
-            $bytes = substr($bytes, \strlen($head));
-        } while ((int) $status < 200);
-        $fields = Fields::parse($lines);
-        $body = self::body(
-            $bytes,
-            $fields['transfer-encoding'][1][0] ?? null,
-            $fields['content-length'][1][0] ?? null,
-            $method === 'HEAD' || \in_array($status, ['204', '304'], true),
-        );
+            $head = ResponseHead::parse(substr($bytes, 0, $end + 2), $method === 'HEAD');
+            $bytes = substr($bytes, $end + 4);
+        } while ($head->status < 200);
         $headers = [];
-        foreach ($fields as $key => [$name, $values]) {
-            if ($key !== 'connection' && ResponseWriter::isSent((string) $key, (int) $status)) {
+        foreach ($head->fields as $key => [$name, $values]) {
+            if ($key !== 'connection' && ResponseWriter::isSent((string) $key, $head->status)) {
                 $headers[$name] = $values;
             }
         }
 
-        return new Response((int) $status, $headers, $body, $reason);
+        return new Response($head->status, $headers, self::body($bytes, $head), $head->reason);
     }
 
-    private static function body(string $bytes, ?string $coding, ?string $length, bool $isBodiless): string
+    private static function body(string $bytes, ResponseHead $head): string
     {
-        if ($coding === 'chunked' && !$isBodiless) {
+        if ($head->isChunked) {
             $decoder = new ChunkDecoder(new MessageLimits());
             $offset = 0;
             $body = $decoder->decode($bytes, $offset);
             $isComplete = $decoder->hasEnded();
         } else {
             $body = $bytes;
-            $isComplete = $isBodiless || $length === null || \strlen($bytes) === (int) $length;
+            $isComplete = $head->length === null || \strlen($bytes) === $head->length;
         }
 
         return $isComplete
