@@ -11,8 +11,8 @@
 #                                    postgres-acquire http-text http-text-same http-json http-echo http-one
 #                                    http-connections http-two http-wait http-psr7 http-collide http-crowd
 #                                    http-idle http-soak http-slow http-tls http-client aircraft-crud
-#                                    aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk remote-bulk remote-single
-#                                    remote-recovery remote-backlog
+#                                    aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk
+#                                    remote-bulk remote-single remote-recovery remote-backlog
 #   bench/all.sh --core              eight lines of Spindle alone in one table: echo memory tasks-bulk tasks-single
 #                                    postgres-select http-text aircraft-crud remote-bulk; see bench/core.php for
 #                                    its options
