@@ -6,6 +6,8 @@ namespace Spindle\Http\Internal\Client;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Amp\CompositeCancellation;
+use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\ConnectFailedException;
@@ -41,6 +43,9 @@ final class OriginPool
 
     private ?\Throwable $closeReason = null;
 
+    /** Cancelled by {@see kill()}, to end the opening of connections. */
+    private readonly DeferredCancellation $killed;
+
     public function __construct(
         private readonly Url $url,
         private readonly ?Url $proxy,
@@ -49,6 +54,7 @@ final class OriginPool
         private readonly FiberQueue $closing,
     ) {
         $this->waiting = new FiberQueue();
+        $this->killed = new DeferredCancellation();
     }
 
     /** Number of connections. */
@@ -161,6 +167,7 @@ final class OriginPool
     public function kill(\Throwable $reason): void
     {
         $this->close($reason);
+        $this->killed->cancel();
         foreach ($this->used as $connection) {
             $connection->fail($reason);
         }
@@ -243,8 +250,14 @@ final class OriginPool
         ++$this->opening;
         $this->wakeIfFree();
         try {
-            $stream = $this->connect($options, Deadline::in(min($left, $options->connectTimeout), $cancellation));
+            $killed = $this->killed->getCancellation();
+            $either = $cancellation === null ? $killed : new CompositeCancellation($killed, $cancellation);
+            $stream = $this->connect($options, Deadline::in(min($left, $options->connectTimeout), $either));
             $connection = new ClientConnection($stream->release(), $this->timer);
+        } catch (CancelledException $cancelled) {
+            throw $this->killed->isCancelled()
+                ? ClientClosedException::of($request, 'the client was killed', $this->closeReason)
+                : $cancelled;
         } catch (NetworkException $failure) {
             $via = $this->proxy === null ? '' : " (through the proxy {$this->proxy->origin()})";
 

@@ -11,12 +11,14 @@ use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\ConnectionLostException;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientException;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\InvalidResponseException;
+use Spindle\Http\Client\Proxy;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Client\RequestTimeoutException;
 use Spindle\Tests\Async;
@@ -473,6 +475,23 @@ final class ServerFaultsTest extends TestCase
 
         self::assertInstanceOf(\LogicException::class, self::failure(static fn() => $body->read(2)));
         self::assertInstanceOf(RequestTimeoutException::class, $first->await(new TimeoutCancellation(5)));
+    }
+
+    public function testKillEndsARequestWhoseConnectionIsBeingOpened(): void
+    {
+        $proxy = new ScriptedServer(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->read();
+        });
+        $options = new RequestOptions(proxy: new Proxy(https: "http://{$proxy->address()}"));
+        $get = fn() => $this->client()->get('https://h.test/', options: $options);
+        $request = Async::run(static fn() => self::failure($get));
+        Eventually::holds(static fn(): bool => $proxy->heads !== [], 'the proxy was asked for a tunnel');
+        $this->client()->kill();
+
+        self::assertInstanceOf(ClientClosedException::class, $request->await(new TimeoutCancellation(5)));
+        self::assertSame(0, $this->client()->statistics()['connections']);
+        $proxy->close();
     }
 
     public function testABodyThatIsDroppedEndsItsConnection(): void
