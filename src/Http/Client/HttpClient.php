@@ -14,12 +14,14 @@ use Spindle\Http\Internal\Client\ClientConnection;
 use Spindle\Http\Internal\Client\ClientExchange;
 use Spindle\Http\Internal\Client\Closed;
 use Spindle\Http\Internal\Client\ConnectionEnded;
+use Spindle\Http\Internal\Client\DeadlineTimer;
 use Spindle\Http\Internal\Client\EventReader;
 use Spindle\Http\Internal\Client\InflatedBody;
 use Spindle\Http\Internal\Client\MalformedResponse;
 use Spindle\Http\Internal\Client\OriginPool;
 use Spindle\Http\Internal\Client\OriginPools;
 use Spindle\Http\Internal\Client\OutgoingRequest;
+use Spindle\Http\Internal\Client\Redirect;
 use Spindle\Http\Internal\Client\ResponseBody;
 use Spindle\Http\Internal\Client\ResponseHead;
 use Spindle\Http\Internal\Client\TimedOut;
@@ -281,11 +283,14 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $cancellation?->throwIfRequested();
         ++$this->runningCount;
         ++$this->requestsTotal;
-        $deadline = $options->timeout < 1e9 ? hrtime(true) + (int) (1e9 * $options->timeout) : \PHP_INT_MAX;
+        $deadline = DeadlineTimer::after($options->timeout);
         try {
             for ($redirects = 0;; ++$redirects) {
                 $response = $this->attempt($request, $options, $deadline, $cancellation);
-                $target = $options->maxRedirects === 0 ? null : self::redirectOf($request, $response);
+                $redirect = $options->maxRedirects === 0
+                    ? null
+                    : Redirect::of($response, $request->url, $request->method);
+                $target = $redirect === null ? null : $request->redirected($redirect);
                 if ($target === null) {
                     $isComplete = true;
 
@@ -402,19 +407,6 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         }
 
         return new OutgoingRequest($request->method, $request->url, $fields, $request->body);
-    }
-
-    /** @return OutgoingRequest|null null when the response is no redirect that can be followed */
-    private static function redirectOf(OutgoingRequest $request, Response $response): ?OutgoingRequest
-    {
-        $status = $response->getStatusCode();
-        $location = $response->getHeader('Location');
-        if (!\in_array($status, [301, 302, 303, 307, 308], true) || \count($location) !== 1) {
-            return null;
-        }
-        $url = $request->url->resolve($location[0]);
-
-        return $url === null ? null : $request->redirected($status, $url);
     }
 
     /** Forgets the calls of the process of which this one is a fork. */

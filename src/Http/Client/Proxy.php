@@ -35,15 +35,28 @@ final readonly class Proxy
     /**
      * Returns the proxies of the environment variables http_proxy, HTTPS_PROXY, ALL_PROXY and NO_PROXY. The variables
      * except HTTP_PROXY also count in the other case: a client of a CGI program can set HTTP_PROXY (CVE-2016-5385).
+     *
+     * @param array<mixed>|null $variables by name; null for those of this process
      */
-    public static function fromEnvironment(): self
+    public static function fromEnvironment(#[\SensitiveParameter] ?array $variables = null): self
     {
-        $all = self::variable('all_proxy');
+        $variables ??= getenv();
+        $find = static function (string ...$names) use ($variables): ?string {
+            foreach ($names as $name) {
+                $value = $variables[$name] ?? null;
+                if (\is_string($value) && $value !== '') {
+                    return $value;
+                }
+            }
+
+            return null;
+        };
+        $all = $find('all_proxy', 'ALL_PROXY');
 
         return new self(
-            self::value('http_proxy') ?? (\PHP_SAPI === 'cli' ? self::value('HTTP_PROXY') : null) ?? $all,
-            self::variable('https_proxy') ?? $all,
-            explode(',', str_replace(' ', ',', self::variable('no_proxy') ?? '')),
+            $find('http_proxy', ...\PHP_SAPI === 'cli' ? ['HTTP_PROXY'] : []) ?? $all,
+            $find('https_proxy', 'HTTPS_PROXY') ?? $all,
+            explode(',', str_replace(' ', ',', $find('no_proxy', 'NO_PROXY') ?? '')),
         );
     }
 
@@ -79,17 +92,5 @@ final readonly class Proxy
     private static function parse(#[\SensitiveParameter] string $url): ?Url
     {
         return Url::parse(str_contains($url, '://') ? $url : "http://{$url}");
-    }
-
-    private static function variable(string $name): ?string
-    {
-        return self::value($name) ?? self::value(strtoupper($name));
-    }
-
-    private static function value(string $name): ?string
-    {
-        $value = getenv($name);
-
-        return \is_string($value) && $value !== '' ? $value : null;
     }
 }

@@ -262,8 +262,8 @@ final class ClientConnection
     private function waitEnds(): int
     {
         return min($this->totalDeadline, $this->unsent->size > 0
-            ? $this->sentAt + self::nanoseconds($this->options->readTimeout)
-            : max($this->waitsSince, $this->sentAt) + self::nanoseconds($this->seconds));
+            ? DeadlineTimer::after($this->options->readTimeout, $this->sentAt)
+            : DeadlineTimer::after($this->seconds, max($this->waitsSince, $this->sentAt)));
     }
 
     /** Sends as many bytes as the server accepts now. The rest follows when it accepts more. */
@@ -289,10 +289,5 @@ final class ClientConnection
         if (!$isWritten || $this->unsent->size <= self::MAX_UNSENT_BYTES) {
             $this->drained->notify();
         }
-    }
-
-    private static function nanoseconds(float $seconds): int
-    {
-        return $seconds < 1e9 ? (int) ($seconds * 1e9) : \PHP_INT_MAX >> 1;
     }
 }

@@ -17,6 +17,12 @@ final class DeadlineTimer
 
     private string $timer = '';
 
+    /** Returns the time by hrtime() after a number of seconds; PHP_INT_MAX for no limit. */
+    public static function after(float $seconds, ?int $start = null): int
+    {
+        return $seconds < 1e9 ? (int) (($start ?? hrtime(true)) + $seconds * 1e9) : \PHP_INT_MAX;
+    }
+
     public function add(ClientConnection $connection): void
     {
         $this->waiting[spl_object_id($connection)] = $connection;

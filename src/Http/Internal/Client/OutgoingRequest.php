@@ -21,14 +21,6 @@ final readonly class OutgoingRequest
         'GET' => true, 'HEAD' => true, 'OPTIONS' => true, 'TRACE' => true, 'PUT' => true, 'DELETE' => true,
     ];
 
-    /** Fields with credentials for one origin. */
-    private const CREDENTIALS = ['authorization' => 0, 'cookie' => 0, 'proxy-authorization' => 0];
-
-    /** Fields that describe a body. */
-    private const BODY_FIELDS = [
-        'content-length' => 0, 'content-type' => 0, 'content-encoding' => 0, 'transfer-encoding' => 0, 'expect' => 0,
-    ];
-
     /** @param FieldMap $fields valid fields */
     public function __construct(
         public string $method,
@@ -43,19 +35,20 @@ final readonly class OutgoingRequest
         return isset(self::IDEMPOTENT_METHODS[$this->method]) && $this->rewindBody();
     }
 
-    /** Returns the request that follows a redirect; null when the body can't be sent again. RFC 9110, 15.4. */
-    public function redirected(int $status, Url $url): ?self
+    /** Returns the request that follows a redirect; null when the body can't be sent again. */
+    public function redirected(Redirect $redirect): ?self
     {
-        $fields = $url->origin() === $this->url->origin()
+        $fields = $redirect->url->origin() === $this->url->origin()
             ? $this->fields
-            : array_diff_key($this->fields, self::CREDENTIALS);
+            : array_diff_key($this->fields, Redirect::CREDENTIALS);
         unset($fields['host']);
-        $becomesGet = $status === 303 && $this->method !== 'HEAD' || $status < 303 && $this->method === 'POST';
-        if ($becomesGet) {
-            return new self('GET', $url, array_diff_key($fields, self::BODY_FIELDS), '');
+        if ($redirect->dropsBody) {
+            $fields = array_diff_key($fields, Redirect::BODY_FIELDS);
+
+            return new self($redirect->method, $redirect->url, $fields, '');
         }
 
-        return $this->rewindBody() ? new self($this->method, $url, $fields, $this->body) : null;
+        return $this->rewindBody() ? new self($this->method, $redirect->url, $fields, $this->body) : null;
     }
 
     public function toPsr(): RequestInterface

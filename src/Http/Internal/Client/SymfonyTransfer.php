@@ -24,12 +24,6 @@ final class SymfonyTransfer
 {
     private const READ_BYTES = 16_372;
 
-    /** Fields that are not sent to another origin. */
-    private const CREDENTIALS = ['authorization' => 0, 'cookie' => 0, 'host' => 0];
-
-    /** Fields that describe a body. */
-    private const BODY_FIELDS = ['content-length' => 0, 'content-type' => 0, 'transfer-encoding' => 0];
-
     /** @param array<string, mixed> $options prepared by HttpClientTrait of Symfony */
     public function __construct(
         private readonly HttpClient $client,
@@ -51,7 +45,7 @@ final class SymfonyTransfer
         \Closure $onResponse,
         \Closure $onProgress,
     ): ResponseInterface {
-        [$method, $url, $allFields] = [$this->method, $this->url, $this->fields()];
+        [$method, $url, $allFields, $hasBody] = [$this->method, $this->url, $this->fields(), true];
         $fields = $allFields;
         try {
             $settings = $this->settings();
@@ -60,23 +54,23 @@ final class SymfonyTransfer
         }
         $origin = Url::parse($url)?->origin();
         while (true) {
-            $hasBody = $method === $this->method;
             $body = $hasBody ? $this->body($info, $onProgress) : '';
             $response = $this->client->request($method, $url, $fields, $body, $settings, $cancellation);
             $onResponse($response);
-            $next = $this->redirect($response, $method, $url, $info);
-            if ($next === null) {
+            $redirect = $this->redirect($response, $method, $url, $info);
+            if ($redirect === null) {
                 return $response;
             }
             $response->getBody()->close();
-            [$method, $url] = $next;
-            if ($method !== $this->method) {
-                $allFields = array_diff_key($allFields, self::BODY_FIELDS);
+            if ($redirect->dropsBody) {
+                $hasBody = false;
+                $allFields = array_diff_key($allFields, Redirect::BODY_FIELDS);
             }
             // As Symfony documents it, the first origin gets the credentials again.
-            $fields = Url::parse($url)?->origin() === $origin
+            $fields = $redirect->url->origin() === $origin
                 ? $allFields
-                : array_diff_key($allFields, self::CREDENTIALS);
+                : array_diff_key($allFields, Redirect::CREDENTIALS, ['host' => 0]);
+            [$method, $url] = [$redirect->method, (string) $redirect->url];
             $info['http_method'] = $method;
             $info['url'] = $url;
             $info['redirect_url'] = null;
@@ -89,26 +83,19 @@ final class SymfonyTransfer
      *
      * @param Info $info
      *
-     * @return array{string, string}|null method and URL of the next request; null for none
+     * @return Redirect|null null for none, or for one more than is allowed
      */
-    private function redirect(ResponseInterface $response, string $method, string $url, array &$info): ?array
+    private function redirect(ResponseInterface $response, string $method, string $url, array &$info): ?Redirect
     {
-        $status = $response->getStatusCode();
-        $location = $response->getHeader('Location')[0] ?? null;
-        $target = $location !== null && \in_array($status, [301, 302, 303, 307, 308], true)
-            ? Url::parse($url)?->resolve($location)
-            : null;
-        if ($target === null) {
+        $from = Url::parse($url);
+        $redirect = $from === null ? null : Redirect::of($response, $from, $method);
+        if ($redirect === null) {
             return null;
         }
-        $info['redirect_url'] = (string) $target;
+        $info['redirect_url'] = (string) $redirect->url;
         $limit = $this->options['max_redirects'];
-        if (!\is_int($limit) || $info['redirect_count'] >= $limit) {
-            return null;
-        }
-        $becomesGet = $status === 303 && $method !== 'HEAD' || $status < 303 && $method === 'POST';
 
-        return [$becomesGet ? 'GET' : $method, (string) $target];
+        return \is_int($limit) && $info['redirect_count'] < $limit ? $redirect : null;
     }
 
     /** @return array<string, list<string>> */
@@ -147,28 +134,16 @@ final class SymfonyTransfer
         );
     }
 
-    /** Returns the proxies of the options, or else of the environment as Symfony reads it. */
+    /** Returns the proxies of the options, or else of the environment, which Symfony reads from $_SERVER. */
     private function proxy(): Proxy
     {
-        $variable = static function (string ...$names): ?string {
-            foreach ($names as $name) {
-                $value = $_SERVER[$name] ?? null;
-                if (\is_string($value) && $value !== '') {
-                    return $value;
-                }
-            }
+        $given = array_filter([
+            'http_proxy' => $this->text('proxy'),
+            'https_proxy' => $this->text('proxy'),
+            'no_proxy' => $this->text('no_proxy'),
+        ], \is_string(...));
 
-            return null;
-        };
-        $all = $this->text('proxy') ?? $variable('all_proxy', 'ALL_PROXY');
-        $cli = \PHP_SAPI === 'cli' ? ['HTTP_PROXY'] : []; // a client of a CGI program can set this variable
-        $except = $this->text('no_proxy') ?? $variable('no_proxy', 'NO_PROXY') ?? '';
-
-        return new Proxy(
-            $this->text('proxy') ?? $variable('http_proxy', ...$cli) ?? $all,
-            $this->text('proxy') ?? $variable('https_proxy', 'HTTPS_PROXY') ?? $all,
-            explode(',', str_replace(' ', ',', $except)),
-        );
+        return Proxy::fromEnvironment($given + $_SERVER);
     }
 
     /**
