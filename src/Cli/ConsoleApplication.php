@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli;
 
-use Composer\InstalledVersions;
 use Spindle\Cli\Internal\Bench\BenchCommand;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\Queue\QueueCommand;
@@ -30,6 +29,9 @@ use Symfony\Component\Console\Output\OutputInterface;
 /** The command `spindle`. Every failure is reported in one line on standard error. */
 final class ConsoleApplication extends Application
 {
+    /** Version of Spindle, as in the newest section of CHANGELOG.md. */
+    public const VERSION = '0.1.0';
+
     /** Variables that Symfony's Application sets. doRun() restores the original values, so that jobs inherit these. */
     private const SYMFONY_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
 
@@ -50,7 +52,7 @@ final class ConsoleApplication extends Application
 
     public function __construct()
     {
-        parent::__construct('Spindle', self::version());
+        parent::__construct('Spindle', self::VERSION);
         $this->setAutoExit(false);
         $this->setCatchExceptions(false);
     }
@@ -192,14 +194,5 @@ final class ConsoleApplication extends Application
         fwrite(\STDERR, "spindle: {$line}\n");
 
         return $status;
-    }
-
-    private static function version(): string
-    {
-        $version = InstalledVersions::isInstalled('spindle/spindle')
-            ? InstalledVersions::getPrettyVersion('spindle/spindle')
-            : null;
-
-        return $version === null || str_contains($version, 'no-version-set') ? 'dev' : $version;
     }
 }

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Cli\ConsoleApplication;
 
 final class UsageTest extends TestCase
 {
@@ -327,8 +328,18 @@ final class UsageTest extends TestCase
         foreach ([['--version'], ['-V'], ['run', '--version']] as $arguments) {
             $process = $this->ran($arguments);
 
-            self::assertSame(0, $process->getExitCode());
-            self::assertMatchesRegularExpression("/^Spindle \\S+\n\$/D", $process->getOutput());
+            self::assertOutcome(0, 'Spindle ' . ConsoleApplication::VERSION . "\n", $process);
         }
+    }
+
+    public function testTheVersionIsThatOfTheNewestRelease(): void
+    {
+        preg_match_all('/^## .*/m', (string) file_get_contents(\dirname(__DIR__, 2) . '/CHANGELOG.md'), $headings);
+
+        self::assertSame('## [Unreleased]', $headings[0][0] ?? '');
+        self::assertMatchesRegularExpression(
+            '/^## \[' . preg_quote(ConsoleApplication::VERSION) . '\] - \d{4}-\d\d-\d\d$/D',
+            $headings[0][1] ?? '',
+        );
     }
 }

@@ -10,6 +10,7 @@ use Spindle\Tests\Fork\ProgramResult;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
 /** Temporary folder in which docs and examples run as in a project that has Spindle installed. */
@@ -31,7 +32,7 @@ final class Workplace
     {
         $this->folder = $this->here = sys_get_temp_dir() . '/spindle-docs-' . bin2hex(random_bytes(6));
         mkdir($this->folder);
-        symlink(self::project() . '/vendor', "{$this->folder}/vendor");
+        $this->install();
     }
 
     public static function project(): string
@@ -201,11 +202,21 @@ final class Workplace
         );
     }
 
+    /** Links the packages of this checkout and `vendor/bin/spindle`. */
+    private function install(): void
+    {
+        $vendor = "{$this->folder}/vendor";
+        mkdir("{$vendor}/bin", recursive: true);
+        symlink(self::project() . '/bin/spindle', "{$vendor}/bin/spindle");
+        foreach (array_diff(Text::names(self::project() . '/vendor'), ['bin']) as $name) {
+            symlink(self::project() . "/vendor/{$name}", "{$vendor}/{$name}");
+        }
+    }
+
     public function remove(): void
     {
         $this->agent?->signal(\SIGTERM);
         $this->agent?->wait();
-        unlink("{$this->folder}/vendor");
         (new Process(['rm', '-rf', $this->folder]))->mustRun();
     }
 }
