@@ -18,7 +18,6 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\IsolatedCall;
-use Spindle\Internal\Launcher\Environment;
 use Spindle\Internal\Preload;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;
@@ -63,14 +62,8 @@ final class CommandDispatcher implements AttemptEvents
     /** @var array<int, true> ids of commands whose owners have not received an outcome */
     private array $withoutOutcome = [];
 
-    /** @var \WeakMap<PendingCommandOwner, array<array-key, string>> environment of the commands, by their owner */
-    private \WeakMap $environments;
-
-    /** @var array<array-key, string> environment of this process when the newest lane was opened */
-    private array $environment = [];
-
+    private readonly Lanes $lanes;
     private int $lastId = 0;
-    private int $lastLane = 0;
 
     /** Numbers of results, of failed results, and of retries. */
     private int $finishedCount = 0;
@@ -103,7 +96,7 @@ final class CommandDispatcher implements AttemptEvents
             ShellLine::class,
             PendingCommand::class,
         );
-        $this->environments = new \WeakMap();
+        $this->lanes = new Lanes();
         $this->closing = new FiberQueue();
         $this->store = new CaptureStore($options->temporaryDirectory);
         $this->log = $options->logger === null ? null : new StepLog($options->logger);
@@ -131,15 +124,11 @@ final class CommandDispatcher implements AttemptEvents
         if ($this->isClosed) {
             throw LauncherException::closed();
         }
-        $environment = Environment::variables();
-        if ($environment !== $this->environment) {
-            $this->environment = $environment; // lanes share equal arrays: PHP compares an array with itself faster
-        }
-        $this->environments[$owner] = $this->environment;
+        $lane = $this->lanes->open($owner);
         $this->backend->prepare();
         $this->ownerPid = (int) getmypid();
 
-        return ++$this->lastLane;
+        return $lane;
     }
 
     public function concurrency(): int
@@ -176,7 +165,8 @@ final class CommandDispatcher implements AttemptEvents
     public function submit(int $lane, mixed $key, Command $command, PendingCommandOwner $owner): PendingCommand
     {
         $id = $this->lastId = $this->lastId === 0xFFFFFFFF ? 1 : $this->lastId + 1;
-        $pending = new PendingCommand($id, $lane, $key, $command, $owner, $this->store, $this->environments[$owner]);
+        $environment = $this->lanes->environmentOf($owner);
+        $pending = new PendingCommand($id, $lane, $key, $command, $owner, $this->store, $environment);
         $this->delayedStarts === null ? $this->backend->assign($pending) : $this->delayedStarts->add($pending);
         $this->withoutOutcome[$id] = true;
         self::$busy[spl_object_id($this)] = $this;
@@ -215,9 +205,7 @@ final class CommandDispatcher implements AttemptEvents
     /** Ends the input of all runs, and withdraws their commands. */
     public function drain(): void
     {
-        foreach ($this->environments as $owner => $_) {
-            $owner->drain();
-        }
+        $this->lanes->drain();
     }
 
     /** Cancels a waiting command, or makes a running attempt the last one. {@see flush()} sends the request. */
@@ -270,9 +258,7 @@ final class CommandDispatcher implements AttemptEvents
             throw LauncherException::forked();
         }
         $this->isClosed = true;
-        foreach ($this->environments as $owner => $_) {
-            $owner->close();
-        }
+        $this->lanes->close();
         $this->backend->resume();
         if ($this->withoutOutcome !== []) {
             $this->closing->waitOrKill($cancellation, $this->kill(...));

@@ -280,7 +280,7 @@ final class TaskDispatcher implements PoolEvents
             return;
         }
         $missing = $this->workers->missingFor($this->demand());
-        if ($missing > 0 && $this->workers->haveFormerCredentials()) {
+        if ($missing > 0 && $this->workers->group()->hasFormerCredentials()) {
             $this->replaceWorkers();
             $missing = $this->workers->missingFor($this->demand());
         }
@@ -290,10 +290,10 @@ final class TaskDispatcher implements PoolEvents
     /** Replaces the workers if the user or the autoloaders have changed. Must be called before tasks are added. */
     public function replaceOutdatedWorkers(): void
     {
-        if ($this->workers->hasUserChanged()) {
+        if ($this->workers->group()->hasUserChanged()) {
             $this->replaceWorkers();
         }
-        if ($this->workers->haveFormerAutoloaders()) {
+        if ($this->workers->group()->haveAutoloadersChanged()) {
             $this->replace('autoloaders', true);
         }
     }
@@ -357,7 +357,7 @@ final class TaskDispatcher implements PoolEvents
                 if ($batch === null) {
                     return true;
                 }
-                if (!$areWorkersCurrent && $this->workers->haveFormerPrivileges()) {
+                if (!$areWorkersCurrent && $this->workers->group()->hasFormerPrivileges()) {
                     $this->backlog->add($batch);
                     $this->replaceWorkers();
 
@@ -377,7 +377,7 @@ final class TaskDispatcher implements PoolEvents
      */
     private function replaceWorkers(): void
     {
-        $mayMove = $this->workers->areOfRoot();
+        $mayMove = $this->workers->group()->isOfRoot();
         $this->replace('credentials', $mayMove);
         if (!$mayMove && !$this->isFork()) {
             $this->failWaitingTasks(WorkerStartException::otherCredentials());

@@ -77,6 +77,15 @@ final class WorkerGroup implements ContextEvents
     }
 
     /**
+     * Returns whether the workers run as root, and the credentials of this process have changed since their start. For
+     * workers of any other user, {@see hasUserChanged()} before each submission is sufficient.
+     */
+    public function hasFormerPrivileges(): bool
+    {
+        return $this->isOfRoot() && $this->hasUserChanged();
+    }
+
+    /**
      * Returns whether a worker would load other files now. The pool calls this method for each submission. While no
      * other autoloader is registered, PHP compares an array with itself, which takes the same time for any size.
      */

@@ -15,12 +15,7 @@ use Spindle\Worker\WorkerStartException;
 /** Starts the workers of a pool when there are tasks, replaces them at the end of their lifetime, and ends them. */
 final class Workers implements WorkerEvents
 {
-    /** Group that starts workers with the present credentials of this process. */
-    private WorkerGroup $group;
-
-    /** @var array<int, WorkerGroup> replaced groups by object id; each is closed after the end of its last worker */
-    private array $retired = [];
-
+    private readonly WorkerGroups $groups;
     private readonly StartBackoff $backoff;
 
     /** @var array<int, WorkerHandle> workers by number */
@@ -42,12 +37,12 @@ final class Workers implements WorkerEvents
     public function __construct(
         public int $size,
         private readonly WorkerPoolOptions $options,
-        private readonly WorkerSettings $settings,
-        private readonly \Closure $context,
+        WorkerSettings $settings,
+        \Closure $context,
         private readonly PoolEvents $pool,
     ) {
         $this->backoff = new StartBackoff($pool);
-        $this->group = $this->newGroup();
+        $this->groups = new WorkerGroups($context, $settings, $options, $this);
     }
 
     /** @return array<int, WorkerHandle> */
@@ -62,39 +57,10 @@ final class Workers implements WorkerEvents
         return $this->surplus() < 0;
     }
 
-    /**
-     * Returns whether this process has another user or group than the workers, which then must get no new tasks. The
-     * comparison is fast, because it runs for each submission. It notices some changes up to a millisecond later.
-     */
-    public function hasUserChanged(): bool
+    /** Returns the group of the workers that were started after the last {@see replaceAll()}. */
+    public function group(): WorkerGroup
     {
-        return $this->group->hasUserChanged();
-    }
-
-    /**
-     * Returns whether the workers run as root, and the credentials of this process have changed since their start. For
-     * workers of any other user, {@see hasUserChanged()} before each submission is sufficient.
-     */
-    public function haveFormerPrivileges(): bool
-    {
-        return $this->group->isOfRoot() && $this->group->hasUserChanged();
-    }
-
-    public function haveFormerCredentials(): bool
-    {
-        return $this->group->hasFormerCredentials();
-    }
-
-    /** Returns whether the workers run as root, so that their tasks may move to workers of any other user. */
-    public function areOfRoot(): bool
-    {
-        return $this->group->isOfRoot();
-    }
-
-    /** Returns whether this process has other Composer autoloaders than the workers. Called for each submission. */
-    public function haveFormerAutoloaders(): bool
-    {
-        return $this->group->haveAutoloadersChanged();
+        return $this->groups->present();
     }
 
     /**
@@ -104,17 +70,9 @@ final class Workers implements WorkerEvents
      */
     public function replaceAll(string $what): void
     {
-        $former = $this->group;
-        $this->group = $this->newGroup();
         $this->backoff->endPause();
         $this->log('The {what} of this process have changed, so the workers are replaced', ['what' => $what]);
-        if ($former->workers === []) {
-            $former->close();
-
-            return;
-        }
-        $this->retired[spl_object_id($former)] = $former;
-        foreach ($former->workers as $worker) {
+        foreach ($this->groups->replace()->workers as $worker) {
             if ($worker->ready) {
                 $worker->stop();
             } else {
@@ -236,11 +194,7 @@ final class Workers implements WorkerEvents
         foreach ($workers as $worker) {
             $worker->link?->close(); // makes the worker end by itself
         }
-        foreach ([$this->group, ...$this->retired] as $group) {
-            $group->workers = [];
-            $group->close($drains); // also closes connections that wait to be accepted
-        }
-        $this->retired = [];
+        $this->groups->close($drains);
         foreach ($workers as $worker) {
             $this->release($worker); // last, because an ended worker can create no more shared memory
         }
@@ -249,14 +203,10 @@ final class Workers implements WorkerEvents
     /** @throws LauncherException|WorkerStartException */
     private function startOne(): void
     {
-        $worker = $this->group->startup->start(++$this->lastId, $this->group, $this->size);
-        $this->workers[$worker->id] = $this->group->workers[$worker->id] = $worker;
+        $group = $this->group();
+        $worker = $group->startup->start(++$this->lastId, $group, $this->size);
+        $this->workers[$worker->id] = $group->workers[$worker->id] = $worker;
         $this->log('Worker {id} was started', ['id' => $worker->id]);
-    }
-
-    private function newGroup(): WorkerGroup
-    {
-        return new WorkerGroup($this->context, $this->settings, $this->options->startTimeout, $this);
     }
 
     public function ended(WorkerHandle $worker): void
@@ -321,7 +271,7 @@ final class Workers implements WorkerEvents
         $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $worker->exitDescription()]);
         $beganNothing = !$worker->ready || ($worker->batches !== [] && !$worker->hasBegun());
         $this->pool->workerEnded($worker);
-        $this->closeRetiredGroup($worker->group);
+        $this->groups->closeIfFormerAndEmpty($worker->group);
         if (!$beganNothing) {
             $this->backoff->failureCount = 0;
         } elseif ($worker->createEndFailure === null || $worker->startFailure !== null) {
@@ -347,7 +297,7 @@ final class Workers implements WorkerEvents
             return;
         }
         $this->backoff->endPause();
-        if ($this->group !== $worker->group || $this->group->hasFormerCredentials()) {
+        if ($this->group() !== $worker->group || $worker->group->hasFormerCredentials()) {
             return; // the next worker has other credentials
         }
         $mayBeTransient = $worker->ready || $worker->wasKilled();
@@ -356,18 +306,10 @@ final class Workers implements WorkerEvents
         }
     }
 
-    private function closeRetiredGroup(WorkerGroup $group): void
-    {
-        if ($group->workers === [] && isset($this->retired[spl_object_id($group)])) {
-            unset($this->retired[spl_object_id($group)]);
-            $group->close();
-        }
-    }
-
     /** Returns whether there is a worker that is ready or starting, and not ending. */
     private function hasOthers(): bool
     {
-        return \count($this->workers) > $this->endingCount();
+        return \count($this->workers) > $this->groups->endingCount();
     }
 
     private function hasReady(): bool
@@ -395,17 +337,7 @@ final class Workers implements WorkerEvents
     /** Returns by how much the number of workers exceeds the pool's size; negative if there are fewer. */
     private function surplus(): int
     {
-        return \count($this->workers) - $this->endingCount() - $this->size;
-    }
-
-    private function endingCount(): int
-    {
-        $count = $this->group->endingCount;
-        foreach ($this->retired as $group) {
-            $count += $group->endingCount;
-        }
-
-        return $count;
+        return \count($this->workers) - $this->groups->endingCount() - $this->size;
     }
 
     private function stopIdle(): void

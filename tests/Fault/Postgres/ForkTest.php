@@ -26,28 +26,28 @@ final class ForkTest extends TestCase
 
     private const AS_BEFORE = ['connection' => '3', 'pool' => '1', 'lost' => 0];
 
-    /** @return iterable<string, array{string}> */
+    /** @return iterable<string, array{bool}> */
     public static function addresses(): iterable
     {
-        yield 'a Unix socket' => [Cluster::shared()->dsn()];
-        yield 'TCP' => [Cluster::shared()->tcpDsn(sslmode: 'disable')];
+        yield 'a Unix socket' => [false];
+        yield 'TCP' => [true];
     }
 
     #[DataProvider('addresses')]
-    public function testAForkThatExitsLeavesTheConnectionsOfItsProcessAlone(string $dsn): void
+    public function testAForkThatExitsLeavesTheConnectionsOfItsProcessAlone(bool $tcp): void
     {
         self::assertSame(
             ['exited' => 7, 'stream' => 1000, 'copy' => 2000, 'borrowed' => 5, ...self::AS_BEFORE],
-            Host::call(ForkPrograms::class . '::exit', [$dsn]),
+            Host::call(ForkPrograms::class . '::exit', [self::dsn($tcp)]),
         );
     }
 
     #[DataProvider('addresses')]
-    public function testAForkThatLetsGoOfTheConnectionsOfItsProcessLeavesThemAlone(string $dsn): void
+    public function testAForkThatLetsGoOfTheConnectionsOfItsProcessLeavesThemAlone(bool $tcp): void
     {
         self::assertSame(
             ['exited' => 7, 'stream' => 1000, 'borrowed' => 5, ...self::AS_BEFORE],
-            Host::call(ForkPrograms::class . '::letGo', [$dsn]),
+            Host::call(ForkPrograms::class . '::letGo', [self::dsn($tcp)]),
         );
     }
 
@@ -110,5 +110,10 @@ final class ForkTest extends TestCase
             array_fill(0, 6, '{"pg_sleep":"","a":8}'),
             Host::call(ForkPrograms::class . '::endDuringStatements', [Cluster::shared()->dsn()]),
         );
+    }
+
+    private static function dsn(bool $tcp): string
+    {
+        return $tcp ? Cluster::shared()->tcpDsn(sslmode: 'disable') : Cluster::shared()->dsn();
     }
 }

@@ -1,0 +1,58 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Spindle\Internal\Launcher\Environment;
+
+/** The owners of commands. Each has a lane, whose number the backend uses to give slots to all owners in turn. */
+final class Lanes
+{
+    /** @var \WeakMap<PendingCommandOwner, array<array-key, string>> environment of the commands, by their owner */
+    private \WeakMap $environments;
+
+    /** @var array<array-key, string> environment of this process when the newest lane was opened */
+    private array $environment = [];
+
+    private int $lastNumber = 0;
+
+    public function __construct()
+    {
+        $this->environments = new \WeakMap();
+    }
+
+    /** Returns the number of a new lane. All commands of the owner get the environment that this process has now. */
+    public function open(PendingCommandOwner $owner): int
+    {
+        $environment = Environment::variables();
+        if ($environment !== $this->environment) {
+            $this->environment = $environment; // lanes share equal arrays: PHP compares an array with itself faster
+        }
+        $this->environments[$owner] = $this->environment;
+
+        return ++$this->lastNumber;
+    }
+
+    /** @return array<array-key, string> */
+    public function environmentOf(PendingCommandOwner $owner): array
+    {
+        return $this->environments[$owner];
+    }
+
+    /** Stops all owners from submitting commands, and withdraws their waiting ones. */
+    public function drain(): void
+    {
+        foreach ($this->environments as $owner => $_) {
+            $owner->drain();
+        }
+    }
+
+    /** Stops all owners from submitting commands. */
+    public function close(): void
+    {
+        foreach ($this->environments as $owner => $_) {
+            $owner->close();
+        }
+    }
+}

@@ -1,0 +1,76 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Worker\WorkerPoolOptions;
+
+/** The group that new workers join, and former groups until their last worker has ended. */
+final class WorkerGroups
+{
+    private WorkerGroup $present;
+
+    /** @var array<int, WorkerGroup> by object id */
+    private array $former = [];
+
+    /** @param \Closure(ContextEvents): Context $context */
+    public function __construct(
+        private readonly \Closure $context,
+        private readonly WorkerSettings $settings,
+        private readonly WorkerPoolOptions $options,
+        private readonly WorkerEvents $events,
+    ) {
+        $this->present = $this->newGroup();
+    }
+
+    public function present(): WorkerGroup
+    {
+        return $this->present;
+    }
+
+    /** Creates a group that new workers join instead, and returns the one that they have joined until now. */
+    public function replace(): WorkerGroup
+    {
+        $former = $this->present;
+        $this->present = $this->newGroup();
+        $this->former[spl_object_id($former)] = $former;
+        $this->closeIfFormerAndEmpty($former);
+
+        return $former;
+    }
+
+    public function closeIfFormerAndEmpty(WorkerGroup $group): void
+    {
+        if ($group->workers === [] && isset($this->former[spl_object_id($group)])) {
+            unset($this->former[spl_object_id($group)]);
+            $group->close();
+        }
+    }
+
+    /** Returns the number of workers in all groups that get no more tasks and have not ended. */
+    public function endingCount(): int
+    {
+        $count = $this->present->endingCount;
+        foreach ($this->former as $group) {
+            $count += $group->endingCount;
+        }
+
+        return $count;
+    }
+
+    /** Ends all workers and waits for their end. `$drains` is whether to pass on output that has not arrived yet. */
+    public function close(bool $drains): void
+    {
+        foreach ([$this->present, ...$this->former] as $group) {
+            $group->workers = [];
+            $group->close($drains); // also closes connections that wait to be accepted
+        }
+        $this->former = [];
+    }
+
+    private function newGroup(): WorkerGroup
+    {
+        return new WorkerGroup($this->context, $this->settings, $this->options->startTimeout, $this->events);
+    }
+}
