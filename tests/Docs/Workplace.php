@@ -153,6 +153,7 @@ final class Workplace
             '-d', 'display_errors=stderr',
             '-d', 'log_errors=0',
             '-d', 'html_errors=0',
+            '-d', 'zend.assertions=1',
             '-d', 'auto_prepend_file=' . self::project() . '/vendor/autoload.php',
             $file,
             ...array_values($arguments),
