@@ -6,7 +6,15 @@ namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Interrupts;
+use Spindle\Cli\Internal\Run\JobControl;
+use Spindle\Cli\Internal\Run\Output\Console;
+use Spindle\Cli\Internal\Run\Output\OutputStream;
+use Spindle\Cli\Internal\Run\Output\ProgressMode;
+use Spindle\Cli\Internal\Run\ProgressOptions;
+use Spindle\Cli\Internal\Run\RunStatistics;
+use Spindle\Command\CommandPool;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Symfony\Component\Process\InputStream;
@@ -61,8 +69,16 @@ final class InterruptTest extends TestCase
 
     public static function interruptAtOnce(): ?int
     {
-        $nothing = static fn() => null;
-        $interrupts = new Interrupts($nothing, $nothing, $nothing);
+        $statistics = new RunStatistics();
+        $control = new JobControl(new CommandPool(1), new InputWait(), $statistics, 1);
+        $console = new Console(
+            OutputStream::standardOutput(),
+            OutputStream::standardError(),
+            new ProgressOptions(ProgressMode::None),
+            $statistics,
+            $control,
+        );
+        $interrupts = new Interrupts($console, $control, $statistics);
         posix_kill((int) getmypid(), \SIGINT);
         delay(0.01);
 

@@ -60,7 +60,7 @@ final class DryRun
             $outcome->retryFailed,
         );
 
-        return $resumed->remaining($inputs, $wait, new RunStatistics(static fn(): int => hrtime(true)));
+        return $resumed->remaining($inputs, $wait, new RunStatistics());
     }
 
     /** @param list<string> $values */

@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Revolt\EventLoop;
 use Revolt\EventLoop\UnsupportedFeatureException;
 use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Cli\Internal\Run\Output\Console;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\IgnoredSignals;
 
@@ -26,20 +27,15 @@ final class Interrupts
     /** @var list<string> ids of the event loop's watchers */
     private array $watchers = [];
 
-    /**
-     * @param \Closure(): void $stop stops the start of jobs; called at most once, for the first Ctrl-C
-     * @param \Closure(): void $end  ends running jobs; called for SIGTERM and each further Ctrl-C
-     * @param \Closure(): void $list lists running jobs; called for SIGUSR1
-     */
     public function __construct(
-        private readonly \Closure $stop,
-        private readonly \Closure $end,
-        \Closure $list,
+        private readonly Console $console,
+        private readonly JobControl $control,
+        private readonly RunStatistics $statistics,
     ) {
         $handlers = [
             self::SIGINT => $this->onInterrupt(...),
             self::SIGTERM => $this->onTerminate(...),
-            self::SIGUSR1 => $list,
+            self::SIGUSR1 => $this->listRunning(...),
         ];
         try {
             $ignored = IgnoredSignals::among(array_keys($handlers));
@@ -49,7 +45,7 @@ final class Interrupts
         } catch (UnsupportedFeatureException) {
             // Without pcntl the signals have their default effect.
         }
-        self::letLoopInstallHandlers();
+        LoopTurn::await(); // Before the event loop has installed the handlers, an interrupt would kill this process.
     }
 
     /** Returns the exit status after SIGTERM, or else after Ctrl-C; null if neither was received. */
@@ -64,25 +60,43 @@ final class Interrupts
         $this->watchers = [];
     }
 
-    /** Waits until the event loop has installed the handlers. Before that, an interrupt would kill this process. */
-    private static function letLoopInstallHandlers(): void
-    {
-        LoopTurn::await();
-    }
-
+    /** The first Ctrl-C stops the start of jobs, and a further one ends the running jobs. */
     private function onInterrupt(): void
     {
-        if ($this->status === null) {
-            $this->status = ExitStatus::INTERRUPTED;
-            ($this->stop)();
-        } else {
-            ($this->end)();
+        if ($this->status !== null) {
+            $this->endJobs();
+
+            return;
         }
+        $this->status = ExitStatus::INTERRUPTED;
+        $this->console->notice(
+            'interrupted: no more jobs start, and running jobs may finish; interrupt again to end them',
+        );
+        $this->control->drain();
     }
 
     private function onTerminate(): void
     {
         $this->status = ExitStatus::TERMINATED;
-        ($this->end)();
+        $this->endJobs();
+    }
+
+    private function endJobs(): void
+    {
+        $this->console->abandonOutput();
+        $this->control->kill();
+    }
+
+    private function listRunning(): void
+    {
+        $running = $this->control->runningJobs();
+        $this->console->notice(\sprintf(
+            'running jobs: %d, finished: %d',
+            \count($running),
+            $this->statistics->doneCount(),
+        ));
+        foreach ($running as $job) {
+            $this->console->notice("running: job {$job->sequence}: {$job->text()}");
+        }
     }
 }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
+use Spindle\Internal\Clock;
+
 /** Numbers of jobs of a run, and its rate. */
 final class RunStatistics
 {
@@ -24,12 +26,11 @@ final class RunStatistics
     /** Number of jobs that a resumed run has skipped. The total does not include them. */
     public int $skipped = 0;
 
-    private readonly int $startedAt;
+    private readonly float $startedAt;
 
-    /** @param \Closure(): int $clock like hrtime(true) */
-    public function __construct(private readonly \Closure $clock)
+    public function __construct()
     {
-        $this->startedAt = $clock();
+        $this->startedAt = Clock::now();
     }
 
     public function doneCount(): int
@@ -52,7 +53,7 @@ final class RunStatistics
     /** Returns the seconds since the run began. */
     public function elapsed(): float
     {
-        return (($this->clock)() - $this->startedAt) / 1e9;
+        return Clock::now() - $this->startedAt;
     }
 
     /** Returns the finished jobs per second since the run began. */

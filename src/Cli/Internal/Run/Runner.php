@@ -66,7 +66,7 @@ final class Runner
     public function __construct(private readonly RunOptions $options, ?LoggerInterface $logger = null)
     {
         $this->wait = new InputWait();
-        $this->statistics = new RunStatistics(static fn(): int => hrtime(true));
+        $this->statistics = new RunStatistics();
         $this->slots = $options->usesSlot() ? new SlotTable() : null;
         $this->order = $options->output->keepOrder ? new OutputOrder() : null;
         $this->pool = new CommandPool(1, $options->outcome->retries, new CommandPoolOptions(
@@ -104,7 +104,7 @@ final class Runner
      */
     public function run(): int
     {
-        $interrupts = new Interrupts($this->stop(...), $this->end(...), $this->listRunning(...));
+        $interrupts = new Interrupts($this->console, $this->control, $this->statistics);
         $timers = $this->startTimers();
         try {
             try {
@@ -226,7 +226,7 @@ final class Runner
     private function started(InputJob $job): Command
     {
         if ($this->options->output->tracesCommand) {
-            $this->console->trace($job->commandText());
+            $this->console->writeLine($job->commandText());
         }
         $start = $this->options->start;
         $command = $this->recorder->start($job, $start->surroundings->addTo($job->command, $job));
@@ -349,35 +349,7 @@ final class Runner
         $halt->now ? $this->control->kill() : $this->control->drain();
     }
 
-    /** Handles the first Ctrl-C. */
-    private function stop(): void
-    {
-        $this->console->notice(
-            'interrupted: no more jobs start, and running jobs may finish; interrupt again to end them',
-        );
-        $this->control->drain();
-    }
 
-    /** Handles the second Ctrl-C, or SIGTERM. */
-    private function end(): void
-    {
-        $this->console->abandonOutput();
-        $this->control->kill();
-    }
-
-    /** Handles SIGUSR1. */
-    private function listRunning(): void
-    {
-        $running = $this->control->runningJobs();
-        $this->console->notice(\sprintf(
-            'running jobs: %d, finished: %d',
-            \count($running),
-            $this->statistics->doneCount(),
-        ));
-        foreach ($running as $job) {
-            $this->console->notice("running: job {$job->sequence}: {$job->text()}");
-        }
-    }
 
     /** Returns the number of all jobs, with those that a resumed run skips. It is known if --halt needs it. */
     private function jobCount(): int

@@ -7,15 +7,27 @@ namespace Spindle\Tests\Unit\Cli\Run;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Run\Output\LineProgress;
 use Spindle\Cli\Internal\Run\RunStatistics;
+use Spindle\Internal\Clock;
+use Spindle\Tests\Unit\Cli\Run\Output\RecordedLines;
 
 final class RunStatisticsTest extends TestCase
 {
-    private int $now = 5_000_000_000;
+    private float $now = 5.0;
+
+    protected function setUp(): void
+    {
+        Clock::replace(fn(): float => $this->now);
+    }
+
+    protected function tearDown(): void
+    {
+        Clock::replace(null);
+    }
 
     public function testARateAndARemainderFollowFromWhatIsDone(): void
     {
         $statistics = $this->statistics(succeeded: 6, failed: 2, started: 10, total: 40);
-        $this->now += 4_000_000_000;
+        $this->now += 4.0;
 
         self::assertSame(
             [8, 4.0, 2.0, 16.0, 2],
@@ -33,7 +45,7 @@ final class RunStatisticsTest extends TestCase
     {
         self::assertNull($this->statistics(0, 0, 2, 40)->remainingSeconds());
         $statistics = $this->statistics(1, 0, 2, null);
-        $this->now += 1;
+        $this->now += 1e-9;
 
         self::assertNull($statistics->remainingSeconds());
     }
@@ -60,11 +72,11 @@ final class RunStatisticsTest extends TestCase
     public function testTextAndJsonReportTheSameValues(): void
     {
         $statistics = $this->statistics(6, 2, 10, 40);
-        $this->now += 4_000_000_000;
+        $this->now += 4.0;
 
-        self::assertSame("8/40 done, 2 failed, 2.0/s, ETA 0:16\n", LineProgress::plain($statistics));
+        self::assertSame('8/40 done, 2 failed, 2.0/s, ETA 0:16', LineProgress::plain($statistics));
         self::assertSame(
-            '{"done":8,"total":40,"failed":2,"running":2,"rate":2,"eta":16,"elapsed":4}' . "\n",
+            '{"done":8,"total":40,"failed":2,"running":2,"rate":2,"eta":16,"elapsed":4}',
             LineProgress::json($statistics),
         );
     }
@@ -72,36 +84,36 @@ final class RunStatisticsTest extends TestCase
     public function testUnknownValuesAreMissingInTextAndNullInJson(): void
     {
         $statistics = $this->statistics(1, 0, 1, null);
-        $this->now += 1_000_000_000;
+        $this->now += 1.0;
 
-        self::assertSame("1 done, 0 failed, 1.0/s\n", LineProgress::plain($statistics));
+        self::assertSame('1 done, 0 failed, 1.0/s', LineProgress::plain($statistics));
         self::assertSame(
-            '{"done":1,"total":null,"failed":0,"running":0,"rate":1,"eta":null,"elapsed":1}' . "\n",
+            '{"done":1,"total":null,"failed":0,"running":0,"rate":1,"eta":null,"elapsed":1}',
             LineProgress::json($statistics),
         );
     }
 
     public function testALineIsWrittenOnlyWhenThereIsSomethingNewAndAtTheEnd(): void
     {
-        $lines = new \ArrayObject();
-        $progress = new LineProgress($lines->append(...), false);
+        $console = new RecordedLines();
+        $progress = new LineProgress($console, false);
         $statistics = $this->statistics(1, 0, 2, null);
 
         $progress->show($statistics);
         $progress->show($statistics);
-        self::assertCount(1, $lines);
+        self::assertCount(1, $console);
 
         ++$statistics->succeeded;
         $progress->show($statistics);
-        self::assertCount(2, $lines);
+        self::assertCount(2, $console);
 
         $progress->finish($statistics);
-        self::assertCount(3, $lines);
+        self::assertCount(3, $console);
     }
 
     private function statistics(int $succeeded, int $failed, int $started, ?int $total): RunStatistics
     {
-        $statistics = new RunStatistics(fn(): int => $this->now);
+        $statistics = new RunStatistics();
         [
             $statistics->succeeded,
             $statistics->failed,

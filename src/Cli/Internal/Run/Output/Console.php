@@ -14,7 +14,7 @@ use Spindle\Command\CommandResult;
  * Standard output and standard error, shared by the outputs of jobs, messages and the progress. The output of a job is
  * a group: nothing else is written during it, and messages that arrive during it are written after it.
  */
-final class Console
+final class Console implements ProgressConsole
 {
     private readonly Progress $progress;
     private readonly bool $outIsTerminal;
@@ -34,14 +34,8 @@ final class Console
         $draws = \in_array($options->mode, [ProgressMode::Bar, ProgressMode::Screen], true) && self::canDraw($error);
         $this->progress = match (true) {
             $options->mode === ProgressMode::None => new NoProgress(),
-            $draws => new ScreenProgress(
-                new ScreenTerminal(\STDERR),
-                $control,
-                $options,
-                $this->queueLine(...),
-                $this->showProgress(...),
-            ),
-            default => new LineProgress($this->queueLine(...), $options->mode === ProgressMode::Json),
+            $draws => new ScreenProgress(new ScreenTerminal(\STDERR), $control, $options, $this),
+            default => new LineProgress($this, $options->mode === ProgressMode::Json),
         };
     }
 
@@ -98,16 +92,17 @@ final class Console
     /** Writes a message of one line as soon as no group is being written. */
     public function notice(string $message): void
     {
-        $this->queueLine('spindle: ' . addcslashes($message, "\0..\37\177") . "\n");
+        $this->writeLine('spindle: ' . addcslashes($message, "\0..\37\177"));
     }
 
-    /** Writes a line to standard error as soon as no group is being written. */
-    public function trace(string $line): void
+    public function writeLine(string $line): void
     {
-        $this->queueLine("{$line}\n");
+        $this->pendingLines[] = "{$line}\n";
+        if (!$this->inGroup) {
+            EventLoop::queue($this->writeLinesOutsideGroup(...));
+        }
     }
 
-    /** Shows the current progress, unless a group is being written. */
     public function showProgress(): void
     {
         if (!$this->inGroup) {
@@ -135,19 +130,14 @@ final class Console
         $this->out->abandon();
     }
 
-    private function queueLine(string $line): void
+    private function writeLinesOutsideGroup(): void
     {
-        $this->pendingLines[] = $line;
-        if (!$this->inGroup) {
-            EventLoop::queue(function (): void {
-                try {
-                    if (!$this->inGroup) {
-                        $this->writePendingLines();
-                    }
-                } catch (OutputClosedException|OutputFailedException) {
-                    // No output is left that could report this.
-                }
-            });
+        try {
+            if (!$this->inGroup) {
+                $this->writePendingLines();
+            }
+        } catch (OutputClosedException|OutputFailedException) {
+            // No output is left that could report this.
         }
     }
 

@@ -20,8 +20,7 @@ final class FailureNotices
     private int $inSecond = 0;
     private int $unnamed = 0;
 
-    /** @param \Closure(string): void $write receives whole lines */
-    public function __construct(private readonly \Closure $write) {}
+    public function __construct(private readonly ProgressConsole $console) {}
 
     /** @param float $now seconds since the run began */
     public function add(InputJob $job, CommandResult $result, float $now): void
@@ -36,8 +35,8 @@ final class FailureNotices
             return;
         }
         ++$this->inSecond;
-        ($this->write)(\sprintf(
-            "spindle: job %d failed: %s after %.1f s: %s\n",
+        $this->console->writeLine(\sprintf(
+            'spindle: job %d failed: %s after %.1f s: %s',
             $job->sequence,
             self::how($result),
             $result->duration,
@@ -52,7 +51,7 @@ final class FailureNotices
             return;
         }
         if ($this->unnamed > 0) {
-            ($this->write)('spindle: ' . Plural::of($this->unnamed, 'more job') . " failed\n");
+            $this->console->writeLine('spindle: ' . Plural::of($this->unnamed, 'more job') . ' failed');
         }
         [$this->secondStart, $this->inSecond, $this->unnamed] = [$now, 0, 0];
     }

@@ -17,10 +17,9 @@ final class LineProgress implements Progress
     /** Null for JSON, which has no other lines. */
     private readonly ?FailureNotices $notices;
 
-    /** @param \Closure(string): void $write receives whole lines */
-    public function __construct(private readonly \Closure $write, private readonly bool $json)
+    public function __construct(private readonly ProgressConsole $console, private readonly bool $json)
     {
-        $this->notices = $json ? null : new FailureNotices($write);
+        $this->notices = $json ? null : new FailureNotices($console);
     }
 
     public function finished(InputJob $job, CommandResult $result, RunStatistics $statistics): void
@@ -44,7 +43,7 @@ final class LineProgress implements Progress
         $state = "{$statistics->submitted} {$statistics->doneCount()} {$statistics->total}";
         if ($state !== $this->lastState) {
             $this->lastState = $state;
-            ($this->write)($this->json ? self::json($statistics) : self::plain($statistics));
+            $this->console->writeLine($this->json ? self::json($statistics) : self::plain($statistics));
         }
     }
 
@@ -62,7 +61,7 @@ final class LineProgress implements Progress
         $eta = $remaining === null ? '' : ', ETA ' . Duration::format($remaining);
 
         return \sprintf(
-            "%d%s done, %d failed, %.1f/s%s\n",
+            '%d%s done, %d failed, %.1f/s%s',
             $statistics->doneCount(),
             $total,
             $statistics->failed,
@@ -83,6 +82,6 @@ final class LineProgress implements Progress
             'rate' => round($statistics->rate(), 3),
             'eta' => $remaining === null ? null : round($remaining, 3),
             'elapsed' => round($statistics->elapsed(), 3),
-        ], \JSON_THROW_ON_ERROR) . "\n";
+        ], \JSON_THROW_ON_ERROR);
     }
 }

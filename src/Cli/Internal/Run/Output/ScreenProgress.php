@@ -45,16 +45,11 @@ final class ScreenProgress implements Progress
     /** Whether a timer shows the lines soon. */
     private bool $isDue = false;
 
-    /**
-     * @param \Closure(string): void $write receives whole lines for standard error
-     * @param \Closure(): void       $show  calls {@see show()}, unless other output is being written
-     */
     public function __construct(
         private readonly ScreenTerminal $terminal,
         private readonly RunControl $control,
         private readonly ProgressOptions $options,
-        private readonly \Closure $write,
-        private readonly \Closure $show,
+        private readonly ProgressConsole $console,
     ) {
         $this->lines = new ScreenLines(\STDIN);
         $this->style = ScreenStyle::ofEnvironment($options->colours);
@@ -64,7 +59,7 @@ final class ScreenProgress implements Progress
         $this->running = new RunningJobs();
         $this->rates = new RateHistory();
         $this->report = new JobReport();
-        $this->notices = new FailureNotices($write);
+        $this->notices = new FailureNotices($console);
         $terminal->watch($this->onResize(...), $this->hide(...), $this->onContinue(...));
         if ($this->keys !== null) {
             $terminal->watchEnds();
@@ -129,7 +124,7 @@ final class ScreenProgress implements Progress
             $this->terminal->write("\n");
         }
         foreach ($this->report->lines($this->options->againCommand) as $line) {
-            ($this->write)("{$line}\n");
+            $this->console->writeLine($line);
         }
     }
 
@@ -142,13 +137,13 @@ final class ScreenProgress implements Progress
     private function onResize(): void
     {
         $this->isResized = true;
-        ($this->show)();
+        $this->console->showProgress();
     }
 
     private function onContinue(): void
     {
         $this->lines->leave();
-        ($this->show)();
+        $this->console->showProgress();
     }
 
     private function onKeys(string $bytes): void
@@ -156,7 +151,7 @@ final class ScreenProgress implements Progress
         if ($this->statistics !== null) {
             $now = $this->statistics->elapsed();
             $this->keys?->press($bytes, $this->running->longestFirst($now), $this->statistics);
-            ($this->show)();
+            $this->console->showProgress();
         }
     }
 
@@ -167,7 +162,7 @@ final class ScreenProgress implements Progress
             $this->isDue = true;
             EventLoop::unreference(EventLoop::delay(self::MIN_FRAME_NANOSECONDS / 1e9, function (): void {
                 $this->isDue = false;
-                ($this->show)();
+                $this->console->showProgress();
             }));
         }
     }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
+use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Internal\Async\Condition;
 
 /** Blocks that one job has not read. The job reads them in order. */
@@ -20,15 +21,15 @@ final class BlockQueue
     private ?\Throwable $failure = null;
     private readonly Condition $changed;
 
-    /** @param \Closure(): void $taken called when the queue has room again */
-    public function __construct(private readonly \Closure $taken)
+    /** @param InputWait $wait woken when the queue has room again */
+    public function __construct(private readonly InputWait $wait)
     {
         $this->changed = new Condition();
     }
 
     public function hasRoom(): bool
     {
-        return $this->bytes === 0 || $this->bytes < self::MAX_BYTES;
+        return $this->bytes < self::MAX_BYTES;
     }
 
     public function add(string $block): void
@@ -65,7 +66,7 @@ final class BlockQueue
             foreach ($blocks as $block) {
                 yield $block;
             }
-            ($this->taken)();
+            $this->wait->wake();
         }
     }
 }

@@ -43,7 +43,7 @@ final class RoundRobinInputs implements JobInputs
         $blocks = $this->blocks->read($wait);
         for (; $blocks->valid() && !$wait->isStopped(); $blocks->next()) {
             $number = ++$this->jobCount;
-            $this->queues[$number] = new BlockQueue($wait->wake(...));
+            $this->queues[$number] = new BlockQueue($wait);
             $this->queues[$number]->add($this->blocks->header . $blocks->current());
             if ($number >= $concurrency()) {
                 $this->rest = $blocks;

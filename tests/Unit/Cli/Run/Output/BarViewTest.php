@@ -12,10 +12,21 @@ use Spindle\Cli\Internal\Run\Output\ScreenState;
 use Spindle\Cli\Internal\Run\Output\ScreenStyle;
 use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Command\Command;
+use Spindle\Internal\Clock;
 
 final class BarViewTest extends TestCase
 {
-    private int $now = 0;
+    private float $now = 0.0;
+
+    protected function setUp(): void
+    {
+        Clock::replace(fn(): float => $this->now);
+    }
+
+    protected function tearDown(): void
+    {
+        Clock::replace(null);
+    }
 
     /** @return iterable<string, array{int, string}> */
     public static function widths(): iterable
@@ -59,8 +70,8 @@ final class BarViewTest extends TestCase
 
     private function state(?int $total): ScreenState
     {
-        $statistics = new RunStatistics(fn(): int => $this->now);
-        $this->now += 4_000_000_000;
+        $statistics = new RunStatistics();
+        $this->now += 4.0;
         [$statistics->succeeded, $statistics->failed, $statistics->total] = [6, 2, $total];
         $job = new InputJob(9, ['x'], Command::of('sleep', str_repeat('1', 100)));
 

@@ -12,22 +12,21 @@ final class FailureNoticesTest extends TestCase
 {
     public function testTenJobsPerSecondAreNamedAndTheRestIsCounted(): void
     {
-        /** @var \ArrayObject<int, string> $lines */
-        $lines = new \ArrayObject();
-        $notices = new FailureNotices($lines->append(...));
+        $console = new RecordedLines();
+        $notices = new FailureNotices($console);
         $job = Outcome::job(7, 'grep x');
         for ($i = 0; $i < 11; ++$i) {
             $notices->add($job, Outcome::result(2), 5.0 + $i / 100);
         }
-        self::assertCount(10, $lines);
-        self::assertSame("spindle: job 7 failed: exit code 2 after 2.5 s: grep x\n", $lines[9]);
+        self::assertCount(10, $console);
+        self::assertSame('spindle: job 7 failed: exit code 2 after 2.5 s: grep x', $console[9]);
 
         $notices->summarise(5.9);
-        self::assertCount(10, $lines);
+        self::assertCount(10, $console);
         $notices->add($job, Outcome::result(2), 6.1);
-        self::assertSame("spindle: 1 more job failed\n", $lines[10]);
-        self::assertCount(12, $lines);
+        self::assertSame('spindle: 1 more job failed', $console[10]);
+        self::assertCount(12, $console);
         $notices->summarise(\INF);
-        self::assertCount(12, $lines);
+        self::assertCount(12, $console);
     }
 }

@@ -1,0 +1,15 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Output;
+
+/** The part of the console that a progress uses. */
+interface ProgressConsole
+{
+    /** Writes a line to standard error as soon as no group is being written. */
+    public function writeLine(string $line): void;
+
+    /** Shows the current progress, unless a group is being written. */
+    public function showProgress(): void;
+}
