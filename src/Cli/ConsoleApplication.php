@@ -8,7 +8,10 @@ use Spindle\Cli\Internal\Bench\BenchCommand;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\Queue\QueueCommand;
 use Spindle\Cli\Internal\Run\RunCommand;
+use Spindle\Cli\Internal\Run\Sem\SemCommand;
 use Spindle\Cli\Internal\Run\Words\OptionParser;
+use Spindle\Cli\Internal\Run\Words\SemWords;
+use Spindle\Cli\Internal\Run\Words\WordTable;
 use Spindle\Cli\Internal\Serve\ServeCommand;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Cli\Internal\Work\WorkCommand;
@@ -39,6 +42,7 @@ final class ConsoleApplication extends Application
         Spindle runs many things at once:
 
           <info>spindle run</info>     runs a command for each line of input
+          <info>spindle sem</info>     runs a command when fewer than a number of others run
           <info>spindle serve</info>   serves an application over HTTP
           <info>spindle work</info>    runs the tasks of a queue; start one on each machine
           <info>spindle queue</info>   shows a queue, and retries or deletes its jobs
@@ -127,6 +131,7 @@ final class ConsoleApplication extends Application
             self::helpCommand(),
             self::listCommand(),
             new RunCommand(),
+            new SemCommand(),
             new ServeCommand(),
             new WorkCommand(),
             new QueueCommand(),
@@ -143,12 +148,17 @@ final class ConsoleApplication extends Application
             if ($position === 0 || str_starts_with($word, '-')) {
                 continue;
             }
-            if ($word === 'run') {
+            $parser = match ($word) {
+                'run' => new OptionParser(),
+                'sem' => new OptionParser(new WordTable(SemWords::ROWS)),
+                default => null,
+            };
+            if ($parser !== null) {
                 array_splice(
                     $arguments,
                     $position + 1,
                     null,
-                    (new OptionParser())->normalise(\array_slice($arguments, $position + 1)),
+                    $parser->normalise(\array_slice($arguments, $position + 1)),
                 );
             }
             break;

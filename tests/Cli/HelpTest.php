@@ -17,6 +17,7 @@ final class HelpTest extends TestCase
     /** @param list<string> $command */
     #[TestWith([[]])]
     #[TestWith([['run']])]
+    #[TestWith([['sem']])]
     #[TestWith([['serve']])]
     #[TestWith([['work']])]
     #[TestWith([['queue']])]

@@ -7,6 +7,8 @@ namespace Spindle\Cli\Internal\Run\Words;
 /** Options that say where the input is and how it is split. */
 final class InputWords
 {
+    private const SEM = 'use spindle sem, which has the options of sem';
+
     public const ROWS = [
         [
             'arg-file a argfile', 'FILE', Meaning::Same,
@@ -57,15 +59,9 @@ final class InputWords
             'linkinputsource xapplyinputsource', 'N', Meaning::Refused,
             'link inputs with :::+, ::::+ or --link',
         ],
-        ['bg fg semaphore', '', Meaning::Refused, 'use flock(1) to run one command at a time'],
-        [
-            'semaphore-name id semaphorename', 'NAME', Meaning::Refused, 'use flock(1) to run one command at a time',
-        ],
-        [
-            'semaphore-timeout st semaphoretimeout', 'SECONDS', Meaning::Refused,
-            'use flock(1) to run one command at a time',
-        ],
-        ['wait', '', Meaning::Refused, 'use flock(1) to run one command at a time'],
+        ['bg fg semaphore wait', '', Meaning::Refused, self::SEM],
+        ['semaphore-name id semaphorename', 'NAME', Meaning::Refused, self::SEM],
+        ['semaphore-timeout st semaphoretimeout', 'SECONDS', Meaning::Refused, self::SEM],
     ];
 
     private function __construct() {}

@@ -25,10 +25,11 @@ final class WordTable
     /** @var array<array-key, Word> by spelling without dashes */
     private readonly array $words;
 
-    public function __construct()
+    /** @param list<list<string|Meaning>>|null $rows those of another command; null for `spindle run` */
+    public function __construct(?array $rows = null)
     {
         $words = [];
-        foreach (self::groups() as $group) {
+        foreach ($rows === null ? self::groups() : [array_map(Word::of(...), $rows)] as $group) {
             foreach ($group as $word) {
                 $words += array_fill_keys($word->names, $word);
             }

@@ -1,0 +1,123 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Sem;
+
+use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Cli\Internal\Run\Words\SemWords;
+use Spindle\Cli\Internal\Run\Words\Word;
+use Spindle\Cli\Internal\TerminalText;
+use Symfony\Component\Console\Command\Command;
+use Symfony\Component\Console\Input\InputArgument;
+use Symfony\Component\Console\Input\InputInterface;
+use Symfony\Component\Console\Input\InputOption;
+use Symfony\Component\Console\Output\OutputInterface;
+
+/** `spindle sem`: runs a command when fewer than a number of commands of the same name run. */
+final class SemCommand extends Command
+{
+    private const HELP = <<<'HELP'
+        Runs a command when fewer than N commands of the same name run:
+
+          <info>for file in *.log; do spindle sem --id logs -j 4 gzip "$file"; done</info>
+          <info>spindle sem --id logs --wait</info>
+          <info>spindle sem --id deploy --fg ./deploy</info>
+
+        The command starts in the background, and spindle sem ends. A command of
+        several words is a program and its arguments. A shell reads a command of one
+        word with white space or characters of the shell, as in spindle run.
+
+        A semaphore belongs to the user and the machine. It needs no clean-up: the
+        system releases it when the command has ended or was killed.
+
+        <comment>Exit status</comment>
+          0          The command was started, or all commands have ended (--wait).
+          any        With --fg, that of the command: 128 + N after signal N.
+          1          The time of --st was over, and nothing was started.
+          255        An option is invalid, or the semaphore can't be used.
+        HELP;
+
+    /** Columns of the text of an option. */
+    private const TEXT_COLUMNS = 45;
+
+    /** Descriptor 3 is the pipe of the semaphore. Only this shell has it, and not what the command leaves running. */
+    private const UNGROUPED = '"$@" 3>&-; exit $?';
+
+    /** Prints the output when the command has ended, so that outputs of several commands are not mixed. */
+    private const GROUPED = <<<'SH'
+        out=$(mktemp) && err=$(mktemp) || exit 254
+        exec 5>"$out" 6>"$err" 7<"$out" 8<"$err"
+        rm -f "$out" "$err"
+        "$@" >&5 2>&6 3>&- 5>&- 6>&- 7<&- 8<&-
+        status=$?
+        cat <&7
+        cat <&8 >&2
+        exit $status
+        SH;
+
+    /** A shell gives a command in the background an empty input, unless it gets another descriptor as its input. */
+    private const IN_BACKGROUND = "exec 4<&0\n{\n%s\n} <&4 4<&- &";
+
+    public function __construct()
+    {
+        parent::__construct('sem');
+    }
+
+    protected function configure(): void
+    {
+        $this->setDescription('Runs a command when fewer than a number of others run')
+            ->setHelp(self::HELP)
+            ->addUsage('[options] [--] command')
+            ->addUsage('[options] --wait')
+            ->addArgument(SemOptions::WORDS, InputArgument::IS_ARRAY, 'The command');
+        foreach (array_map(Word::of(...), SemWords::ROWS) as $word) {
+            if (!$word->isDefined()) {
+                continue;
+            }
+            $mode = $word->takesValue() ? InputOption::VALUE_REQUIRED : InputOption::VALUE_NONE;
+            $this->addOption($word->name(), $word->letter(), $mode, wordwrap($word->text, self::TEXT_COLUMNS));
+        }
+    }
+
+    protected function execute(InputInterface $input, OutputInterface $output): int
+    {
+        $options = SemOptions::of($input);
+        $semaphore = Semaphore::open($options->name);
+        $pipe = $semaphore->acquire($options->limit, $options->patience);
+        if ($pipe === null) {
+            fwrite(\STDERR, \sprintf(
+                "spindle: the semaphore '%s' was not free within %s s; %s\n",
+                TerminalText::escape($options->name),
+                $options->patience,
+                $options->startsAnyway ? 'going on anyway' : 'nothing was started',
+            ));
+            if (!$options->startsAnyway) {
+                return ExitStatus::ofFailures(1);
+            }
+        }
+        $pipe ??= $semaphore->take();
+
+        return $options->command === [] ? ExitStatus::OK : self::start($options, $pipe);
+    }
+
+    /** @param resource $pipe */
+    private static function start(SemOptions $options, mixed $pipe): int
+    {
+        $program = $options->isUngrouped ? self::UNGROUPED : self::GROUPED;
+        $pipes = [];
+        $process = proc_open(
+            [
+                '/bin/sh',
+                '-c',
+                $options->isForeground ? $program : \sprintf(self::IN_BACKGROUND, $program),
+                'sh',
+                ...$options->command,
+            ],
+            [3 => $pipe],
+            $pipes,
+        );
+
+        return $process === false ? ExitStatus::TROUBLE : proc_close($process);
+    }
+}

@@ -1,0 +1,112 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Sem;
+
+use Spindle\Cli\Internal\Duration;
+use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\Run\Input\CommandTemplate;
+use Spindle\Cli\Internal\Run\JobsOption;
+use Spindle\Cli\Internal\UsageException;
+use Symfony\Component\Console\Input\InputInterface;
+
+/** The validated options of `spindle sem`. */
+final class SemOptions
+{
+    /** Argument: the words of the command. */
+    public const WORDS = 'words';
+
+    /** Name of a semaphore without a name and a terminal, as in GNU parallel. */
+    private const NO_TERMINAL = 'not a tty';
+
+    /**
+     * @param list<string> $command       a program and its arguments; empty to wait for the end of all commands
+     * @param int          $limit         of commands that run at once
+     * @param float        $patience      maximum seconds of the wait, or INF
+     * @param bool         $startsAnyway  whether the command starts when this time is over
+     */
+    private function __construct(
+        public readonly string $name,
+        public readonly array $command,
+        public readonly int $limit,
+        public readonly float $patience,
+        public readonly bool $startsAnyway,
+        public readonly bool $isForeground,
+        public readonly bool $isUngrouped,
+    ) {}
+
+    /** @throws UsageException */
+    public static function of(InputInterface $input): self
+    {
+        $given = new GivenOptions($input);
+        $given->rejectTogether('bg', 'fg', 'which does not wait for the command');
+        /** @var list<string> $words */
+        $words = $input->getArgument(self::WORDS);
+        if ($given->flag('wait') !== ($words === [])) {
+            throw new UsageException($words === []
+                ? 'give a command, or --wait to wait for the end of all commands'
+                : 'option --wait: nothing is started; remove the command');
+        }
+        [$patience, $startsAnyway] = self::patience($given);
+
+        return new self(
+            $given->text('id') ?? self::terminal(),
+            $words === [] ? [] : self::command($words),
+            $given->flag('wait') ? 1 : self::limit($given),
+            $patience,
+            $startsAnyway,
+            $given->flag('fg'),
+            $given->flag('ungroup'),
+        );
+    }
+
+    private static function terminal(): string
+    {
+        $name = \function_exists('posix_ttyname') ? @posix_ttyname(0) : false;
+
+        return $name === false ? self::NO_TERMINAL : $name;
+    }
+
+    /**
+     * @param non-empty-list<string> $words
+     *
+     * @return list<string>
+     */
+    private static function command(array $words): array
+    {
+        if ($words[0] === '') {
+            throw new UsageException('the first word of the command is empty; give a program');
+        }
+        $command = CommandTemplate::fromWords($words, addsValues: false)->command([], 1, 1);
+
+        return $command->line === null ? $command->arguments : ['/bin/sh', '-c', $command->line];
+    }
+
+    private static function limit(GivenOptions $given): int
+    {
+        $limit = JobsOption::parse($given->text('jobs') ?? '1')->current();
+        if ($limit > Semaphore::MAX_HOLDERS) {
+            throw UsageException::option('--jobs', (string) $limit, 'at most ' . Semaphore::MAX_HOLDERS);
+        }
+
+        return $limit === JobsOption::UNLIMITED ? Semaphore::MAX_HOLDERS : $limit;
+    }
+
+    /** @return array{float, bool} */
+    private static function patience(GivenOptions $given): array
+    {
+        $value = $given->text('st') ?? '0';
+        $startsAnyway = $value[0] !== '-';
+        $seconds = Duration::parse($startsAnyway ? $value : substr($value, 1));
+        if ($seconds === null) {
+            throw UsageException::option(
+                '--st',
+                $value,
+                Duration::FORM . ', and with a - before it to start nothing after that time',
+            );
+        }
+
+        return [$seconds > 0 ? $seconds : \INF, $startsAnyway];
+    }
+}

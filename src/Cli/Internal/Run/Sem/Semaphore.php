@@ -1,0 +1,148 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Sem;
+
+use Spindle\Cli\Internal\UsageException;
+
+/**
+ * A counting semaphore for all processes of a user. A holder has a named pipe open for writing. The system closes it
+ * when the holder ends, also if the holder is killed, and so wakes those that wait with the other end. A pipe that no
+ * process has open for writing is removed by the next process that needs a semaphore.
+ */
+final class Semaphore
+{
+    /** The largest limit. A process that waits has a descriptor for each holder. */
+    public const MAX_HOLDERS = 500;
+
+    private const PRIVATE_FOLDER = 0o040700;
+    private const PIPE_PATTERN = '/^[0-9a-f]{32}\.[0-9a-f]{16}$/D';
+
+    /**
+     * @param resource $lock   locked while pipes are counted, created or removed
+     * @param string   $prefix of the pipes of this semaphore
+     */
+    private function __construct(
+        private readonly string $folder,
+        private readonly mixed $lock,
+        private readonly string $prefix,
+    ) {}
+
+    /** @throws UsageException when there is no private folder for the pipes */
+    public static function open(string $name): self
+    {
+        if (!\function_exists('posix_mkfifo')) {
+            throw new UsageException('spindle sem needs ext-posix');
+        }
+        $folder = sys_get_temp_dir() . '/spindle-sem-' . posix_geteuid();
+        @mkdir($folder, self::PRIVATE_FOLDER & 0o777);
+        $stat = @lstat($folder);
+        $isPrivate = $stat !== false && $stat['uid'] === posix_geteuid() && $stat['mode'] === self::PRIVATE_FOLDER;
+        $lock = $isPrivate ? @fopen("{$folder}/lock", 'c+e') : false;
+        if ($lock === false) {
+            throw new UsageException(
+                "can't use the folder '{$folder}' for semaphores: it is not a writable folder of this user with mode"
+                . ' 0700; remove it, or set TMPDIR to another folder',
+            );
+        }
+
+        return new self($folder, $lock, hash('xxh128', $name));
+    }
+
+    /**
+     * Waits until fewer than $limit processes hold the semaphore, and holds it.
+     *
+     * @param float $seconds maximum time, or INF
+     *
+     * @return resource|null the pipe, open for writing; null when the time is over
+     *
+     * @throws UsageException
+     */
+    public function acquire(int $limit, float $seconds): mixed
+    {
+        $end = hrtime(true) / 1e9 + $seconds;
+        while (true) {
+            flock($this->lock, \LOCK_EX);
+            try {
+                $holders = $this->holders();
+                if (\count($holders) < $limit) {
+                    return $this->hold();
+                }
+            } finally {
+                flock($this->lock, \LOCK_UN);
+            }
+            $left = $end - hrtime(true) / 1e9;
+            if ($left <= 0) {
+                return null;
+            }
+            self::waitForOne($holders, $left);
+        }
+    }
+
+    /**
+     * Holds the semaphore, whatever the number of its holders.
+     *
+     * @return resource the pipe, open for writing
+     *
+     * @throws UsageException
+     */
+    public function take(): mixed
+    {
+        flock($this->lock, \LOCK_EX);
+        try {
+            return $this->hold();
+        } finally {
+            flock($this->lock, \LOCK_UN);
+        }
+    }
+
+    /**
+     * Removes the pipes without a holder.
+     *
+     * @return list<resource> the pipes of this semaphore, open for reading
+     */
+    private function holders(): array
+    {
+        $holders = [];
+        $files = scandir($this->folder);
+        foreach ($files === false ? [] : $files as $file) {
+            if (preg_match(self::PIPE_PATTERN, $file) !== 1) {
+                continue;
+            }
+            $pipe = @fopen("{$this->folder}/{$file}", 'rne');
+            if ($pipe === false) {
+                throw new UsageException("can't open '{$this->folder}/{$file}'; raise the limit of open files");
+            }
+            // Without a writer, a pipe is at its end. With one, there is nothing to read.
+            fread($pipe, 1);
+            if (feof($pipe)) {
+                unlink("{$this->folder}/{$file}");
+            } elseif (str_starts_with($file, $this->prefix)) {
+                $holders[] = $pipe;
+            }
+        }
+
+        return $holders;
+    }
+
+    /** @return resource */
+    private function hold(): mixed
+    {
+        $path = "{$this->folder}/{$this->prefix}." . bin2hex(random_bytes(8));
+        // Open for reading too, because a plain open for writing would wait for a reader.
+        $pipe = @posix_mkfifo($path, 0o600) ? @fopen($path, 'r+e') : false;
+
+        return $pipe === false ? throw new UsageException("can't create the named pipe '{$path}'") : $pipe;
+    }
+
+    /** @param list<resource> $holders */
+    private static function waitForOne(array $holders, float $seconds): void
+    {
+        $none = null;
+        $wait = is_infinite($seconds) ? null : (int) $seconds;
+        $microseconds = $wait === null ? null : (int) (($seconds - $wait) * 1e6);
+        // After a signal, the caller checks the holders again.
+        @stream_select($holders, $none, $none, $wait, $microseconds);
+    }
+}

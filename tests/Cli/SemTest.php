@@ -1,0 +1,232 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\Attributes\Before;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
+use Spindle\Tests\Scale;
+use Symfony\Component\Process\Process;
+
+/** `spindle sem`, compared with `sem` of GNU parallel where it is installed. */
+final class SemTest extends TestCase
+{
+    use RunsSpindle;
+
+    private const PARALLEL = '/usr/bin/parallel';
+
+    /** Shell lines in which `sem` is the tool. */
+    private const LINES = [
+        'in the background' => ['sem --id a "sleep 1; echo hi"; echo $?; sem --id a --wait', "0\nhi\n"],
+        'in the foreground' => ['sem --id a --fg echo hi; echo $?', "hi\n0\n"],
+        'the status of a command' => ['sem --id a --fg "exit 3"; echo $?', "3\n"],
+        'a signal' => ['sem --id a --fg \'kill -9 $$\' 2>errors; echo $?', "137\n"],
+        'a failure in the background' => ['sem --id a "exit 3"; echo $?; sem --id a --wait; echo $?', "0\n0\n"],
+        'one at a time' => [
+            'sem --id a "sleep 0.5; echo a"; sem --id a "echo b"; sem --id a --wait; echo $?', "a\nb\n0\n",
+        ],
+        'two at a time' => [
+            'sem --id a -j2 "sleep 1; echo a"; sem --id a -j2 "echo b"; sem --id a --wait', "b\na\n",
+        ],
+        'different names' => [
+            'sem --id a "sleep 1; echo a"; sem --id b "echo b"; sem --id b --wait; sem --id a --wait', "b\na\n",
+        ],
+        'other spellings' => [
+            'sem --semaphorename a -P 2 --bg "sleep 1; echo a"; sem --semaphore-name a --max-procs 2 --fg echo b;'
+            . ' sem --id a --wait',
+            "b\na\n",
+        ],
+        'a limit of time' => [
+            'sem --id a "sleep 4; echo a"; sem --id a --st -1 echo b; echo $?; sem --id a --wait', "1\na\n",
+        ],
+        'standard input' => ['echo x | sem --id a --fg cat', "x\n"],
+        'standard input in the background' => ['echo x | sem --id a cat; sem --id a --wait', "x\n"],
+        'grouped output' => [
+            'sem -j2 --id a "echo a1; sleep 1; echo a2"; sem -j2 --id a "sleep 0.5; echo b"; sem --id a --wait',
+            "b\na1\na2\n",
+        ],
+        'ungrouped output' => [
+            'sem -j2 -u --id a "echo a1; sleep 1; echo a2"; sem -j2 -u --id a "sleep 0.5; echo b"; sem --id a --wait',
+            "a1\nb\na2\n",
+        ],
+        'both streams' => ['sem --id a --fg "echo a; echo b >&2" 2>&1', "a\nb\n"],
+        'replacement strings' => ['sem --id a --fg echo {} "{#}" "{%}"', "1 1\n"],
+        'no jobs to wait for' => ['sem --id a --wait; echo $?', "0\n"],
+        'what a command leaves running' => [
+            'sem --id a "sleep 2 >/dev/null 2>&1 & echo a"; sem --id a --fg echo b; sleep 2', "a\nb\n",
+        ],
+    ];
+
+    #[Before]
+    protected function createFolders(): void
+    {
+        mkdir($this->path('home'));
+        $this->file('home/will-cite', '');
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function lines(): iterable
+    {
+        yield from self::LINES;
+    }
+
+    #[DataProvider('lines')]
+    public function testALineDoesWhatItDoesInGnuParallel(string $line, string $output): void
+    {
+        self::assertSame($output, $this->sem($line)->getOutput());
+        if (Scale::includes([$line]) && is_executable(self::PARALLEL)) {
+            $other = $this->bash('sem() { ' . self::PARALLEL . " --semaphore \"\$@\"; }; {$line}");
+
+            self::assertSame($output, $other->getOutput(), $other->getErrorOutput());
+        }
+    }
+
+    public function testNeverMoreThanTheLimitRun(): void
+    {
+        $command = '"echo s >> log; sleep 0.05; echo e >> log"';
+        $this->sem("for i in $(seq 12); do sem --id a -j 3 --fg {$command} & done; wait");
+        $running = $highest = $ended = 0;
+        foreach (str_split(str_replace("\n", '', (string) file_get_contents($this->path('log')))) as $line) {
+            $running += $line === 's' ? 1 : -1;
+            $ended += $line === 'e' ? 1 : 0;
+            $highest = max($highest, $running);
+        }
+
+        self::assertSame([12, 3], [$ended, $highest]);
+    }
+
+    public function testAHolderThatIsKilledReleasesTheSemaphore(): void
+    {
+        $holder = $this->process(['sem', '--id', 'a', '--fg', 'touch started; exec sleep 600']);
+        $holder->start();
+        $this->waitForFile('started');
+        $waiting = $this->process(['sem', '--id', 'a', '--fg', 'echo', 'free']);
+        $waiting->start();
+        foreach (array_keys(Processes::withVariable(self::MARK, $this->mark)) as $pid) {
+            if ($pid !== $waiting->getPid()) {
+                posix_kill($pid, \SIGKILL);
+            }
+        }
+        $waiting->wait();
+
+        self::assertSame("free\n", $waiting->getOutput());
+    }
+
+    public function testTheCommandStartsAnywayAfterItsTime(): void
+    {
+        $process = $this->sem('sem --id a "sleep 2"; sem --id a --st 0.2 --fg echo b; sem --id a --wait');
+
+        self::assertSame("b\n", $process->getOutput());
+        self::assertSame(
+            "spindle: the semaphore 'a' was not free within 0.2 s; going on anyway\n",
+            $process->getErrorOutput(),
+        );
+    }
+
+    public function testTheFolderIsPrivateAndKeepsNoPipesOfEndedCommands(): void
+    {
+        $this->sem('for i in 1 2 3; do sem --id $i echo; done; for i in 1 2 3; do sem --id $i --wait; done');
+        $folder = $this->path('spindle-sem-' . posix_geteuid());
+
+        self::assertSame(0o40700, fileperms($folder));
+        Eventually::holdsByItself(function () use ($folder): bool {
+            $this->sem('sem --id 4 --wait');
+
+            return \count((array) scandir($folder)) === 4; // ., .., the lock, and the pipe of the last call
+        }, 'one pipe is left', 5.0);
+    }
+
+    /** @return iterable<string, array{\Closure(string): mixed}> */
+    public static function wrongFolders(): iterable
+    {
+        yield 'others can read it' => [static fn(string $path): bool => mkdir($path, 0o755) && chmod($path, 0o755)];
+        yield 'a link' => [static fn(string $path): bool => mkdir("{$path}.x", 0o700) && symlink("{$path}.x", $path)];
+        yield 'a file' => [static fn(string $path): bool => touch($path) && chmod($path, 0o700)];
+    }
+
+    /** @param \Closure(string): mixed $create */
+    #[DataProvider('wrongFolders')]
+    public function testAFolderOfAnotherKindIsRefused(\Closure $create): void
+    {
+        $folder = $this->path('spindle-sem-' . posix_geteuid());
+        $create($folder);
+        $process = $this->sem('sem --id a --fg touch ran');
+
+        self::assertOutcome(
+            255,
+            '',
+            $process,
+            "spindle: can't use the folder '{$folder}' for semaphores: it is not a writable folder of this user with"
+            . " mode 0700; remove it, or set TMPDIR to another folder\n",
+        );
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    /** @return iterable<string, array{list<string>, string}> */
+    public static function mistakes(): iterable
+    {
+        $time = 'a number of seconds, or a number with s, m, h or d such as 10m, at most 1000000000 s, and with a -'
+            . ' before it to start nothing after that time';
+        foreach (['x', '--1', '-', '99999999999'] as $value) {
+            yield "time {$value}" => [
+                ["--st={$value}", 'touch', 'ran'],
+                "option --st: '{$value}' is not allowed; give {$time}",
+            ];
+        }
+        foreach (['st', 'id', 'jobs'] as $name) {
+            yield "empty --{$name}" => [
+                ["--{$name}=", 'touch', 'ran'],
+                "option --{$name}: the value is empty; give a value",
+            ];
+        }
+        yield 'too many jobs' => [
+            ['-j', '501', 'touch', 'ran'],
+            "option --jobs: '501' is not allowed; give at most 500",
+        ];
+        yield 'two places' => [
+            ['--fg', '--bg', 'touch', 'ran'],
+            "option --fg: can't be combined with --bg, which does not wait for the command",
+        ];
+        yield 'no command' => [['--id', 'a'], 'give a command, or --wait to wait for the end of all commands'];
+        yield 'a command and --wait' => [
+            ['--wait', 'touch', 'ran'],
+            'option --wait: nothing is started; remove the command',
+        ];
+        yield 'no program' => [[''], 'the first word of the command is empty; give a program'];
+        yield 'an option of spindle run' => [
+            ['--joblog', 'x', 'touch', 'ran'],
+            'The "--joblog" option does not exist (see --help)',
+        ];
+    }
+
+    /** @param list<string> $arguments */
+    #[DataProvider('mistakes')]
+    public function testAMistakeStartsNothing(array $arguments, string $message): void
+    {
+        $process = $this->ran(['sem', ...$arguments]);
+
+        self::assertOutcome(255, '', $process, "spindle: {$message}\n");
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    private function sem(string $line): Process
+    {
+        return $this->bash('sem() { ' . \PHP_BINARY . ' ' . Program::path() . " sem \"\$@\"; }; {$line}");
+    }
+
+    private function bash(string $script): Process
+    {
+        $environment = [
+            self::MARK => $this->mark, 'TMPDIR' => $this->path(), 'PARALLEL_HOME' => $this->path('home'),
+            'SHELL' => '/bin/sh', 'PARALLEL' => '',
+        ];
+        $process = new Process(['bash', '-c', $script], $this->path(), $environment, '', 60.0);
+        $process->run();
+
+        return $process;
+    }
+}
