@@ -99,10 +99,12 @@ interface Broker
      * Starts to open a mailbox, and returns at once. The mailbox reconnects until it is closed.
      *
      * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each connection,
-     * and the caller can look up the jobs that it waits for.
+     * and the caller can look up the jobs that it waits for. A lookup can return an outcome before the mailbox has
+     * received the job's reports. So $onOpen also receives whether messages may have been lost. Usually this is false
+     * for the first connection, for which other requests wait.
      *
      * @param \Closure(MailboxMessage): void $onMessage
-     * @param \Closure(): void               $onOpen
+     * @param \Closure(bool): void           $onOpen
      *
      * @return \Closure(): void a function that closes the mailbox
      */

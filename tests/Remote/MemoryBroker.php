@@ -44,7 +44,9 @@ final class MemoryBroker implements Broker
     public function restore(): void
     {
         $this->isCut = false;
-        array_map($this->open(...), array_keys($this->mailboxes));
+        foreach (array_keys($this->mailboxes) as $box) {
+            $this->open($box, true);
+        }
     }
 
     public function durability(): Durability
@@ -81,7 +83,7 @@ final class MemoryBroker implements Broker
     {
         $box = ++$this->last;
         $this->mailboxes[$box] = [$mailbox, $onMessage, $onOpen];
-        $this->open($box);
+        $this->open($box, false);
 
         return function () use ($box, $mailbox): void {
             if (isset($this->listeners[$box])) {
@@ -203,16 +205,16 @@ final class MemoryBroker implements Broker
         return $this->isCut ? throw self::unavailable() : $this->engine->queue($name);
     }
 
-    private function open(int $box): void
+    private function open(int $box, bool $mayHaveLostMessages): void
     {
         if ($this->isCut || isset($this->listeners[$box])) {
             return;
         }
         [$mailbox, $onMessage, $onOpen] = $this->mailboxes[$box];
         $this->listeners[$box] = $listener = $this->engine->listen($mailbox, $onMessage);
-        EventLoop::queue(function () use ($box, $listener, $onOpen): void {
+        EventLoop::queue(function () use ($box, $listener, $onOpen, $mayHaveLostMessages): void {
             if (($this->listeners[$box] ?? null) === $listener) {
-                $onOpen();
+                $onOpen($mayHaveLostMessages);
             }
         });
     }

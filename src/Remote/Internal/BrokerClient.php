@@ -85,7 +85,7 @@ final class BrokerClient
         $this->closeMailbox = $this->broker->openMailbox(
             $this->mailbox,
             static fn(MailboxMessage $message) => $weak->get()?->onMessage($message),
-            static fn() => $weak->get()?->onOpen(),
+            static fn(bool $mayHaveLostMessages) => $mayHaveLostMessages ? $weak->get()?->lookUpAll() : null,
         );
     }
 
@@ -96,7 +96,7 @@ final class BrokerClient
         }
     }
 
-    private function onOpen(): void
+    private function lookUpAll(): void
     {
         foreach ($this->queues as $queue) {
             $queue->lookUpAll();

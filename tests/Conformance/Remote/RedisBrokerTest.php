@@ -15,6 +15,7 @@ use Spindle\Remote\Internal\Redis\EngineClient;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLookup;
 use Spindle\Remote\JobStatus;
+use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\Settlement;
@@ -73,6 +74,28 @@ class RedisBrokerTest extends BrokerContract
         $this->redis->command('ACL', 'SETUSER', 'app', 'on', '>secret', '~spindle:*', '&spindle:*', '+@all', '-config');
 
         self::assertSame(Durability::Fast, $this->asUser('app', 'secret')->durability());
+    }
+
+    public function testAMailboxMayHaveLostMessagesFromItsSecondConnectionOn(): void
+    {
+        $this->redis = $this->start([]);
+        $losses = [];
+        $close = $this->connect()->openMailbox(
+            'client',
+            static fn(MailboxMessage $message) => null,
+            static function (bool $mayHaveLostMessages) use (&$losses): void {
+                $losses[] = $mayHaveLostMessages;
+            },
+        );
+        Eventually::holds(static function () use (&$losses): bool {
+            return $losses === [false];
+        }, 'the mailbox is open');
+        $this->redis->command('CLIENT', 'KILL', 'TYPE', 'pubsub');
+
+        Eventually::holds(static function () use (&$losses): bool {
+            return $losses === [false, true];
+        }, 'the mailbox is open again');
+        $close();
     }
 
     public function testAnEngineWithoutTheCommandThatLoadsScriptsIsUsedAllTheSame(): void

@@ -101,6 +101,27 @@ final class RemoteExecutorTest extends TestCase
         array_map(static fn(RemoteExecutor $executor) => $executor->kill(), $executors);
     }
 
+    public function testNoOutcomeIsLookedUpBeforeItsReportsCanArrive(): void
+    {
+        $broker = self::createMock(Broker::class);
+        $broker->method('openMailbox')->willReturnCallback(
+            function (string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure {
+                $this->onOpen = $onOpen;
+
+                return static function (): void {};
+            },
+        );
+        $broker->method('submit')->willReturn(new SubmitResult(1));
+        $broker->expects(self::never())->method('lookUpJobs');
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $executor->submit(static fn(): int => 1)->ignore();
+        self::assertNotNull($this->onOpen);
+
+        ($this->onOpen)(false);
+        delay(0.01);
+        $executor->kill();
+    }
+
     public function testALostTaskOfAMapIsNotReportedAsRefused(): void
     {
         $broker = self::createStub(Broker::class);
@@ -132,7 +153,7 @@ final class RemoteExecutorTest extends TestCase
         $results = Async::run(static fn(): array => iterator_to_array($executor->map(range(0, 1000), 'abs')));
         delay(0.01);
         self::assertNotNull($this->onOpen);
-        ($this->onOpen)();
+        ($this->onOpen)(true);
 
         $this->expectException(JobLostException::class);
         $results->await();

@@ -41,7 +41,7 @@ final class Mailbox
 
     /**
      * @param \Closure(MailboxMessage): void $onMessage
-     * @param \Closure(): void               $onOpen
+     * @param \Closure(bool): void           $onOpen    receives whether messages may have been lost
      */
     public function __construct(
         private readonly EngineClient $engine,
@@ -110,9 +110,10 @@ final class Mailbox
         }
         $this->connection = $connection;
         $this->failureCount = 0;
+        $mayHaveLostMessages = $this->firstAttempt === null; // otherwise, no request has been sent yet: see check()
         $this->attemptEnded(null);
         $connection->listen($this->onData(...));
-        ($this->onOpen)();
+        ($this->onOpen)($mayHaveLostMessages);
     }
 
     /** Returns the flag. Static analysis does not expect a property to change while a fiber waits. */
