@@ -88,14 +88,13 @@ final class CookieJar implements \Countable
         if ($name === '' || preg_match('/[\x00-\x1f\x7f]/', $name . $value) === 1) {
             return;
         }
-        $attributes = [];
-        foreach ($parts as $part) {
-            [$key, $text] = explode('=', $part, 2) + [1 => ''];
-            $attributes[strtolower(trim($key))] = trim($text);
-        }
+        $attributes = self::attributes($parts);
         $domain = ltrim(strtolower($attributes['domain'] ?? ''), '.');
-        $isHostOnly = $domain === '' || $domain === $origin->host;
-        if (!$isHostOnly && (!str_contains($domain, '.') || !self::isWithin($origin->host, $domain))) {
+        $isHostOnly = $domain === '';
+        $domain = $isHostOnly ? $origin->host : $domain;
+        $isAllowed = $domain === $origin->host
+            || str_contains($domain, '.') && self::isWithin($origin->host, $domain);
+        if (!$isAllowed) {
             return;
         }
         $isSecure = isset($attributes['secure']);
@@ -107,14 +106,14 @@ final class CookieJar implements \Countable
         $cookie = [
             'name' => $name,
             'value' => $value,
-            'domain' => $isHostOnly ? $origin->host : $domain,
+            'domain' => $domain,
             'path' => $path,
-            'isHostOnly' => $domain === '',
+            'isHostOnly' => $isHostOnly,
             'isSecure' => $isSecure,
             'expires' => self::expiry($attributes),
         ];
         $key = "{$cookie['domain']} {$cookie['path']} {$name}";
-        if ($origin->scheme !== 'https' && $this->hidesSecureOne($cookie)) {
+        if ($origin->scheme !== 'https' && $this->hidesSecureCookie($cookie)) {
             return;
         }
         unset($this->cookies[$key]);
@@ -127,12 +126,28 @@ final class CookieJar implements \Countable
     }
 
     /**
-     * Whether a cookie would be sent instead of, or before, a secure one: RFC 6265bis, 5.7. An attacker in the network
-     * can set cookies for http.
+     * @param list<string> $parts
+     *
+     * @return array<string, string> values by name in lower case
+     */
+    private static function attributes(array $parts): array
+    {
+        $attributes = [];
+        foreach ($parts as $part) {
+            [$name, $value] = explode('=', $part, 2) + [1 => ''];
+            $attributes[strtolower(trim($name))] = trim($value);
+        }
+
+        return $attributes;
+    }
+
+    /**
+     * Returns whether a cookie would be sent instead of, or before, a secure one: RFC 6265bis, 5.7. An attacker in the
+     * network can set cookies for http.
      *
      * @param Cookie $cookie
      */
-    private function hidesSecureOne(array $cookie): bool
+    private function hidesSecureCookie(array $cookie): bool
     {
         foreach ($this->cookies as $other) {
             $isSameSite = $other['domain'] === $cookie['domain']

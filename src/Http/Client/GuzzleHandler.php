@@ -37,8 +37,13 @@ final class GuzzleHandler
 {
     private const READ_BYTES = 65_536;
 
-    /** @var \WeakMap<StreamInterface, DeferredCancellation>|null by body, because destroying a cancellation cancels */
-    private static ?\WeakMap $streams = null;
+    /**
+     * Cancellations of responses whose body is still received. Each one is kept as long as the body, because its
+     * destructor cancels the request.
+     *
+     * @var \WeakMap<StreamInterface, DeferredCancellation>|null
+     */
+    private static ?\WeakMap $cancellations = null;
 
     private readonly HttpClient $client;
 
@@ -70,18 +75,18 @@ final class GuzzleHandler
             static fn() => $cancellation->cancel(),
         );
         $transfer = async(function () use ($request, $given, $settings, $cancellation, $promise): void {
+            $response = $failure = null;
             try {
                 $response = $this->transfer($request, $given, $settings, $cancellation->getCancellation());
                 if ($given->isStream()) {
-                    self::$streams ??= new \WeakMap();
-                    self::$streams[$response->getBody()] = $cancellation;
+                    self::$cancellations ??= new \WeakMap();
+                    self::$cancellations[$response->getBody()] = $cancellation;
                 }
-                $settle = static fn() => $promise->resolve($response);
             } catch (\Throwable $failure) {
-                $settle = static fn() => $promise->reject($failure);
+                // The promise is rejected below.
             }
             if ($promise->getState() === PromiseInterface::PENDING) {
-                $settle();
+                $failure === null ? $promise->resolve($response) : $promise->reject($failure);
                 PromiseUtils::queue()->run();
             }
         });

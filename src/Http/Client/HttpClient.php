@@ -12,19 +12,19 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Client\ClientConnection;
 use Spindle\Http\Internal\Client\ClientExchange;
-use Spindle\Http\Internal\Client\Closed;
-use Spindle\Http\Internal\Client\ConnectionEnded;
+use Spindle\Http\Internal\Client\ClosedException;
+use Spindle\Http\Internal\Client\ConnectionEndedException;
 use Spindle\Http\Internal\Client\DeadlineTimer;
 use Spindle\Http\Internal\Client\EventReader;
 use Spindle\Http\Internal\Client\InflatedBody;
-use Spindle\Http\Internal\Client\MalformedResponse;
+use Spindle\Http\Internal\Client\MalformedResponseException;
 use Spindle\Http\Internal\Client\OriginPool;
 use Spindle\Http\Internal\Client\OriginPools;
 use Spindle\Http\Internal\Client\OutgoingRequest;
 use Spindle\Http\Internal\Client\Redirect;
 use Spindle\Http\Internal\Client\ResponseBody;
 use Spindle\Http\Internal\Client\ResponseHead;
-use Spindle\Http\Internal\Client\TimedOut;
+use Spindle\Http\Internal\Client\TimedOutException;
 use Spindle\Http\Internal\Client\Upload;
 use Spindle\Http\Internal\Client\Url;
 use Spindle\Http\Internal\Message\Fields;
@@ -53,7 +53,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     private readonly FiberQueue $closing;
 
-    private ?Closed $closed = null;
+    private ?ClosedException $closed = null;
 
     /** Number of calls that have not returned. */
     private int $runningCount = 0;
@@ -149,7 +149,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Returns the server-sent events of a response as they arrive, without a limit of time for the whole response. Ends
+     * Yields the server-sent events of a response as they arrive, without a time limit for the whole response. Ends
      * when the server ends the response. Does not connect again.
      *
      * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
@@ -172,11 +172,11 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     ): \Generator {
         $default = $this->options->request;
         $options ??= new RequestOptions(
-            $default->connectTimeout,
-            $default->firstByteTimeout,
-            \INF,
-            \INF,
-            $default->maxRedirects,
+            connectTimeout: $default->connectTimeout,
+            firstByteTimeout: $default->firstByteTimeout,
+            readTimeout: \INF,
+            timeout: \INF,
+            maxRedirects: $default->maxRedirects,
             decompress: false,
             proxy: $default->proxy,
             tls: $default->tls,
@@ -208,7 +208,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      */
     public function close(?Cancellation $cancellation = null): void
     {
-        $closed = $this->closed ??= new Closed('the client was closed');
+        $closed = $this->closed ??= new ClosedException('the client was closed');
         $this->forgetParent();
         $this->pools->close($closed);
         while ($this->runningCount > 0 || $this->pools->size() > 0) {
@@ -220,7 +220,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     /** Closes all connections. Running calls, and reads of bodies, end with a {@see ClientClosedException}. */
     public function kill(): void
     {
-        $closed = $this->closed ??= new Closed('the client was killed');
+        $closed = $this->closed ??= new ClosedException('the client was killed');
         $this->forgetParent();
         $this->pools->kill($closed);
         $this->closing->wakeAll();
@@ -284,6 +284,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         ++$this->runningCount;
         ++$this->requestsTotal;
         $deadline = DeadlineTimer::after($options->timeout);
+        $hasResponse = false;
         try {
             for ($redirects = 0;; ++$redirects) {
                 $response = $this->attempt($request, $options, $deadline, $cancellation);
@@ -292,7 +293,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
                     : Redirect::of($response, $request->url, $request->method);
                 $target = $redirect === null ? null : $request->redirected($redirect);
                 if ($target === null) {
-                    $isComplete = true;
+                    $hasResponse = true;
 
                     return $response;
                 }
@@ -308,12 +309,12 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             }
         } finally {
             --$this->runningCount;
-            $this->failedTotal += (int) !isset($isComplete);
+            $this->failedTotal += $hasResponse ? 0 : 1;
             $this->closing->wakeAll();
         }
     }
 
-    /** Sends the request; again, if a kept connection has ended without an answer and the request can be repeated. */
+    /** Sends the request, and if a kept connection has ended without an answer, again on a new one where possible. */
     private function attempt(
         OutgoingRequest $request,
         RequestOptions $options,
@@ -322,12 +323,12 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     ): Response {
         $proxy = $options->proxy?->for($request->url);
         $pool = $this->pools->for($request->url, $proxy, $options);
-        for ($isNew = false;; $isNew = true) {
+        for ($mustBeNew = false;; $mustBeNew = true) {
             $left = $deadline === \PHP_INT_MAX ? \INF : ($deadline - hrtime(true)) / 1e9;
             if ($left <= 0) {
                 throw RequestTimeoutException::of($request, "it was not complete within {$options->timeout} s");
             }
-            $connection = $pool->acquire($request, $options, $left, $cancellation, $isNew);
+            $connection = $pool->acquire($request, $options, $left, $cancellation, $mustBeNew);
             $connection->begin($options, $deadline, $cancellation);
             $isRelayed = $proxy !== null && $request->url->scheme === 'http';
             $exchange = new ClientExchange(
@@ -337,23 +338,24 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
                 $isRelayed ? $request->url->origin() : '',
                 $isRelayed ? $proxy->authorization() ?? '' : '',
             );
+            $hasHead = false;
             try {
                 [$head, $upload] = $exchange->run();
-                $isComplete = true;
-            } catch (ConnectionEnded $ended) {
+                $hasHead = true;
+            } catch (ConnectionEndedException $ended) {
                 if ($ended->isUnanswered && $connection->isReused && $request->isRepeatable()) {
                     continue;
                 }
 
                 throw ConnectionLostException::of($request, $ended->getMessage(), $ended);
-            } catch (TimedOut $late) {
+            } catch (TimedOutException $late) {
                 throw RequestTimeoutException::of($request, $late->getMessage(), $late);
-            } catch (MalformedResponse $malformed) {
+            } catch (MalformedResponseException $malformed) {
                 throw InvalidResponseException::of($request, $malformed->getMessage(), $malformed);
-            } catch (Closed $closed) {
+            } catch (ClosedException $closed) {
                 throw ClientClosedException::of($request, $closed->getMessage(), $closed);
             } finally {
-                if (!isset($isComplete)) {
+                if (!$hasHead) {
                     $pool->drop($connection);
                 }
             }

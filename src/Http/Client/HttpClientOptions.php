@@ -16,7 +16,7 @@ final readonly class HttpClientOptions
      * @param float $idleTimeout time after which an idle connection is closed
      * @param float $maxLifetime time after which a connection is closed as soon as it is free
      * @param string $userAgent value of the User-Agent field, unless a request has its own; '' for none
-     * @param RequestOptions $request options of requests that have no others
+     * @param RequestOptions $request options of requests without their own
      * @param CookieJar|null $cookies stores the cookies of responses, and sends them; null for neither
      *
      * @throws \ValueError when a number is out of its range

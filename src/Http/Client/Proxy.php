@@ -33,8 +33,9 @@ final readonly class Proxy
     }
 
     /**
-     * Returns the proxies of the environment variables http_proxy, HTTPS_PROXY, ALL_PROXY and NO_PROXY. The variables
-     * except HTTP_PROXY also count in the other case: a client of a CGI program can set HTTP_PROXY (CVE-2016-5385).
+     * Returns the proxies that environment variables name: http_proxy, https_proxy, all_proxy and no_proxy, in lower or
+     * upper case. HTTP_PROXY counts only on the command line, because a client of a CGI program can set it
+     * (CVE-2016-5385).
      *
      * @param array<mixed>|null $variables by name; null for those of this process
      */
@@ -64,15 +65,7 @@ final readonly class Proxy
     public function for(Url $url): ?Url
     {
         foreach ($this->except as $entry) {
-            if ($entry === '') {
-                continue;
-            }
-            $isIpv6 = filter_var($entry, \FILTER_VALIDATE_IP, \FILTER_FLAG_IPV6) !== false;
-            preg_match('/^(?|\[([^\]]*)\]|([^:]*))(?::(.*))?$/s', $isIpv6 ? "[{$entry}]" : $entry, $match);
-            [$host, $port] = [$match[1] ?? '', $match[2] ?? ''];
-            $host = strtolower(ltrim($host, '*.'));
-            $isSame = $host === '' || $url->host === $host || str_ends_with($url->host, ".{$host}");
-            if ($isSame && ($port === '' || (int) $port === $url->port)) {
+            if (self::matches($entry, $url)) {
                 return null;
             }
         }
@@ -87,6 +80,20 @@ final readonly class Proxy
         $show = static fn(?string $url): ?string => $url === null ? null : self::parse($url)?->withoutSecrets();
 
         return ['http' => $show($this->http), 'https' => $show($this->https), 'except' => $this->except];
+    }
+
+    /** Returns whether an entry of the hosts without a proxy names the host of a URL. */
+    private static function matches(string $entry, Url $url): bool
+    {
+        if ($entry === '') {
+            return false;
+        }
+        $isIpv6 = filter_var($entry, \FILTER_VALIDATE_IP, \FILTER_FLAG_IPV6) !== false;
+        preg_match('/^(?|\[([^\]]*)\]|([^:]*))(?::(.*))?$/s', $isIpv6 ? "[{$entry}]" : $entry, $match);
+        [$host, $port] = [strtolower(ltrim($match[1] ?? '', '*.')), $match[2] ?? ''];
+        $isSameHost = $host === '' || $url->host === $host || str_ends_with($url->host, ".{$host}");
+
+        return $isSameHost && ($port === '' || (int) $port === $url->port);
     }
 
     private static function parse(#[\SensitiveParameter] string $url): ?Url

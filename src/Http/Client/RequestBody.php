@@ -29,7 +29,7 @@ final readonly class RequestBody
     }
 
     /**
-     * @param string $path sent in pieces. Reading a file blocks the process for the time of the disk
+     * @param string $path read in pieces while it is sent. Each read blocks the process until the disk has answered
      *
      * @throws \RuntimeException when the file can't be opened
      */

@@ -65,7 +65,8 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
          */
         [$parts, $options] = self::prepareRequest($method, $url, $options, $this->defaultOptions);
         foreach (self::UNSUPPORTED as $name => $advice) {
-            if (($options[$name] ?? []) !== [] && $options[$name] !== '0') {
+            $isDefault = \in_array($options[$name] ?? [], [[], '0'], true); // '0' is the default of bindto
+            if (!$isDefault) {
                 throw new TransportException("The option \"{$name}\" is not supported here: {$advice}.");
             }
         }

@@ -36,12 +36,12 @@ final class ClientStream
     }
 
     /**
-     * Connects to an address without encryption. {@see encrypt()} begins it.
+     * Connects to an address. The connection is not encrypted before {@see encrypt()}.
      *
      * @param string $uri "tcp://" with an IP address and a port, or "unix://" with a path
      * @param ClientTls|null $tls null if the connection is never encrypted
-     * @param \Closure(resource): (resource|false)|null $open gets a stream context, and starts to connect without a
-     *     wait; null for stream_socket_client()
+     * @param \Closure(resource): (resource|false)|null $open starts to connect with a stream context, without a wait;
+     *     null for stream_socket_client()
      *
      * @throws NetworkException when the connection can't be opened before the deadline
      * @throws CancelledException
@@ -259,7 +259,7 @@ final class ClientStream
         return $this->isEncrypted;
     }
 
-    /** Whether an earlier request has opened the stream, and sent or received bytes on it. */
+    /** Returns whether an earlier request has opened the stream, and sent or received bytes on it. */
     public function isReused(): bool
     {
         return $this->isReused;
@@ -271,7 +271,7 @@ final class ClientStream
         return (string) stream_socket_recvfrom($this->stream(), 100, \STREAM_PEEK);
     }
 
-    /** Whether the server has neither sent more bytes nor closed the connection, as far as this is known by now. */
+    /** Returns whether, as far as is known now, the server has neither sent bytes nor closed the connection. */
     public function isSilent(): bool
     {
         $stream = $this->stream();

@@ -82,15 +82,11 @@ final readonly class ClientTls
         $detail = Warnings::clause($warning);
 
         return match (true) {
-            str_contains(
-                $warning,
-                ' did not match expected ',
-            ) => "its TLS certificate is for another host than '{$this->serverName}'",
-            str_contains(
-                $warning,
-                'certificate verify failed',
-            ) => "its TLS certificate can't be verified: it is not valid at this time, or no authority in "
-                . ($this->rootCertificate ?? "the system's store") . " has signed it{$this->advice}",
+            str_contains($warning, ' did not match expected ')
+                => "its TLS certificate is for another host than '{$this->serverName}'",
+            str_contains($warning, 'certificate verify failed')
+                => "its TLS certificate can't be verified: it is not valid at this time, or no authority in "
+                    . ($this->rootCertificate ?? "the system's store") . " has signed it{$this->advice}",
             $detail === '' => 'the server closed the connection during the TLS handshake',
             default => "the TLS handshake failed: {$detail}",
         };

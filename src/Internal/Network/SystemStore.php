@@ -20,7 +20,7 @@ final class SystemStore
         return self::$folder === false ? self::$folder = self::find() : self::$folder;
     }
 
-    /** Whether the folder has at least as many certificates as the file. Otherwise some were added only to the file. */
+    /** Returns whether no certificate was added only to the file: the folder must have at least as many as the file. */
     public static function isComplete(string $folder, string $file): bool
     {
         $hashes = glob("{$folder}/*.[0-9]");

@@ -130,7 +130,7 @@ final class ClientConnection
         return !$this->hasEnded;
     }
 
-    /** Whether all bytes were sent. */
+    /** Returns whether all bytes were sent. */
     public function hasSent(): bool
     {
         return $this->unsent->size === 0;
@@ -143,7 +143,7 @@ final class ClientConnection
      *
      * @return bool false when the connection has ended
      *
-     * @throws TimedOut
+     * @throws TimedOutException
      */
     public function receive(string $for, float $seconds, bool $isFirst = false): bool
     {
@@ -167,7 +167,7 @@ final class ClientConnection
         return $this->failure === null ? false : throw $this->failure;
     }
 
-    /** Whether a request can be sent: the server has sent nothing since the last response, and not closed. */
+    /** Returns whether a request can be sent: the server has sent nothing since the last response, and not closed. */
     public function isUsable(): bool
     {
         return !$this->isClosed
@@ -176,7 +176,7 @@ final class ClientConnection
             && !$this->hasEnded;
     }
 
-    /** Whether the request may take more time. */
+    /** Returns whether the request may take more time. */
     public function isWithinLimit(): bool
     {
         return hrtime(true) < $this->totalDeadline;
@@ -194,7 +194,7 @@ final class ClientConnection
         $for = $this->unsent->size > 0 ? 'the server to receive the request' : $this->for;
         $this->changed->fail($this->deadline >= $this->totalDeadline
             ? $this->tooLate($for)
-            : new TimedOut("no progress in time, while waiting for {$for}"));
+            : new TimedOutException("no progress in time, while waiting for {$for}"));
     }
 
     /** Closes the connection, and makes its request fail. */
@@ -220,9 +220,11 @@ final class ClientConnection
         $this->changed->notify();
     }
 
-    private function tooLate(string $for): TimedOut
+    private function tooLate(string $for): TimedOutException
     {
-        return new TimedOut("it was not complete within {$this->options->timeout} s, while waiting for {$for}");
+        $limit = "it was not complete within {$this->options->timeout} s";
+
+        return new TimedOutException("{$limit}, while waiting for {$for}");
     }
 
     private function wait(string $for, float $seconds): void

@@ -36,7 +36,7 @@ final readonly class ClientExchange
      *
      * @return array{ResponseHead, Upload|null} the upload that goes on; null without one
      *
-     * @throws TimedOut|MalformedResponse|ConnectionEnded|Closed
+     * @throws TimedOutException|MalformedResponseException|ConnectionEndedException|ClosedException
      */
     public function run(): array
     {
@@ -105,11 +105,11 @@ final readonly class ClientExchange
                 return $response;
             }
             if ($response->status === 101) {
-                throw new MalformedResponse('the server switches to another protocol');
+                throw new MalformedResponseException('the server switches to another protocol');
             }
         }
 
-        throw new MalformedResponse('the server sends too many interim responses');
+        throw new MalformedResponseException('the server sends too many interim responses');
     }
 
     /** @return ResponseHead|null a final response, so that the body must not be sent; null to send the body */
@@ -117,7 +117,7 @@ final readonly class ClientExchange
     {
         try {
             $response = $this->readHead(min(self::CONTINUE_TIMEOUT, $this->options->firstByteTimeout), true);
-        } catch (TimedOut $late) {
+        } catch (TimedOutException $late) {
             if (!$this->connection->isWithinLimit()) {
                 throw $late;
             }
@@ -139,7 +139,7 @@ final readonly class ClientExchange
         for ($searchFrom = 0;;) {
             $end = strpos($connection->received, "\r\n\r\n", $searchFrom);
             if (($end === false ? \strlen($connection->received) : $end) > ResponseHead::MAX_BYTES) {
-                throw new MalformedResponse(
+                throw new MalformedResponseException(
                     'the head of the response is longer than ' . ResponseHead::MAX_BYTES . ' bytes',
                 );
             }
@@ -156,7 +156,7 @@ final readonly class ClientExchange
                 $isUnanswered ? $timeout : $this->options->readTimeout,
                 $isFirst && $isUnanswered,
             )) {
-                throw new ConnectionEnded(
+                throw new ConnectionEndedException(
                     $isUnanswered
                         ? 'the server closed the connection without an answer'
                         : 'the server closed the connection within the head of the response',

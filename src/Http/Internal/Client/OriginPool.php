@@ -77,6 +77,7 @@ final class OriginPool
      * Returns a free connection, or opens one. Waits while there are too many.
      *
      * @param float $left seconds until the request must be complete
+     * @param bool $mustBeNew whether no connection of an earlier request is returned
      *
      * @throws ConnectFailedException|CancelledException|ClientClosedException
      */
@@ -85,19 +86,19 @@ final class OriginPool
         RequestOptions $options,
         float $left,
         ?Cancellation $cancellation,
-        bool $isNew = false,
+        bool $mustBeNew = false,
     ): ClientConnection {
         $deadline = null;
         for ($isNext = $this->waitingCount === 0;; $isNext = true) {
             if ($this->closeReason !== null) {
                 throw ClientClosedException::of($request, 'the client was closed', $this->closeReason);
             }
-            $connection = $isNext && !$isNew ? $this->takeIdle() : null;
+            $connection = $isNext && !$mustBeNew ? $this->takeIdle() : null;
             if ($connection !== null) {
                 return $connection;
             }
             if ($isNext && $this->size() >= $this->options->maxConnections && $this->idle !== []) {
-                array_shift($this->idle)->close(); // a new connection was requested
+                array_shift($this->idle)->close(); // to make room for a new connection
             }
             if ($isNext && $this->size() < $this->options->maxConnections) {
                 return $this->open($request, $options, $left, $cancellation);
@@ -327,7 +328,7 @@ final class OriginPool
         } while (!str_ends_with($answer, "\r\n\r\n"));
         try {
             $head = ResponseHead::parse(substr($answer, 0, -2), true);
-        } catch (MalformedResponse $malformed) {
+        } catch (MalformedResponseException $malformed) {
             throw NetworkException::because("the proxy: {$malformed->getMessage()}", $malformed);
         }
         if ($head->status < 200 || $head->status > 299) {

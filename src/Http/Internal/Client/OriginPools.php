@@ -76,7 +76,7 @@ final class OriginPools
     }
 
     /** As {@see OriginPool::close()} for all pools. */
-    public function close(Closed $reason): void
+    public function close(ClosedException $reason): void
     {
         foreach ($this->pools as $pool) {
             $pool->close($reason);
@@ -84,7 +84,7 @@ final class OriginPools
     }
 
     /** As {@see OriginPool::kill()} for all pools. */
-    public function kill(Closed $reason): void
+    public function kill(ClosedException $reason): void
     {
         foreach ($this->pools as $pool) {
             $pool->kill($reason);

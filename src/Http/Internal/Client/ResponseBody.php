@@ -181,7 +181,7 @@ final class ResponseBody implements StreamInterface
         $this->isReceiving = true;
         try {
             $hasBytes = $connection->receive('the rest of the response', $this->readTimeout);
-        } catch (TimedOut $late) {
+        } catch (TimedOutException $late) {
             throw $this->fail(RequestTimeoutException::of($this->request, $late->getMessage(), $late));
         } catch (\Throwable $failure) { // the cancellation, or the client was killed
             throw $this->fail($failure);

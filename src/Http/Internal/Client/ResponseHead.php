@@ -40,13 +40,13 @@ final readonly class ResponseHead
      * @param string $head with the line end of its last line, but without the empty line
      * @param bool $hasNoBody whether the request's method excludes a body
      *
-     * @throws MalformedResponse
+     * @throws MalformedResponseException
      */
     public static function parse(string $head, bool $hasNoBody): self
     {
         $end = (int) strpos($head, "\r\n");
         if (preg_match(self::STATUS_LINE, substr($head, 0, $end), $match) !== 1) {
-            throw new MalformedResponse('the server did not answer with HTTP/1.1 or HTTP/1.0');
+            throw new MalformedResponseException('the server did not answer with HTTP/1.1 or HTTP/1.0');
         }
         $status = (int) $match[2];
         $fields = self::fields(substr($head, $end + 2));
@@ -57,7 +57,7 @@ final readonly class ResponseHead
             : '';
         $isChunked = !$hasNoBody && $coding === 'chunked';
         if (!$hasNoBody && $coding !== '' && !$isChunked) {
-            throw new MalformedResponse('the response has an unsupported Transfer-Encoding');
+            throw new MalformedResponseException('the response has an unsupported Transfer-Encoding');
         }
         $length = self::length($fields);
         // With both fields, a proxy may have seen another end of the response: RFC 9112, 6.3.
@@ -78,7 +78,7 @@ final readonly class ResponseHead
     /**
      * @return FieldMap
      *
-     * @throws MalformedResponse
+     * @throws MalformedResponseException
      */
     private static function fields(string $lines): array
     {
@@ -86,10 +86,10 @@ final readonly class ResponseHead
             $lines = (string) preg_replace('/\r\n[ \t]++/', ' ', $lines); // RFC 9112, 5.2
         }
         if (preg_match(self::FIELD_LINES, $lines) !== 1) {
-            throw new MalformedResponse('a header line of the response is malformed');
+            throw new MalformedResponseException('a header line of the response is malformed');
         }
         if (substr_count($lines, "\n") > self::MAX_FIELDS) {
-            throw new MalformedResponse('the response has more than ' . self::MAX_FIELDS . ' header lines');
+            throw new MalformedResponseException('the response has more than ' . self::MAX_FIELDS . ' header lines');
         }
 
         return Fields::parse($lines);
@@ -98,7 +98,7 @@ final readonly class ResponseHead
     /**
      * @param FieldMap $fields
      *
-     * @throws MalformedResponse
+     * @throws MalformedResponseException
      */
     private static function length(array $fields): ?int
     {
@@ -107,7 +107,7 @@ final readonly class ResponseHead
         }
         $values = array_unique(array_map(trim(...), explode(',', implode(',', $fields['content-length'][1]))));
         if (\count($values) !== 1 || preg_match('/^\d{1,18}$/D', $values[0]) !== 1) {
-            throw new MalformedResponse('the Content-Length of the response is malformed');
+            throw new MalformedResponseException('the Content-Length of the response is malformed');
         }
 
         return (int) $values[0];

@@ -35,7 +35,7 @@ final class Upload
         return $upload;
     }
 
-    /** Whether the server can't expect more of the body, so that the connection can be used for another request. */
+    /** Returns whether the server expects no more of the body, so that another request can use the connection. */
     public function isComplete(): bool
     {
         return $this->isComplete && $this->connection->hasSent();

@@ -5,4 +5,4 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Client;
 
 /** A response is malformed or exceeds a limit. The message is a clause. */
-final class MalformedResponse extends \RuntimeException {}
+final class MalformedResponseException extends \RuntimeException {}

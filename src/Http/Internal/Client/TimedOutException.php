@@ -5,4 +5,4 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Client;
 
 /** A deadline of a connection has passed. The message is a clause. */
-final class TimedOut extends \RuntimeException {}
+final class TimedOutException extends \RuntimeException {}

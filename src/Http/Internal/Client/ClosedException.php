@@ -5,4 +5,4 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Client;
 
 /** The client was closed or killed. The message is a clause. */
-final class Closed extends \RuntimeException {}
+final class ClosedException extends \RuntimeException {}
