@@ -7,6 +7,9 @@ namespace Spindle\Tests\Docs;
 /** A fenced code block of a Markdown page, with the directives in the comment before it. */
 final readonly class CodeBlock
 {
+    /** Languages of fences whose content is not executed. */
+    public const NOT_CODE = ['text', 'json', 'tsv', 'ini', 'nginx', 'yaml', 'dockerfile', 'mermaid', 'c'];
+
     /**
      * @param int $line line of the opening fence
      * @param string|null $file name of the content in the folder of the page's other blocks; such a block is not run
@@ -15,6 +18,7 @@ final readonly class CodeBlock
      * @param string|null $serves address and path at which the block answers until it is interrupted
      * @param string|null $folder folder of the project in which the block runs, with a database of its own
      * @param bool $isServed whether the block runs while the first server of the page is up
+     * @param bool $stays whether the last command runs until the end of the test
      */
     private function __construct(
         public int $line,
@@ -26,6 +30,7 @@ final readonly class CodeBlock
         public ?string $serves = null,
         public ?string $folder = null,
         public bool $isServed = false,
+        public bool $stays = false,
     ) {}
 
     /**
@@ -36,6 +41,7 @@ final readonly class CodeBlock
      *     <!-- test: serves=127.0.0.1:80/x -->     a server: the test requests this, and interrupts the server
      *     <!-- test: in=examples/x -->             runs in this folder of the project, with a new database
      *     <!-- test: served -->                    runs while the last command of the page's first "serves" block is up
+     *     <!-- test: stays -->                     the last command runs until the end of the test
      *     <!-- test: skip-run because REASON -->   not run; the syntax of a PHP block is still checked
      *
      * The test replaces the address that a console block serves by a free one.
@@ -76,6 +82,7 @@ final readonly class CodeBlock
      *     serves?: string,
      *     folder?: string,
      *     isServed?: bool,
+     *     stays?: bool,
      * }
      */
     private static function directives(string $text, int $line): array
@@ -92,18 +99,36 @@ final readonly class CodeBlock
                 $directives['folder'] = $match[1];
             } elseif (preg_match('/^served(?!\S)/', $text, $match) === 1) {
                 $directives['isServed'] = true;
+            } elseif (preg_match('/^stays(?!\S)/', $text, $match) === 1) {
+                $directives['stays'] = true;
             } elseif (preg_match('/^skip-run because (\S.*)/', $text, $match) === 1) {
                 $directives['skipped'] = $match[1];
             } else {
                 throw new \UnexpectedValueException(
                     "Line {$line}: \"{$text}\" is no directive: give file=NAME, exit=STATUS, serves=ADDRESS/PATH,"
-                    . ' in=FOLDER, served or skip-run because REASON',
+                    . ' in=FOLDER, served, stays or skip-run because REASON',
                 );
             }
             $text = substr($text, \strlen($match[0]));
         }
 
         return $directives;
+    }
+
+    /**
+     * Returns the first block that starts a server.
+     *
+     * @param list<self> $blocks
+     */
+    public static function serverOf(array $blocks): ?self
+    {
+        return array_values(array_filter($blocks, static fn(self $block): bool => $block->serves !== null))[0] ?? null;
+    }
+
+    /** Returns whether a test does something with the block, other than to write it into a file. */
+    public function isCode(): bool
+    {
+        return $this->file === null && !\in_array($this->language, self::NOT_CODE, true);
     }
 
     /**

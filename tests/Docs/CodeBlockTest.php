@@ -74,6 +74,23 @@ final class CodeBlockTest extends TestCase
         self::assertSame(['examples/x', null, true], [$asking->folder, $asking->serves, $asking->isServed]);
     }
 
+    public function testTheCommandOfABlockMayStay(): void
+    {
+        [$staying, $ending] = CodeBlock::allIn("<!-- test: stays -->\n```console\n$ x\n```\n```console\n$ y\n```\n");
+
+        self::assertSame([true, false], [$staying->stays, $ending->stays]);
+    }
+
+    public function testFilesAndDataAreNoCode(): void
+    {
+        $blocks = CodeBlock::allIn("<!-- test: file=a -->\n```php\n```\n```json\n```\n```php\n```\n```sql\n```\n");
+
+        self::assertSame(
+            [false, false, true, true],
+            array_map(static fn(CodeBlock $block): bool => $block->isCode(), $blocks),
+        );
+    }
+
     /** @return iterable<string, array{string}> */
     public static function badDirectives(): iterable
     {

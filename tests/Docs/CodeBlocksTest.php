@@ -8,15 +8,17 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\ExpectationFailedException;
 
-/** Runs the code blocks of all pages except the how-to guides. */
+/** Runs the code blocks of all pages except the how-to guides and the tutorials. */
 final class CodeBlocksTest extends CodeBlocksTestCase
 {
+    use TestsEachBlock;
+
     /** Another process may delay a command, so a time must be as shown in one of these attempts. */
     private const ATTEMPTS = 3;
 
     protected static function isItsPage(string $page): bool
     {
-        return !str_starts_with($page, 'docs/how-to/');
+        return !str_starts_with($page, 'docs/how-to/') && !str_starts_with($page, 'docs/tutorials/');
     }
 
     /** @return iterable<string, array{CodeBlock, list<CodeBlock>, CodeBlock|null}> */

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Docs;
 
-use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Fork\ProgramResult;
 use Spindle\Tests\Postgres\UsesCluster;
@@ -24,16 +23,16 @@ abstract class CodeBlocksTestCase extends TestCase
     use UsesCluster;
     use UsesRedis;
 
-    /** Languages of fences whose content is not executed. */
-    private const NOT_CODE = ['text', 'json', 'tsv', 'ini', 'nginx', 'yaml', 'dockerfile', 'mermaid', 'c'];
-
     /** File of a page that is executed in the database of each block of the page. */
     private const SCHEMA = 'schema.sql';
 
     /** Output that contains a time, such as 1.0... */
     private const TIME = '/\d\.\d+\.\.\./';
 
-    private Workplace $workplace;
+    protected Workplace $workplace;
+
+    /** @var array<string, string> unused addresses by those that pages name; the same for all blocks of a test */
+    private array $freeAddresses = [];
 
     /** Workplace of the agent that all blocks share. */
     private static ?Workplace $agents = null;
@@ -75,29 +74,20 @@ abstract class CodeBlocksTestCase extends TestCase
     final protected static function allBlocks(): iterable
     {
         foreach (self::pages() as $page) {
-            $blocks = CodeBlock::allIn((string) file_get_contents(Workplace::project() . "/{$page}"));
+            $blocks = self::blocksOf($page);
             $files = array_values(array_filter($blocks, static fn(CodeBlock $block): bool => $block->file !== null));
-            $server = array_values(array_filter(
-                $blocks,
-                static fn(CodeBlock $block): bool => $block->serves !== null,
-            ))[0]
-                ?? null;
             foreach ($blocks as $block) {
-                if ($block->file === null && !\in_array($block->language, self::NOT_CODE, true)) {
-                    yield "{$page}:{$block->line}" => [$block, $files, $server];
+                if ($block->isCode()) {
+                    yield "{$page}:{$block->line}" => [$block, $files, CodeBlock::serverOf($blocks)];
                 }
             }
         }
     }
 
-    /**
-     * @param list<CodeBlock> $files
-     * @param CodeBlock|null  $server first block of the page that starts a server
-     */
-    #[DataProvider('blocks')]
-    public function testACodeBlockDoesWhatThePageSays(CodeBlock $block, array $files, ?CodeBlock $server): void
+    /** @return list<CodeBlock> */
+    final protected static function blocksOf(string $page): array
     {
-        $this->assertDoesWhatThePageSays($block, $files, $server);
+        return CodeBlock::allIn((string) file_get_contents(Workplace::project() . "/{$page}"));
     }
 
     /** @param list<CodeBlock> $files */
@@ -112,7 +102,7 @@ abstract class CodeBlocksTestCase extends TestCase
             'console' => $this->runConsole($block, $server),
             default => self::fail(
                 "A block of \"{$block->language}\" is not run: make it php or console, or one of "
-                    . implode(', ', self::NOT_CODE),
+                    . implode(', ', CodeBlock::NOT_CODE),
             ),
         };
     }
@@ -173,7 +163,7 @@ abstract class CodeBlocksTestCase extends TestCase
             $this->workplace->enter($block->folder);
             $this->workplace->useDatabase('');
         }
-        $free = self::freeAddress($block->isServed ? $server : $block);
+        $free = $this->freeAddress($block->isServed ? $server : $block);
         $serving = $block->isServed
             ? $this->beginServing($server ?? self::fail('Nothing on the page has "serves"'), $free)
             : null;
@@ -197,22 +187,34 @@ abstract class CodeBlocksTestCase extends TestCase
     }
 
     /** @return array<string, string> replacements for strtr(): the address in the block may be in use here */
-    private static function freeAddress(?CodeBlock $server): array
+    private function freeAddress(?CodeBlock $server): array
     {
         if ($server === null || $server->serves === null) {
             return [];
         }
+        $address = explode('/', $server->serves)[0];
+        $this->freeAddresses[$address] ??= self::unusedAddress();
+
+        return [$address => $this->freeAddresses[$address]];
+    }
+
+    private static function unusedAddress(): string
+    {
         $socket = Streams::server();
-        $free = (string) stream_socket_get_name($socket, false);
+        $address = (string) stream_socket_get_name($socket, false);
         fclose($socket);
 
-        return [explode('/', $server->serves)[0] => $free];
+        return $address;
     }
 
     /** @param array<string, string> $free */
     private function runCommands(CodeBlock $block, array $free): void
     {
         $commands = $block->commands();
+        if ($block->stays) {
+            [$lasting] = array_pop($commands) ?? self::fail('Nothing in the block stays');
+            $this->workplace->keepRunning(strtr($lasting, $free));
+        }
         foreach ($commands as $number => [$command, $expected]) {
             $serves = $number === \count($commands) - 1 && $block->serves !== null
                 ? strtr($block->serves, $free)
@@ -236,7 +238,7 @@ abstract class CodeBlocksTestCase extends TestCase
     abstract protected static function isItsPage(string $page): bool;
 
     /** @return list<string> paths relative to the project's folder */
-    private static function pages(): array
+    final protected static function pages(): array
     {
         $pages = ['README.md', 'examples/aircraft/README.md'];
         $docs = Workplace::project() . '/docs';

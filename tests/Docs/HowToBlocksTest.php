@@ -7,6 +7,8 @@ namespace Spindle\Tests\Docs;
 /** Runs the code blocks of the how-to guides. None of their output contains a time. */
 final class HowToBlocksTest extends CodeBlocksTestCase
 {
+    use TestsEachBlock;
+
     protected static function isItsPage(string $page): bool
     {
         return str_starts_with($page, 'docs/how-to/');

@@ -26,7 +26,8 @@ final class Workplace
     /** @var array<string, string> environment variables that name the database and the broker */
     private array $database = [];
 
-    private ?Process $agent = null;
+    /** @var list<Process> processes that run until the folder is removed */
+    private array $lasting = [];
 
     public function __construct()
     {
@@ -69,26 +70,19 @@ final class Workplace
         ];
     }
 
-    /** Names a broker in the environment, and starts an agent for the queue. */
-    public function useBroker(string $queue): void
+    /** Names an engine and a key in the environment. */
+    public function useEngine(): void
     {
         $key = $this->put('spindle.key', AgentProgram::KEY);
         chmod($key, 0600);
         $this->database += ['SPINDLE_BROKER' => Redis::shared()->url(), 'SPINDLE_KEY_FILE' => $key];
-        $this->agent = $this->process(
-            [
-                \PHP_BINARY,
-                self::project() . '/bin/spindle',
-                'work',
-                '--queue',
-                $queue,
-                '--workers',
-                '2',
-                '--allow-root',
-                '--quiet',
-            ],
-        );
-        $this->agent->start();
+    }
+
+    /** Names an engine in the environment, and starts an agent for the queue. */
+    public function useBroker(string $queue): void
+    {
+        $this->useEngine();
+        $this->keepRunning("vendor/bin/spindle work --queue {$queue} --workers 2 --quiet");
     }
 
     /** Names the broker of another workplace in the environment. The agent of that workplace serves the queue. */
@@ -121,6 +115,16 @@ final class Workplace
         return ForkServer::isAvailable()
             ? ForkServer::run($file, [], $this->here, $this->environment())
             : ProgramResult::of($this->php($file));
+    }
+
+    /** Starts a command that runs until the folder is removed. */
+    public function keepRunning(string $line): void
+    {
+        // Tests may run as root, which an agent otherwise refuses.
+        $line = str_replace('spindle work ', 'spindle work --allow-root ', $line);
+        $process = $this->process(['sh', '-c', "exec {$line}"]);
+        $process->start();
+        $this->lasting[] = $process;
     }
 
     /** Starts a command that serves `$url` until it is interrupted. */
@@ -216,8 +220,12 @@ final class Workplace
 
     public function remove(): void
     {
-        $this->agent?->signal(\SIGTERM);
-        $this->agent?->wait();
+        foreach (array_reverse($this->lasting) as $process) {
+            if ($process->isRunning()) {
+                $process->signal(\SIGTERM);
+                $process->wait();
+            }
+        }
         (new Process(['rm', '-rf', $this->folder]))->mustRun();
     }
 }
