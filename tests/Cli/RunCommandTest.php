@@ -28,6 +28,24 @@ final class RunCommandTest extends TestCase
         self::assertOutcome(0, "A B\nIT'S\n\$HOME\n", $process);
     }
 
+    public function testAllCombinationsRunInARandomOrder(): void
+    {
+        $numbers = range(1, 40);
+        $words = array_map(strval(...), $numbers);
+        $outputs = [];
+        foreach ([1, 2] as $run) {
+            $process = $this->spindle(['-k', '--shuf', 'echo', '{#}', '{1}{2}', ':::', ...$words, ':::', 'a', '']);
+            preg_match_all('/^(\d+) (.+)$/m', $process->getOutput(), $lines);
+            $outputs[$run] = $lines[2];
+            self::assertSame(array_map(strval(...), range(1, 80)), $lines[1]);
+            sort($lines[2], \SORT_STRING);
+            $expected = [...$words, ...array_map(static fn(string $word): string => "{$word}a", $words)];
+            sort($expected, \SORT_STRING);
+            self::assertSame($expected, $lines[2]);
+        }
+        self::assertNotSame($outputs[1], $outputs[2]);
+    }
+
     /** @return iterable<string, array{string, string}> template, input */
     public static function injections(): iterable
     {

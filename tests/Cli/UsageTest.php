@@ -147,6 +147,16 @@ final class UsageTest extends TestCase
             ['run', '--tmux', 'touch ran', ':::', 'a'],
             'option --tmux: not supported; use --results DIR and tail -f',
         ];
+        foreach (['--resume', '--resume-failed'] as $option) {
+            yield "a random order with {$option}" => [
+                ['run', '--shuf', '--joblog', 'log', $option, 'touch ran', ':::', 'a'],
+                "option --shuf: can't be combined with {$option}, because the jobs have other numbers in each run",
+            ];
+        }
+        yield 'a random order of blocks' => [
+            ['run', '--shuf', '--pipe', 'touch ran'],
+            "option --shuf: can't be combined with --pipe: blocks have the order of the input",
+        ];
         yield 'several values after =' => [
             ['run', '-m', 'x={} touch ran', ':::', 'a', 'b'],
             'the command contains {} after =, <, > or #, where only one value can be inserted; give the position of a'

@@ -156,9 +156,23 @@ final class InputOptions
             throw new UsageException('option --jsonl: the tasks come from one input without columns');
         }
 
-        return $given->flag('link')
-            ? new InputSources([array_merge(...$groups)], $fields, restarts: true)
-            : new InputSources($groups, $fields);
+        $isLinked = $given->flag('link');
+
+        return new InputSources(
+            $isLinked ? [array_merge(...$groups)] : $groups,
+            $fields,
+            restarts: $isLinked,
+            isShuffled: self::isShuffled($given),
+        );
+    }
+
+    private static function isShuffled(GivenOptions $given): bool
+    {
+        foreach (['resume', 'resume-failed'] as $name) {
+            $given->rejectTogether($name, 'shuf', 'because the jobs have other numbers in each run');
+        }
+
+        return $given->flag('shuf');
     }
 
     /**

@@ -46,6 +46,7 @@ final class PipeOptions
         'trim' => 'blocks are not changed',
         'link' => 'a block has no values',
         'eof' => 'a block has no last line',
+        'shuf' => 'blocks have the order of the input',
         'pack' => 'a job has one block',
         'xargs' => 'a job has one block',
         'each-word' => 'a job has one block',

@@ -22,12 +22,14 @@ final class InputSources
 
     /**
      * @param non-empty-list<non-empty-list<InputSource>> $groups
-     * @param bool $restarts whether shorter sources of a group start again, as by --link, or end the group
+     * @param bool $restarts   whether shorter sources of a group start again, as by --link, or end the group
+     * @param bool $isShuffled whether the combinations have a random order, as by --shuf
      */
     public function __construct(
         private readonly array $groups,
         private readonly RecordFields $fields,
         private readonly bool $restarts = false,
+        private readonly bool $isShuffled = false,
     ) {}
 
     /** Returns the only source if its records are values without any change; null otherwise. */
@@ -35,7 +37,7 @@ final class InputSources
     {
         $isSingle = \count($this->groups) === 1 && \count($this->groups[0]) === 1;
 
-        return $isSingle && $this->fields->isEmpty() ? $this->groups[0][0] : null;
+        return $isSingle && !$this->isShuffled && $this->fields->isEmpty() ? $this->groups[0][0] : null;
     }
 
     /** Returns what messages call a record. */
@@ -101,11 +103,35 @@ final class InputSources
      */
     public function rows(InputWait $wait): \Generator
     {
+        return $this->isShuffled ? self::shuffled($this->ordered($wait)) : $this->ordered($wait);
+    }
+
+    /** @return \Generator<int, list<string>> */
+    private function ordered(InputWait $wait): \Generator
+    {
         foreach ($this->combinations($wait, 0) as $row) {
             if (!$this->hasRecords) {
                 return;
             }
             yield $row;
+        }
+    }
+
+    /**
+     * @param \Generator<int, list<string>> $rows
+     *
+     * @return \Generator<int, list<string>>
+     */
+    private static function shuffled(\Generator $rows): \Generator
+    {
+        $spool = new RecordSpool();
+        $positions = [];
+        foreach ($rows as $row) {
+            $positions[] = $spool->add(0, $row);
+        }
+        shuffle($positions);
+        foreach ($positions as $position) {
+            yield $spool->at($position);
         }
     }
 

@@ -16,12 +16,16 @@ final class RecordSpool
     /** @var resource|null */
     private mixed $file = null;
 
+    private int $length = 0;
+
     /**
      * @param list<string> $values
      *
+     * @return int position of the record, for {@see at()}
+     *
      * @throws OutputFailedException
      */
-    public function add(int $number, array $values): void
+    public function add(int $number, array $values): int
     {
         $this->file ??= TemporaryFile::open();
         $bytes = pack('JN', $number, \count($values))
@@ -31,6 +35,10 @@ final class RecordSpool
         if (@fwrite($this->file, $bytes) !== \strlen($bytes)) {
             throw OutputFailedException::lastError('a temporary file');
         }
+        $position = $this->length;
+        $this->length += \strlen($bytes);
+
+        return $position;
     }
 
     /**
@@ -47,10 +55,30 @@ final class RecordSpool
         while (\strlen($head = $this->read(self::HEADER_BYTES)) === self::HEADER_BYTES) {
             /** @var array{number: int, count: int} $entry */
             $entry = unpack('Jnumber/Ncount', $head);
-            /** @var array<int> $lengths */
-            $lengths = unpack('N*', $this->read(self::LENGTH_BYTES * $entry['count']));
-            yield $entry['number'] => array_values(array_map($this->read(...), $lengths));
+            yield $entry['number'] => $this->values($entry['count']);
         }
+    }
+
+    /** @return list<string> the values of the record at a position that {@see add()} has returned */
+    public function at(int $position): array
+    {
+        if ($this->file === null) {
+            return [];
+        }
+        fseek($this->file, $position);
+        /** @var array{count: int} $entry */
+        $entry = unpack('Jnumber/Ncount', $this->read(self::HEADER_BYTES));
+
+        return $this->values($entry['count']);
+    }
+
+    /** @return list<string> */
+    private function values(int $count): array
+    {
+        /** @var array<int> $lengths */
+        $lengths = unpack('N*', $this->read(self::LENGTH_BYTES * $count));
+
+        return array_values(array_map($this->read(...), $lengths));
     }
 
     private function read(int $length): string

@@ -53,7 +53,10 @@ final class InputWords
         ['arg-file-sep argfilesep', 'WORD', Meaning::Same, 'Use WORD instead of ::::'],
         ['csv', '', Meaning::Refused, 'quotes of CSV are not read; convert the input to tabs and use --colsep \'\t\''],
         ['skip-first-line skipfirstline', '', Meaning::Refused, 'use tail -n +2 FILE | spindle run ..., or --header :'],
-        ['shuf', '', Meaning::Refused, 'use shuf FILE | spindle run ...'],
+        [
+            'shuf', '', Meaning::Same, 'Read all inputs, and run the jobs in a random order',
+            'Refused with `--resume`, and with `--pipe-part`',
+        ],
         ['total-jobs totaljobs total', 'N', Meaning::Refused, 'the total is counted if the input is a file or a list'],
         [
             'linkinputsource xapplyinputsource', 'N', Meaning::Refused,
