@@ -171,6 +171,24 @@ final class ResultsTest extends TestCase
         self::assertSame(0, $this->spindle(['--results', 'out', 'echo', ':::', 'a'])->getExitCode());
     }
 
+    public function testNoValueOrNameOfAColumnLeadsOutOfTheFolder(): void
+    {
+        foreach (['..', '../../other', '.', "a\tb"] as $name) {
+            self::assertOutcome(
+                0,
+                '',
+                $this->spindle(['--header', ':', '--results', 'a/b/out', 'true'], "{$name}\n..\n.\n\n"),
+            );
+        }
+
+        self::assertSame(['a'], $this->entries(''));
+        self::assertSame(['out'], $this->entries('a/b'));
+        self::assertSame(['..\_..\_other', self::MARKER, '\.', '\..', 'a\tb'], $this->entries('a/b/out'));
+        $files = ['command', 'exitval', 'seq', 'stderr', 'stdout'];
+        self::assertSame(['\.', '\..', ...$files], $this->entries('a/b/out/\..'));
+        self::assertSame($files, $this->entries('a/b/out/\../\..'));
+    }
+
     private function foreign(string $name): void
     {
         is_dir(\dirname($this->path($name))) || mkdir(\dirname($this->path($name)), recursive: true);

@@ -20,7 +20,10 @@ final class ResultPaths
     /** Files of a job without a folder, with the ends of their names. */
     private const SUFFIXES = ['stdout' => '', 'stderr' => '.err', 'seq' => '.seq'];
 
-    /** Characters of a value that the name of a folder contains in another form. */
+    /**
+     * Characters of a value, or of the name of a column, that the name of a folder contains in another form. GNU
+     * parallel does not change the names of columns, nor . and .., which lead out of the folder of all results.
+     */
     private const ESCAPES = ['\\' => '\\\\', '/' => '\_', "\t" => '\t', "\0" => '\0'];
 
     /** Name of the folder for a job without values. */
@@ -106,8 +109,7 @@ final class ResultPaths
         foreach (array_chunk($values, max(1, $this->width ?? \count($values))) as $record) {
             $pairs = [];
             foreach ($record as $index => $value) {
-                $name = strtr($value, self::ESCAPES);
-                $pairs[] = [$this->columns[$index] ?? (string) ($index + 1), substr($name, 0, self::MAX_NAME_BYTES)];
+                $pairs[] = [self::folder($this->columns[$index] ?? (string) ($index + 1)), self::folder($value)];
             }
             if ($this->columns !== []) {
                 usort($pairs, static fn(array $one, array $other): int => strcmp($one[0], $other[0]));
@@ -116,5 +118,13 @@ final class ResultPaths
         }
 
         return $names;
+    }
+
+    /** Returns the name of a folder for a value or for the name of a column. */
+    private static function folder(string $text): string
+    {
+        return \in_array($text, ['.', '..'], true)
+            ? "\\{$text}"
+            : substr(strtr($text, self::ESCAPES), 0, self::MAX_NAME_BYTES);
     }
 }

@@ -57,6 +57,7 @@ final class CommandTemplate
             && !$isQuoted
             && preg_match(self::SHELL_CHARACTER_PATTERN, $strings->removedFrom($words[0])) === 1;
         if ($addsValues && !$strings->isIn(implode(' ', $words))) {
+            self::rejectUnknownColumn(implode(' ', $words), $strings);
             $isShellLine ? $words[0] .= " {$strings->forValues()}" : $words[] = $strings->forValues();
         }
         $usesSlot = false;
@@ -136,6 +137,18 @@ final class CommandTemplate
                 "the command contains {$replacement}, a replacement string of GNU parallel that spindle run does not"
                 . ' support; it supports {} {.} {/} {//} {/.} {#} {%}, and {1} {1.} {-1} and the like. To pass these'
                 . ' characters literally, put them into an environment variable',
+            );
+        }
+    }
+
+    /** Rejects a misspelled column: its name would stay in the command, and the value would be added to the end. */
+    private static function rejectUnknownColumn(string $words, ReplacementStrings $strings): void
+    {
+        $name = $strings->unknownColumnIn($words);
+        if ($name !== null) {
+            throw new UsageException(
+                "the command contains {$name} and no replacement string, but the header has no such column; correct the"
+                . ' name, or add {} to pass these characters literally',
             );
         }
     }

@@ -90,6 +90,8 @@ final class InputSource
     /**
      * Removes the first record, and returns it; null if there is none. Waits for it without the event loop. Must be
      * called before the records are counted or read.
+     *
+     * @throws UsageException when it is too long
      */
     public function header(): ?string
     {
@@ -103,6 +105,9 @@ final class InputSource
             [$readable, $none] = [[$this->stream], []];
             @stream_select($readable, $none, $none, null);
             $this->unread .= (string) @fread($this->stream, self::READ_SIZE);
+            if (\strlen($this->unread) > RecordSplitter::MAX_RECORD_BYTES + self::READ_SIZE) {
+                throw self::tooLong(1);
+            }
         }
         if ($this->unread === '') {
             return null;
@@ -179,11 +184,7 @@ final class InputSource
             $number += \count($records);
             yield $records;
             if ($splitter->isTooLong()) {
-                throw new UsageException(\sprintf(
-                    'input line %d is longer than %d MiB, the limit for one line',
-                    $number + 1,
-                    RecordSplitter::MAX_RECORD_BYTES >> 20,
-                ));
+                throw self::tooLong($number + 1);
             }
         }
         if (!$wait->isStopped()) {
@@ -259,6 +260,15 @@ final class InputSource
         }
 
         return $stream;
+    }
+
+    private static function tooLong(int $number): UsageException
+    {
+        return new UsageException(\sprintf(
+            'input line %d is longer than %d MiB, the limit for one line',
+            $number,
+            RecordSplitter::MAX_RECORD_BYTES >> 20,
+        ));
     }
 
     /** @param resource $stream */

@@ -64,13 +64,16 @@ final class InputSources
      * Removes the first record of each source.
      *
      * @return list<string> names of columns
+     *
+     * @throws UsageException when the first record can't be read or split, or is too long
      */
     public function header(): array
     {
         $names = [];
         foreach (array_merge(...$this->groups) as $source) {
             $header = $source->header();
-            array_push($names, ...($header === null ? [] : $this->fields->values($header)));
+            // As in GNU parallel, a name has no carriage return at its end.
+            array_push($names, ...($header === null ? [] : $this->fields->values(rtrim($header, "\r"))));
         }
 
         return $names;

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
+use Spindle\Cli\Internal\UsageException;
+
 /**
  * The replacement strings of a run: those of GNU parallel, with other spellings on demand, and those of columns that
  * have names.
@@ -24,10 +26,13 @@ final class ReplacementStrings
     private const UNSUPPORTED_PATTERN = '~\{(?:-?0\d*(?:/\.|//|/|\.)?|-?\d+\s[^}]*|/?\.{2,3}|\+(?:/|\.{1,3})|0[#%]'
         . '|\#\#|=.*?=)\}~s';
 
-    private readonly string $pattern;
+    private const NAME_PATTERN = '~\{\w[\w -]*(?://|/\.|/|\.)?\}~';
 
     /** @var array<array-key, string> part by spelling */
     private readonly array $parts;
+
+    /** Whether {1} and the like are replacement strings. GNU parallel has none when -I gives another spelling to {}. */
+    private readonly bool $hasPositions;
 
     /** @var array<array-key, int> position by name of a column */
     private readonly array $columns;
@@ -39,25 +44,17 @@ final class ReplacementStrings
     public function __construct(array $spellings = [], array $columns = [])
     {
         $this->parts = array_flip(array_map(strval(...), $spellings + self::DEFAULTS));
+        $this->hasPositions = !isset($spellings['']);
         $this->columns = array_filter(
             array_map(static fn(int $index): int => $index + 1, array_flip(array_reverse($columns, true))),
             static fn(int|string $name): bool => $name !== '',
             \ARRAY_FILTER_USE_KEY,
         );
-        $texts = array_map(strval(...), array_keys($this->parts));
-        usort($texts, static fn(string $one, string $other): int => \strlen($other) <=> \strlen($one));
-        // GNU parallel has no positions when -I gives another spelling to {}.
-        $positions = [
-            ...(isset($spellings['']) ? [] : ['-?[1-9]\d{0,8}']),
-            ...array_map(self::quoted(...), array_keys($this->columns)),
-        ];
-        $this->pattern = '~(' . implode('|', array_map(self::quoted(...), $texts)) . ')'
-            . ($positions === [] ? '' : '|\{(' . implode('|', $positions) . ')(' . '//|/\.|/|\.|)\}') . '~';
     }
 
     public function isIn(string $text): bool
     {
-        return preg_match($this->pattern, $text) === 1;
+        return preg_match($this->pattern($text), $text) === 1;
     }
 
     /** Returns whether a text has the position of a value, such as {1}. */
@@ -75,15 +72,23 @@ final class ReplacementStrings
     /** Returns the first replacement string of GNU parallel in a text that is not supported; null for none. */
     public function unsupportedIn(string $text): ?string
     {
-        $rest = (string) preg_replace($this->pattern, ' ', $text);
+        $rest = (string) preg_replace($this->pattern($text), ' ', $text);
 
         return preg_match(self::UNSUPPORTED_PATTERN, $rest, $match) === 1 ? $match[0] : null;
+    }
+
+    /** Returns the first text in braces that looks like the name of a column and is none; null without a header. */
+    public function unknownColumnIn(string $text): ?string
+    {
+        $rest = (string) preg_replace($this->pattern($text), ' ', $text);
+
+        return $this->columns !== [] && preg_match(self::NAME_PATTERN, $rest, $match) === 1 ? $match[0] : null;
     }
 
     /** Returns a text without its replacement strings. */
     public function removedFrom(string $text): string
     {
-        return (string) preg_replace($this->pattern, '', $text);
+        return (string) preg_replace($this->pattern($text), '', $text);
     }
 
     /** Returns the replacement string for all values. */
@@ -98,9 +103,10 @@ final class ReplacementStrings
      */
     public function split(string $text): array
     {
+        $pattern = $this->pattern($text);
         $parts = [];
         $at = 0;
-        while (preg_match($this->pattern, $text, $match, \PREG_OFFSET_CAPTURE, $at) === 1) {
+        while (preg_match($pattern, $text, $match, \PREG_OFFSET_CAPTURE, $at) === 1) {
             [[$found, $offset]] = $match;
             $parts[] = substr($text, $at, $offset - $at);
             $parts[] = $this->replacement($found, $match[2][0] ?? '', $match[3][0] ?? '');
@@ -110,6 +116,32 @@ final class ReplacementStrings
         return [...$parts, substr($text, $at)];
     }
 
+    /**
+     * Returns a pattern for a text. It has only the names of columns that the text can contain, because PCRE refuses a
+     * pattern with thousands of names.
+     *
+     * @throws UsageException when PCRE refuses the pattern
+     */
+    private function pattern(string $text): string
+    {
+        $spellings = array_map(strval(...), array_keys($this->parts));
+        usort($spellings, static fn(string $one, string $other): int => \strlen($other) <=> \strlen($one));
+        $names = array_filter(
+            array_map(strval(...), array_keys($this->columns)),
+            static fn(string $name): bool => str_contains($text, "{{$name}"),
+        );
+        $positions = [
+            ...($this->hasPositions ? ['-?[1-9]\d{0,8}'] : []),
+            ...array_map(self::quoted(...), $names),
+        ];
+        $pattern = '~(' . implode('|', array_map(self::quoted(...), $spellings)) . ')'
+            . ($positions === [] ? '' : '|\{(' . implode('|', $positions) . ')(' . '//|/\.|/|\.|)\}') . '~';
+
+        return @preg_match($pattern, '') === false
+            ? throw new UsageException('the replacement strings of the command are too long; give shorter ones')
+            : $pattern;
+    }
+
     private function replacement(string $text, string $column, string $part): Replacement
     {
         return $column === ''
@@ -117,8 +149,8 @@ final class ReplacementStrings
             : new Replacement($text, $part, $this->columns[$column] ?? (int) $column);
     }
 
-    private static function quoted(int|string $text): string
+    private static function quoted(string $text): string
     {
-        return preg_quote((string) $text, '~');
+        return preg_quote($text, '~');
     }
 }
