@@ -21,7 +21,7 @@ final class MemoryBroker implements Broker
 {
     private bool $isCut = false;
 
-    /** @var array<int, array{string, \Closure(MailboxMessage): void, \Closure(): void}> its mailboxes */
+    /** @var array<int, array{string, \Closure(MailboxMessage): void, \Closure(bool): void}> its mailboxes */
     private array $mailboxes = [];
 
     /** @var array<int, int> ids of listeners in the engine, empty while the connection is cut */

@@ -28,7 +28,7 @@ final class RemoteExecutorTest extends TestCase
     /** @var (\Closure(MailboxMessage): void)|null receives the messages of the last mailbox */
     private ?\Closure $onMessage = null;
 
-    /** @var (\Closure(): void)|null called when the last mailbox is open */
+    /** @var (\Closure(bool): void)|null called when the last mailbox is open */
     private ?\Closure $onOpen = null;
 
     public function testAKilledExecutorWithdrawsAJobWhenTheEngineHasIt(): void
