@@ -13,6 +13,7 @@ use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Server\Acceptor;
+use Spindle\Http\Internal\Server\BlockDetector;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\Listeners;
@@ -310,6 +311,12 @@ final class HttpServer implements Lifecycle
     public function tidyOutputWith(\Closure $tidy): void
     {
         $this->service->tidyOutput = $tidy;
+    }
+
+    /** @internal */
+    public function blocks(): BlockDetector
+    {
+        return $this->service->blocks;
     }
 
     /** @internal */

@@ -52,6 +52,8 @@ final readonly class HttpServerOptions
      *                                   requests then get 503, and a warning is logged. If a handler blocks the
      *                                   process, a supervisor kills the process one second later. After a reload, the
      *                                   old process waits longer, so that each handler has its $handlerTimeout
+     * @param float $blockWarning        how long a handler may hold the event loop without waiting, before the log gets
+     *                                   a warning; at least 0.1, or 0 for no warning
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -77,6 +79,7 @@ final readonly class HttpServerOptions
         public int $maxInFlight = 1_000,
         public float $idleGrace = 0.5,
         public float $stopTimeout = 30.0,
+        public float $blockWarning = 0.5,
     ) {
         NumberRange::timeLimits([
             'headTimeout' => $headTimeout,
@@ -101,6 +104,11 @@ final readonly class HttpServerOptions
             if ($number !== null && $number < 1) {
                 throw new \ValueError("The option {$name} must be at least 1, not {$number}");
             }
+        }
+        if ($blockWarning !== 0.0 && !($blockWarning >= 0.1)) {
+            throw new \ValueError(
+                "The option blockWarning must be at least 0.1 seconds, or 0 for no warning, not {$blockWarning}",
+            );
         }
         if ($maxBody < 0 || $minRate < 0) {
             throw new \ValueError('The options maxBody and minRate must be 0 or more');

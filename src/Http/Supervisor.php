@@ -206,6 +206,7 @@ final class Supervisor implements Lifecycle
         $needsPcntl = array_keys([
             'More than one process' => $processes > 1,
             'Watching files' => $this->options->watch,
+            'Tracing blocks' => $this->options->traceBlocks === true,
             'A limit of requests' => $this->options->maxRequests !== null,
             'A limit of memory' => $this->options->maxMemory !== null,
         ], true, true);
@@ -253,9 +254,15 @@ final class Supervisor implements Lifecycle
         $app = str_starts_with($this->app, '/') ? $this->app : self::currentFolder() . "/{$this->app}";
         $servers = new ServerFactory($app, $this->options, $this->logger, new Release($app, self::currentFolder()));
         $memoryLimit = MemoryLimit::of($this->options, $processes);
+        $tracesBlocks = $this->options->traceBlocks ?? $this->options->watch;
         $roles = array_map(
-            static fn(int $number): ProcessRole
-                => new ProcessRole("worker {$number}", $sockets, $servers, memoryLimit: $memoryLimit),
+            static fn(int $number): ProcessRole => new ProcessRole(
+                "worker {$number}",
+                $sockets,
+                $servers,
+                memoryLimit: $memoryLimit,
+                tracesBlocks: $tracesBlocks,
+            ),
             range(1, $processes),
         );
         if ($admin !== []) {

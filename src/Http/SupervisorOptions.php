@@ -31,6 +31,9 @@ final readonly class SupervisorOptions
      *                                  and at least twice $maxMemory
      * @param list<string> $adminHosts  host names for the admin address, in addition to its own, IP addresses and
      *                                  localhost; "*" for any: {@see Admin::withHosts()}
+     * @param bool|null   $traceBlocks  for development: whether the log says which function blocks the event loop of a
+     *                                  process for half a second, with its callers. A signal interrupts the function,
+     *                                  so that sleep() returns early. Null for the value of $watch
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -48,6 +51,7 @@ final readonly class SupervisorOptions
         public float $stallTimeout = 30.0,
         public array $adminHosts = [],
         public ?string $memoryLimit = null,
+        public ?bool $traceBlocks = null,
     ) {
         foreach ([
             'processes' => $processes,

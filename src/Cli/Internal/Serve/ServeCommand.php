@@ -129,6 +129,11 @@ final class ServeCommand extends Command
             Kill a process whose event loop is blocked
             for this many seconds [default: 30]
             TEXT],
+        'trace-blocks' => [null, self::FLAG, <<<'TEXT'
+            Log which function blocks the event loop
+            for 0.5 s, with its callers, for
+            development [default: with --watch]
+            TEXT],
         'log-format' => [null, self::VALUE, "Write text or json lines to standard error\n[default: text]"],
         'quiet' => [null, self::FLAG, 'Log only warnings and errors'],
     ];

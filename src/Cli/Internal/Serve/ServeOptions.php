@@ -123,6 +123,7 @@ final class ServeOptions
             stallTimeout: self::seconds($given, 'stall-timeout') ?? 30.0,
             adminHosts: AdminHosts::of($input),
             memoryLimit: self::memoryLimit($given),
+            traceBlocks: $given->flag('trace-blocks') ? true : null,
         );
     }
 

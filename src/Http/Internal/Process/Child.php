@@ -15,6 +15,10 @@ final class Child
     /** Nanoseconds in which a process can report its position in the code before it is killed. */
     private const REPORT_NANOSECONDS = 250_000_000;
 
+    /** Nanoseconds from one ping to the next, and for an answer, if the process {@see ProcessRole::$tracesBlocks}. */
+    private const PROBE_NANOSECONDS = 100_000_000;
+    private const TRACE_NANOSECONDS = 500_000_000;
+
     /** Seconds that a stopping process has after its own timeout before the supervisor kills it. */
     private const GRACE_SECONDS = 1.0;
 
@@ -33,8 +37,13 @@ final class Child
     /** Why the process should be replaced; '' if it should not be. */
     public string $replacementReason = '';
 
-    /** Number of pings since the last answer to one. */
-    public int $unansweredPings = 0;
+    /** Number of pings since the last answer to one, without those of {@see probe()}. */
+    private int $unansweredPings = 0;
+
+    /** When {@see probe()} acts next, when it has sent a ping without an answer, and whether it has sent its signal. */
+    private int $probeAt = \PHP_INT_MAX;
+    private ?int $probedAt = null;
+    private bool $traced = false;
 
     /** Error of the application that prevented the start, as a sentence; null if the process reported none. */
     public ?string $startFailure = null;
@@ -87,6 +96,7 @@ final class Child
         if (!$this->stopRequested) { // otherwise the process was killed while it sent this message
             $this->readyAt = (int) hrtime(true);
             $this->startDeadline = \PHP_INT_MAX;
+            $this->probeAt = $this->slot->role->tracesBlocks ? $this->readyAt : \PHP_INT_MAX;
         }
     }
 
@@ -133,9 +143,30 @@ final class Child
         }
     }
 
-    /** Kills the process if it has not started or ended in time. */
+    public function handlePong(): void
+    {
+        [$this->unansweredPings, $this->probedAt, $this->traced] = [0, null, false];
+    }
+
+    /** Pings the process, and asks it by a signal for what blocks its event loop if it has not answered in time. */
+    private function probe(int $now): void
+    {
+        $this->probeAt = $now + self::PROBE_NANOSECONDS;
+        if ($this->probedAt === null) {
+            $this->probedAt = $now;
+            $this->channel->send(Message::Ping);
+        } elseif (!$this->traced && $now - $this->probedAt >= self::TRACE_NANOSECONDS) {
+            $this->traced = true;
+            Signals::send($this->pid, ServingProcess::TRACE_SIGNAL);
+        }
+    }
+
+    /** Kills the process if it has not started or ended in time. Checks whether its event loop is blocked. */
     public function checkDeadlines(int $now, float $startTimeout): void
     {
+        if ($this->probeAt <= $now) {
+            $this->probe($now);
+        }
         if ($this->startDeadline <= $now) {
             $this->startDeadline = \PHP_INT_MAX;
             $this->killWithReport("did not start within {$startTimeout} s");
@@ -155,7 +186,13 @@ final class Child
 
     public function nextDeadline(): int
     {
-        return min($this->startDeadline, $this->endDeadline, $this->replaceAt, $this->killAt ?? \PHP_INT_MAX);
+        return min(
+            $this->startDeadline,
+            $this->endDeadline,
+            $this->replaceAt,
+            $this->probeAt,
+            $this->killAt ?? \PHP_INT_MAX,
+        );
     }
 
     /**

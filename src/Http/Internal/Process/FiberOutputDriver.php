@@ -7,12 +7,18 @@ namespace Spindle\Http\Internal\Process;
 use Revolt\EventLoop\CallbackType;
 use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\Suspension;
+use Spindle\Http\Internal\Server\BlockDetector;
 use Spindle\Internal\OutputBuffers;
 
-/** Delegates to another event loop driver. Sets the output buffers of a fiber aside while the fiber waits. */
-final readonly class FiberOutputDriver implements Driver
+/**
+ * Delegates to another event loop driver. Sets the output buffers of a fiber aside while the fiber waits. Tells the
+ * server's detector of blocks that a fiber is about to wait.
+ */
+final class FiberOutputDriver implements Driver
 {
-    public function __construct(private Driver $driver) {}
+    public ?BlockDetector $blocks = null;
+
+    public function __construct(private readonly Driver $driver) {}
 
     /**
      * Returns a suspension. If the fiber has output buffers now, the suspension sets them aside.
@@ -23,6 +29,7 @@ final readonly class FiberOutputDriver implements Driver
      */
     public function getSuspension(): Suspension
     {
+        $this->blocks?->handleWait();
         if (OutputBuffers::$sharedLevel === null || ob_get_level() <= OutputBuffers::$sharedLevel) {
             return $this->driver->getSuspension();
         }

@@ -42,6 +42,9 @@ enum Message: int
     /** The process got SIGTERM. It answers the requests that have arrived, and then ends. */
     case Terminated = 12;
 
+    /** The answer to the signal {@see ServingProcess::TRACE_SIGNAL}: what blocks the event loop, and its request. */
+    case Blocked = 13;
+
     /** Checks whether the event loop runs. */
     case Ping = 16;
 

@@ -222,7 +222,7 @@ final class ProcessManager implements ChildMessages
             Message::Failed => $child->startFailure = $payload,
             Message::Ending => $this->handleEnding($child, $payload),
             Message::Terminated => $this->handleTermination($child),
-            Message::Pong => $child->unansweredPings = 0,
+            Message::Pong => $child->handlePong(),
             Message::ReplacementRequest => $this->slots->handleReplacementRequest(
                 $child,
                 $payload,
@@ -238,6 +238,7 @@ final class ProcessManager implements ChildMessages
             Message::AllAnswered => $child->answeredAll = true,
             Message::Statistics => $child->lastStatistics = $payload,
             Message::Position => $child->position = $payload,
+            Message::Blocked => $this->logger->warning("{$child} blocks its event loop{block}", ['block' => $payload]),
             default => throw new \ValueError("{$child} sent {$message->name}"),
         };
     }

@@ -18,6 +18,7 @@ final readonly class ProcessRole
      * @param bool                    $runsApplication whether reloads and queries include the process; a process for
      *     which this is false serves the admin address, and ends after the others
      * @param string|null             $memoryLimit     PHP's memory_limit; null to keep it
+     * @param bool                    $tracesBlocks    whether the process reports what blocks its event loop
      */
     public function __construct(
         public string $name,
@@ -25,6 +26,7 @@ final readonly class ProcessRole
         private ServerFactory $servers,
         public bool $runsApplication = true,
         public ?string $memoryLimit = null,
+        public bool $tracesBlocks = false,
     ) {}
 
     /**

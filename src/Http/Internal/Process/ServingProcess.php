@@ -27,6 +27,18 @@ final class ServingProcess implements SupervisorMessages
     /** Signal that makes a process report its position in the code and end. The system ignores it by default. */
     public const REPORT_SIGNAL = \SIGURG;
 
+    /**
+     * Signal that makes a process report what blocks its event loop. The system ignores it by default. Terminals send
+     * it too when their size changes.
+     */
+    public const TRACE_SIGNAL = \SIGWINCH;
+
+    /** Nanoseconds without a ping after which that signal is one of the supervisor. */
+    private const MIN_BLOCK_NANOSECONDS = 400_000_000;
+
+    /** Frames of a backtrace that are enough to name a function with its callers. */
+    private const MAX_FRAMES = 20;
+
     /** @see https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html */
     private const PR_SET_PDEATHSIG = 1;
 
@@ -44,6 +56,9 @@ final class ServingProcess implements SupervisorMessages
     private int $pid = 0;
 
     private bool $stopping = false;
+
+    /** When the last ping was answered, by hrtime(). */
+    private int $pingedAt = \PHP_INT_MAX;
 
     /** Whether the supervisor knows why this process ends. */
     private bool $endReported = false;
@@ -65,8 +80,7 @@ final class ServingProcess implements SupervisorMessages
         $this->pid = (int) getmypid();
         register_shutdown_function($this->reportEnd(...));
         try {
-            $this->prepare();
-            $this->serve();
+            $this->serve($this->prepare());
             exit(0);
         } catch (AppException $failure) {
             $this->send(Message::Failed, $failure->getMessage());
@@ -81,7 +95,7 @@ final class ServingProcess implements SupervisorMessages
         exit(1);
     }
 
-    private function prepare(): void
+    private function prepare(): FiberOutputDriver
     {
         foreach ([\SIGTERM, \SIGCHLD] as $signal) {
             pcntl_signal($signal, \SIG_DFL);
@@ -99,9 +113,12 @@ final class ServingProcess implements SupervisorMessages
         }
         pcntl_async_signals(true); // so that signals also reach a handler that blocks the event loop
         pcntl_signal(self::REPORT_SIGNAL, $this->reportPositionAndEnd(...), false); // also interrupts system calls
+        if ($this->role->tracesBlocks) {
+            pcntl_signal(self::TRACE_SIGNAL, $this->reportBlock(...));
+        }
         mt_srand(random_int(0, \PHP_INT_MAX)); // otherwise all processes would have the same random numbers
         self::dieWithSupervisor();
-        EventLoop::setDriver(new FiberOutputDriver((new DriverFactory())->create()));
+        EventLoop::setDriver($loop = new FiberOutputDriver((new DriverFactory())->create()));
         FreshCode::prepare();
         if ($this->role->memoryLimit !== null) {
             ini_set('memory_limit', $this->role->memoryLimit);
@@ -110,6 +127,8 @@ final class ServingProcess implements SupervisorMessages
             RequestFunctions::define();
             $this->output->capture();
         }
+
+        return $loop;
     }
 
     /** Makes the kernel kill this process when the supervisor ends, even if a handler never returns. */
@@ -124,7 +143,7 @@ final class ServingProcess implements SupervisorMessages
         }
     }
 
-    private function serve(): void
+    private function serve(FiberOutputDriver $loop): void
     {
         $this->link = $link = new SupervisorLink($this->channel, $this);
         $this->server = $server = $this->role->createServer($link);
@@ -141,6 +160,7 @@ final class ServingProcess implements SupervisorMessages
         if ($this->role->runsApplication) {
             $this->output->tidy(); // buffers that the application has left open while it was loaded
             $server->tidyOutputWith($this->output->tidy(...));
+            $loop->blocks = $server->blocks();
         }
         $server->serve($this->role->sockets, true);
         LoopTurn::await(); // afterwards the event loop handles SIGTERM; until then, SIGTERM kills this process
@@ -174,9 +194,22 @@ final class ServingProcess implements SupervisorMessages
     private function handlePing(SupervisorLink $link): void
     {
         $link->send(Message::Pong);
+        $this->pingedAt = (int) hrtime(true);
         if (\ini_get('max_execution_time') !== '0') {
             // a handler may have set a limit for its request, but PHP would end the process with all requests
             ini_set('max_execution_time', '0');
+        }
+    }
+
+    /** Reports what blocks the event loop. The code continues, although the signal may have cut its wait short. */
+    private function reportBlock(): void
+    {
+        if (getmypid() !== $this->pid || hrtime(true) - $this->pingedAt < self::MIN_BLOCK_NANOSECONDS) {
+            return;
+        }
+        $block = BlockTrace::describe(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, self::MAX_FRAMES));
+        if ($block !== null) {
+            $this->link?->send(Message::Blocked, 0, ($this->server?->requestName()->clause() ?? '') . ": {$block}");
         }
     }
 

@@ -361,6 +361,10 @@ final class Connection implements TransportEvents
         $service = $this->service;
         $timed = $this->timed;
         $now = hrtime(true);
+        if ($now > $service->blocks->dueAt) {
+            $service->blocks->handleRequest($now);
+        }
+        $service->blocks->dueAt = $now + $service->blocks->limit;
         $exchange = $this->exchange = new ServerExchange($this->reference, $head, $now);
         ++$timed->requestCount;
         $timed->phase = Phase::Handler;

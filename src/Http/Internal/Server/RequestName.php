@@ -38,6 +38,28 @@ final readonly class RequestName
         return '';
     }
 
+    /** Returns the method, and the route that a router has named or else the path: "GET /aircraft/{number}". */
+    public static function route(ServerExchange $exchange): string
+    {
+        $head = $exchange->head;
+        $path = substr($head->target, 0, strcspn($head->target, '?'));
+
+        return "{$head->method} " . ($exchange->route?->getName() ?? self::shorten($path));
+    }
+
+    /** Returns the {@see route()} of the request whose handler runs in the current fiber; '' if there is none. */
+    public function routeOfFiber(): string
+    {
+        $fiber = \Fiber::getCurrent();
+        foreach ($this->exchanges() as $exchange) {
+            if ($exchange->fiber === $fiber && $fiber !== null) {
+                return self::route($exchange);
+            }
+        }
+
+        return '';
+    }
+
     /** Returns " while it handled GET /" for the current call stack's request, or names some open requests. */
     public function clause(): string
     {
@@ -58,7 +80,8 @@ final readonly class RequestName
         return $this->openRequests();
     }
 
-    private function openRequests(): string
+    /** Returns " while these requests were open: GET /, GET /b and 3 more"; '' if none is open. */
+    public function openRequests(): string
     {
         $exchanges = $this->exchanges();
         if ($exchanges === []) {
@@ -86,10 +109,11 @@ final readonly class RequestName
 
     private static function name(Head $head): string
     {
-        return "{$head->method} " . (\strlen($head->target) > self::MAX_TARGET_BYTES ? substr(
-            $head->target,
-            0,
-            self::MAX_TARGET_BYTES,
-        ) . '...' : $head->target);
+        return "{$head->method} " . self::shorten($head->target);
+    }
+
+    private static function shorten(string $target): string
+    {
+        return \strlen($target) > self::MAX_TARGET_BYTES ? substr($target, 0, self::MAX_TARGET_BYTES) . '...' : $target;
     }
 }

@@ -45,6 +45,9 @@ final class Responder
         $timed->answeredAt = $now = (int) hrtime(true);
         if ($now - $exchange->startedAt > self::MIN_FORK_NANOSECONDS) {
             $service->killIfForked(); // a fork must not send a second response
+            if ($now > $service->blocks->dueAt) {
+                $service->blocks->handleReturn($now, $exchange);
+            }
         }
         $keepAlive = $head->persistent
             && !$timed->closeAfterResponse

@@ -51,6 +51,7 @@ final class Service implements FileDescriptors
     public readonly SpareDescriptors $spareDescriptors;
     public readonly ConnectionLimits $connectionLimits;
     public readonly LoopLag $lag;
+    public readonly BlockDetector $blocks;
     public readonly FreeMemory $memory;
     public readonly FormReader $forms;
     public readonly UnreadConnections $unreadConnections;
@@ -91,6 +92,7 @@ final class Service implements FileDescriptors
         $files = new DiskFiles($this);
         $this->connectionLimits = new ConnectionLimits($options, $files);
         $this->lag = new LoopLag();
+        $this->blocks = new BlockDetector($options->blockWarning, $this);
         $this->memory = new FreeMemory();
         $this->forms = new FormReader($options->forms, files: $files, memory: $this->memory);
         $this->unreadConnections = new UnreadConnections();
@@ -178,12 +180,24 @@ final class Service implements FileDescriptors
         $this->connectionLimits->uncountConnection($connection->peer);
         if ($this->connections === []) {
             $this->lag->stop();
+            $this->blocks->stop();
             if ($this->timer !== null) {
                 EventLoop::cancel($this->timer);
             }
             [$this->timer, $this->nextDeadlineCheck] = [null, \PHP_INT_MAX];
         }
         ($this->onConnectionEnd)();
+    }
+
+    public function hasOpenRequest(): bool
+    {
+        foreach ($this->inFlight > 0 ? [] : $this->connections as $connection) {
+            if ($connection->exchange !== null) {
+                return true;
+            }
+        }
+
+        return $this->inFlight > 0;
     }
 
     /** Returns whether a parent process of this one serves the connections. */

@@ -1,0 +1,223 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Revolt\EventLoop\Driver;
+use Spindle\Http\Internal\Server\Connection;
+
+/**
+ * Describes the code that blocks the event loop, from a backtrace of a signal handler: the function that blocks, its
+ * callers, and what to use instead.
+ *
+ * Up to PHP 8.3, a signal handler runs when a PHP function such as sleep() has returned. The backtrace then has neither
+ * the function nor its line, but that of the next operation. So the function is searched in the source code there.
+ *
+ * @phpstan-type Frame array{function: string, class?: string, type?: string, file?: string, line?: int}
+ */
+final readonly class BlockTrace
+{
+    private const MAX_CALLERS = 10;
+
+    private const DELAY = 'Amp\delay()';
+    private const HTTP = 'Spindle\Http\Client\HttpClient, or Guzzle with its GuzzleHandler';
+    private const URL = 'Spindle\Http\Client\HttpClient for a URL, or a Spindle\Worker\WorkerPool for slow files';
+    private const COMMAND = 'Spindle\Command\CommandPool';
+    private const LOCK = 'LOCK_NB with Amp\delay() between attempts, or a lock of PostgreSQL';
+    private const NAMES = 'Amp\Dns\resolve() of amphp/dns';
+    private const POSTGRES = 'Spindle\Postgres\PostgresPool';
+    private const MYSQL = 'amphp/mysql';
+    private const DATABASE = self::POSTGRES . ' for PostgreSQL, or ' . self::MYSQL . ' for MySQL';
+    private const OTHERWISE = 'If this is a long computation, run it in a Spindle\Worker\WorkerPool';
+
+    /** Replacements of functions. */
+    private const FUNCTIONS = [
+        'sleep' => self::DELAY,
+        'usleep' => self::DELAY,
+        'time_nanosleep' => self::DELAY,
+        'time_sleep_until' => self::DELAY,
+        'curl_exec' => self::HTTP,
+        'curl_multi_select' => self::HTTP,
+        'file_get_contents' => self::URL,
+        'fopen' => self::URL,
+        'file' => self::URL,
+        'readfile' => self::URL,
+        'copy' => self::URL,
+        'get_headers' => self::URL,
+        'fgets' => self::URL,
+        'fread' => self::URL,
+        'stream_get_contents' => self::URL,
+        'flock' => self::LOCK,
+        'exec' => self::COMMAND,
+        'shell_exec' => self::COMMAND,
+        '`' => self::COMMAND,
+        'system' => self::COMMAND,
+        'passthru' => self::COMMAND,
+        'proc_close' => self::COMMAND,
+        'pclose' => self::COMMAND,
+        'gethostbyname' => self::NAMES,
+        'gethostbynamel' => self::NAMES,
+        'gethostbyaddr' => self::NAMES,
+        'dns_get_record' => self::NAMES,
+        'dns_check_record' => self::NAMES,
+        'checkdnsrr' => self::NAMES,
+        'dns_get_mx' => self::NAMES,
+        'getmxrr' => self::NAMES,
+    ];
+
+    /** Replacements of functions whose names begin like this. */
+    private const PREFIXES = ['mysqli_' => self::MYSQL, 'pg_' => self::POSTGRES];
+
+    /** Replacements of methods by class. A class is unknown if only the source code names the method. */
+    private const CLASSES = [
+        'pdo' => self::DATABASE,
+        'pdostatement' => self::DATABASE,
+        'mysqli' => self::MYSQL,
+        'mysqli_stmt' => self::MYSQL,
+        'mysqli_result' => self::MYSQL,
+    ];
+
+    /** Methods of these classes that wait for the server. */
+    private const METHODS = [
+        'query',
+        'exec',
+        'execute',
+        'prepare',
+        'begintransaction',
+        'begin_transaction',
+        'commit',
+        'rollback',
+        'fetch',
+        'fetchall',
+        'real_query',
+        'multi_query',
+        'real_connect',
+    ];
+
+    private function __construct() {}
+
+    /**
+     * @param list<Frame> $frames of debug_backtrace() in the signal handler, which is the first frame
+     *
+     * @return string|null null when the event loop is not blocked, but waits
+     */
+    public static function describe(array $frames): ?string
+    {
+        $called = isset($frames[0]['file']) ? null : $frames[1] ?? null; // a PHP function that has not returned
+        $frames = \array_slice($frames, $called === null ? 0 : 1);
+        $inner = $frames[1]['class'] ?? '';
+        if (!isset($frames[0]['file'], $frames[0]['line']) || is_subclass_of($inner, Driver::class)) {
+            return null;
+        }
+        [$file, $line] = [$frames[0]['file'], $frames[0]['line']];
+        [$name, $line, $instead] = $called === null
+            ? self::callAt($file, $line)
+            : [self::name($called), $line, self::insteadOf($called['function'], $called['class'] ?? null)];
+        $function = $name === '' ? '' : "{$name} ";
+        $advice = $instead === '' ? self::OTHERWISE : "Instead of {$name}, use {$instead}";
+
+        return "{$function}at {$file}:{$line}" . self::callers($frames) . ". {$advice}";
+    }
+
+    /** @param list<Frame> $frames the first one is the position of the block */
+    private static function callers(array $frames): string
+    {
+        $text = '';
+        foreach (\array_slice($frames, 1, self::MAX_CALLERS) as $i => $frame) {
+            $isCalledByServer = ($frames[$i + 2]['class'] ?? '') === Connection::class;
+            $text .= ' in ' . self::name($frame);
+            if ($isCalledByServer || !isset($frame['file'], $frame['line'])) {
+                break;
+            }
+            $text .= ", called at {$frame['file']}:{$frame['line']}";
+        }
+
+        return $text;
+    }
+
+    /** @param Frame $frame */
+    private static function name(array $frame): string
+    {
+        // The class of a closure is that of the code around it.
+        $isClosure = str_starts_with($frame['function'], '{closure');
+
+        return ($isClosure ? '' : ($frame['class'] ?? '') . ($frame['type'] ?? '')) . "{$frame['function']}()";
+    }
+
+    /**
+     * Searches the statements of a line for a function that blocks, and then the statement before them.
+     *
+     * @return array{string, int, string} its name, its line, and what to use instead; or '', $line and ''
+     */
+    private static function callAt(string $file, int $line): array
+    {
+        $before = ['', $line, ''];
+        $found = null;
+        foreach (self::statements($file) as [$first, $last, $call]) {
+            if ($first > $line) {
+                break;
+            }
+            if ($last < $line) {
+                $before = $call ?? ['', $line, ''];
+            } else {
+                $found = $call ?? $found;
+            }
+        }
+
+        return $found ?? $before;
+    }
+
+    /** @return iterable<array{int, int, array{string, int, string}|null}> first and last line, last call that blocks */
+    private static function statements(string $file): iterable
+    {
+        $tokens = array_values(array_filter(
+            \PhpToken::tokenize((string) @file_get_contents($file)),
+            static fn(\PhpToken $token): bool => !$token->isIgnorable(),
+        ));
+        [$first, $call] = [null, null];
+        foreach ($tokens as $i => $token) {
+            $first ??= $token->line;
+            $instead = self::insteadOfToken($token, $tokens[$i - 1] ?? null, $tokens[$i + 1] ?? null);
+            if ($instead !== '') {
+                $call = [$token->text === '`' ? 'shell_exec()' : "{$token->text}()", $token->line, $instead];
+            }
+            if ($token->is([';', '{', '}'])) {
+                yield [$first, $token->line, $call];
+                [$first, $call] = [null, null];
+            }
+        }
+    }
+
+    private static function insteadOfToken(\PhpToken $token, ?\PhpToken $before, ?\PhpToken $after): string
+    {
+        $isCalled = $token->text === '`' || $after?->text === '(' && $before?->is(\T_FUNCTION) !== true;
+        if (!$isCalled) {
+            return '';
+        }
+
+        return match (true) {
+            $before?->is([\T_OBJECT_OPERATOR, \T_NULLSAFE_OBJECT_OPERATOR, \T_DOUBLE_COLON]) === true
+                => self::insteadOf($token->text, ''),
+            $before?->is(\T_NEW) === true => self::CLASSES[strtolower(ltrim($token->text, '\\'))] ?? '',
+            default => self::insteadOf(ltrim($token->text, '\\'), null),
+        };
+    }
+
+    /** @param string|null $class of a method; '' if it is unknown, null for a function */
+    private static function insteadOf(string $function, ?string $class): string
+    {
+        $function = strtolower($function);
+        if ($class !== null) {
+            return self::CLASSES[strtolower($class)]
+                ?? ($class === '' && \in_array($function, self::METHODS, true) ? self::DATABASE : '');
+        }
+        foreach (self::PREFIXES as $prefix => $instead) {
+            if (str_starts_with($function, $prefix)) {
+                return $instead;
+            }
+        }
+
+        return self::FUNCTIONS[$function] ?? '';
+    }
+}

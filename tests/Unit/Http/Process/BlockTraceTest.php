@@ -1,0 +1,113 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Process;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop\Driver\StreamSelectDriver;
+use Spindle\Http\Internal\Process\BlockTrace;
+use Spindle\Http\Internal\Process\ServingProcess;
+use Spindle\Http\Internal\Server\Connection;
+use Spindle\Tests\OwnDirectory;
+
+final class BlockTraceTest extends TestCase
+{
+    use OwnDirectory;
+
+    private const DATABASE = 'Spindle\Postgres\PostgresPool for PostgreSQL, or amphp/mysql for MySQL';
+    private const COMPUTATION = 'If this is a long computation, run it in a Spindle\Worker\WorkerPool';
+
+    /** @return iterable<string, array{string, int, string}> PHP code, the next line to be executed, description */
+    public static function code(): iterable
+    {
+        $http = 'Spindle\Http\Client\HttpClient, or Guzzle with its GuzzleHandler';
+        $names = 'Amp\Dns\resolve() of amphp/dns';
+        foreach ([
+            'sleep(1)' => ['sleep()', 'Amp\delay()'],
+            '\usleep($time)' => ['\usleep()', 'Amp\delay()'],
+            '$page = file_get_contents("http://a.test")'
+                => ['file_get_contents()', 'Spindle\Http\Client\HttpClient for a URL, or a Spindle\Worker\WorkerPool'],
+            'if (!CURL_EXEC($handle)) return' => ['CURL_EXEC()', $http],
+            'return flock($file, LOCK_EX)' => ['flock()', 'LOCK_NB with Amp\delay() between attempts'],
+            'exec("ls")' => ['exec()', 'Spindle\Command\CommandPool'],
+            '$files = `ls`' => ['shell_exec()', 'Spindle\Command\CommandPool'],
+            'var_dump(gethostbyname("a.test"))' => ['gethostbyname()', $names],
+            'dns_get_record("a.test")' => ['dns_get_record()', $names],
+            '$pdo->query("select 1")' => ['query()', self::DATABASE],
+            '$statement?->execute()' => ['execute()', self::DATABASE],
+            '$db = new \PDO($dsn)' => ['\PDO()', self::DATABASE],
+            '$db = new mysqli("host")' => ['mysqli()', 'amphp/mysql'],
+            'mysqli_query($db, "select 1")' => ['mysqli_query()', 'amphp/mysql'],
+            'pg_query($db, "select 1")' => ['pg_query()', 'Spindle\Postgres\PostgresPool'],
+        ] as $code => [$name, $instead]) {
+            yield $code => ["{$code};", 2, "{$name} at %s:2. Instead of {$name}, use {$instead}"];
+        }
+        $sleep = 'sleep() at %s:3. Instead of sleep(), use Amp\delay()';
+        yield 'a call whose result nothing uses' => ["\$a = 1;\nsleep(1);\n\n// a comment\n\$b = 2;", 6, $sleep];
+        yield 'a call on several lines' => ["\$a = 1;\nsleep(\n1,\n);\n\$b = 2;", 6, $sleep];
+        yield 'the last call of a function' => ["function f() {\nsleep(1);\n}", 4, $sleep];
+        yield 'the last call of a line' => ["\n\$a = exec('ls') . sleep(1);", 3, $sleep];
+        yield 'a call that is further away' => ["sleep(1);\n\$a = 1;\n\$b = 2;", 4, 'at %s:4. ' . self::COMPUTATION];
+        yield 'a later call' => ["\$a = 1;\n\$b = 2;\nsleep(1);", 3, 'at %s:3. ' . self::COMPUTATION];
+        yield 'a function with such a name' => ["function sleep() {}\n\$b = 2;", 3, 'at %s:3. ' . self::COMPUTATION];
+        yield 'a method with such a name' => ['$this->sleep(1);', 2, 'at %s:2. ' . self::COMPUTATION];
+    }
+
+    #[DataProvider('code')]
+    public function testTheFunctionIsFoundInTheCode(string $code, int $line, string $description): void
+    {
+        $path = $this->file('app.php', "<?php\n{$code}\n");
+
+        $described = (string) BlockTrace::describe([self::handler($path, $line)]);
+        self::assertTrue(str_starts_with($described, \sprintf($description, $path)), $described);
+    }
+
+    public function testAFunctionThatHasNotReturnedIsNamedByTheBacktrace(): void
+    {
+        $frames = [
+            ['function' => 'reportBlock', 'class' => ServingProcess::class, 'type' => '->'],
+            ['function' => 'query', 'class' => 'PDO', 'type' => '->', 'file' => '/app/Store.php', 'line' => 7],
+            ['function' => 'find', 'class' => 'Store', 'type' => '->', 'file' => '/app/app.php', 'line' => 3],
+        ];
+
+        self::assertSame(
+            'PDO->query() at /app/Store.php:7 in Store->find(), called at /app/app.php:3.'
+                . ' Instead of PDO->query(), use ' . self::DATABASE,
+            BlockTrace::describe($frames),
+        );
+    }
+
+    public function testCallersEndWhereTheServerBegins(): void
+    {
+        $frames = [
+            self::handler('/missing.php', 5),
+            ['function' => 'load', 'class' => 'Page', 'type' => '::', 'file' => '/app/app.php', 'line' => 9],
+            ['function' => '{closure}', 'class' => 'A', 'type' => '::', 'file' => '/spindle/a', 'line' => 380],
+            ['function' => 'handle', 'class' => Connection::class, 'type' => '->', 'file' => '/spindle/a', 'line' => 1],
+            ['function' => 'serve', 'class' => Connection::class, 'type' => '->', 'file' => '/spindle/a', 'line' => 1],
+        ];
+
+        self::assertSame(
+            'at /missing.php:5 in Page::load(), called at /app/app.php:9 in {closure}(). '
+                . self::COMPUTATION,
+            BlockTrace::describe($frames),
+        );
+    }
+
+    public function testAnEventLoopThatWaitsIsNotBlocked(): void
+    {
+        $driver = ['function' => 'dispatch', 'class' => StreamSelectDriver::class, 'type' => '->'];
+
+        self::assertNull(BlockTrace::describe([self::handler('/loop.php', 5), $driver]));
+    }
+
+    /** @return array{function: string, class: string, type: string, file: string, line: int} */
+    private static function handler(string $file, int $line): array
+    {
+        $method = ['function' => 'reportBlock', 'class' => ServingProcess::class, 'type' => '->'];
+
+        return [...$method, 'file' => $file, 'line' => $line];
+    }
+}
