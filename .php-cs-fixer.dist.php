@@ -8,7 +8,10 @@ use PhpCsFixer\Runner\Parallel\ParallelConfig;
 use PhpCsFixer\Runner\Parallel\ParallelConfigFactory;
 
 $folders = array_filter(
-    array_map(static fn(string $name): string => __DIR__ . '/' . $name, ['src', 'tests', 'bench', 'examples', 'tools']),
+    array_map(
+        static fn(string $name): string => __DIR__ . '/' . $name,
+        ['src', 'tests', 'bench', 'examples', 'integrations', 'tools'],
+    ),
     is_dir(...),
 );
 

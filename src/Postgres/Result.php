@@ -97,6 +97,22 @@ final class Result implements \IteratorAggregate, \Countable
     }
 
     /**
+     * Returns all rows as lists of scalars, for callers that convert values themselves. Values of bool, integers,
+     * floats and bytea are as in {@see lists()}, and all others are strings in PostgreSQL's own format.
+     *
+     * @return list<list<bool|float|int|string|null>>
+     */
+    public function scalars(): array
+    {
+        /** @var list<list<bool|float|int|string|null>> $rows */
+        $rows = $this->columns === null
+            ? []
+            : array_merge(...$this->rows->batches($this->columns->scalars(), array_keys($this->columns->names)));
+
+        return $rows;
+    }
+
+    /**
      * Returns the only row, with the names of the columns as keys; null when the result has no row.
      *
      * @return array<string, mixed>|null

@@ -45,7 +45,7 @@ final class PlainLanguage
         'meanwhile' => '"while …"',
     ];
 
-    private const FOLDERS = ['src', 'tests', 'bench', 'examples', 'tools', 'docs'];
+    private const FOLDERS = ['src', 'tests', 'bench', 'examples', 'integrations', 'tools', 'docs'];
 
     /** Files that are not checked, with the reason. */
     private const EXCEPTIONS = ['examples/aircraft/routes.php' => 'Symfony generates it'];

@@ -18,6 +18,8 @@ final readonly class Columns
     /** Kinds of the types that are requested in binary format because it is smaller or faster to decode, by OID. */
     private const BINARY_KINDS = [17 => self::BYTES, 20 => self::INT8, 23 => self::INT4, 701 => self::FLOAT8];
 
+    private const TEXT_OID = 25;
+
     /** @var list<int> kind of each column when all values are text: {@see Types::kind()} */
     public array $kinds;
 
@@ -48,5 +50,17 @@ final readonly class Columns
         $this->duplicateName = \count($unique) === \count($names)
             ? null
             : array_values(array_diff_key($names, $unique))[0];
+    }
+
+    /** Returns the same columns, whose values are not decoded if they would be objects, arrays or JSON. */
+    public function scalars(): self
+    {
+        $oids = array_map(
+            static fn(int $oid, int $kind): int => $kind === Types::OTHER ? self::TEXT_OID : $oid,
+            $this->oids,
+            $this->kinds,
+        );
+
+        return new self($this->names, $oids, $this->types);
     }
 }

@@ -1,0 +1,203 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Doctrine;
+
+use Doctrine\DBAL\Driver\Connection as DriverConnection;
+use Doctrine\DBAL\Driver\Exception\NoIdentityValue;
+use Spindle\Postgres\PooledConnection;
+use Spindle\Postgres\PostgresException;
+use Spindle\Postgres\PostgresPool;
+
+/**
+ * A connection that is borrowed from a pool until this object is destroyed, which Doctrine's close() causes.
+ *
+ * A Doctrine connection counts its open transactions, so each fiber needs its own one. While a transaction is open,
+ * statements of another fiber throw a \LogicException.
+ */
+final class Connection implements DriverConnection
+{
+    /** SQLSTATE of lastval() when the session has used no sequence: object_not_in_prerequisite_state. */
+    private const NO_SEQUENCE_USED = '55000';
+
+    /** Matches a statement that another one follows, except for strings and comments that contain a semicolon. */
+    private const SEVERAL_STATEMENTS = <<<'REGEX'
+        ~^(?:[^;'"$/-]++
+            |'(?:[^']++|'')*+'
+            |"[^"]*+"
+            |(?<tag>\$(?:[a-z_][a-z_0-9]*+)?\$).*?\g{tag}
+            |--[^\n]*+
+            |/\*.*?\*/
+            |[$/-]
+        )*+;\s*+[^\s;]~sxi
+        REGEX;
+
+    private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
+
+    private bool $inTransaction = false;
+
+    /**
+     * The fiber that has begun the transaction; null outside of fibers.
+     *
+     * @var \Fiber<mixed, mixed, mixed, mixed>|null
+     */
+    private ?\Fiber $owner = null;
+
+    /** @var \WeakMap<PostgresPool, string>|null versions of the pools' servers */
+    private static ?\WeakMap $versions = null;
+
+    private readonly PooledConnection $connection;
+
+    private readonly string $version;
+
+    /**
+     * Borrows a connection. PHP destroys this object, which releases the connection, before objects that are created
+     * here. Otherwise the pool would report at the end of each script that the connection was not released.
+     *
+     * @throws Exception
+     */
+    public function __construct(PostgresPool $pool)
+    {
+        self::$versions ??= new \WeakMap();
+        try {
+            $this->connection = $pool->acquire();
+            $this->version = self::$versions[$pool] ??= $this->queryVersion();
+        } catch (PostgresException $failure) {
+            throw Exception::of($failure);
+        }
+    }
+
+    public function __destruct()
+    {
+        $this->connection->release();
+    }
+
+    public function prepare(string $sql): Statement
+    {
+        return new Statement($this, NumberedParameters::of($sql));
+    }
+
+    public function query(string $sql): Result
+    {
+        return $this->run($sql, []);
+    }
+
+    /**
+     * Executes one statement, or several ones as a script, whose number of affected rows is 0.
+     *
+     * A change of the schema is executed as a script too. After a script, the connection prepares its statements again,
+     * which may now have parameters of other types.
+     */
+    public function exec(string $sql): int
+    {
+        if (preg_match(self::CHANGES_SCHEMA, $sql) !== 1 && preg_match(self::SEVERAL_STATEMENTS, $sql) !== 1) {
+            return $this->run($sql, [])->rowCount();
+        }
+        $this->ensureOwner();
+        try {
+            $this->connection->executeScript($sql);
+        } catch (PostgresException $failure) {
+            throw Exception::of($failure);
+        }
+
+        return 0;
+    }
+
+    /** Quotes a string. Only valid UTF-8 reaches the parser of the server, so no other character can end the text. */
+    public function quote(string $value): string
+    {
+        if (str_contains($value, "\0")) {
+            throw Exception::nulByte();
+        }
+        $quoted = "'" . str_replace("'", "''", $value) . "'";
+
+        // This form has the same meaning with each standard_conforming_strings.
+        return str_contains($value, '\\') ? ' E' . str_replace('\\', '\\\\', $quoted) : $quoted;
+    }
+
+    public function lastInsertId(): int|string
+    {
+        try {
+            $id = $this->query('SELECT LASTVAL()')->fetchOne();
+        } catch (Exception $failure) {
+            throw $failure->getSQLState() === self::NO_SEQUENCE_USED ? NoIdentityValue::new($failure) : $failure;
+        }
+        \assert(\is_int($id));
+
+        return $id;
+    }
+
+    public function beginTransaction(): void
+    {
+        $this->run('BEGIN', []);
+        [$this->inTransaction, $this->owner] = [true, \Fiber::getCurrent()];
+    }
+
+    public function commit(): void
+    {
+        $this->end('COMMIT');
+    }
+
+    public function rollBack(): void
+    {
+        $this->end('ROLLBACK');
+    }
+
+    public function getServerVersion(): string
+    {
+        return $this->version;
+    }
+
+    /** Returns the borrowed connection, for example to stream rows or to copy data. */
+    public function getNativeConnection(): PooledConnection
+    {
+        return $this->connection;
+    }
+
+    /**
+     * @internal
+     *
+     * @param list<mixed> $parameters
+     *
+     * @throws Exception
+     */
+    public function run(string $sql, #[\SensitiveParameter] array $parameters): Result
+    {
+        $this->ensureOwner();
+        try {
+            return new Result($this->connection->query($sql, $parameters));
+        } catch (PostgresException $failure) {
+            throw Exception::of($failure);
+        }
+    }
+
+    private function queryVersion(): string
+    {
+        try {
+            $version = $this->connection->query('SHOW server_version')->value();
+            \assert(\is_string($version));
+
+            return $version;
+        } catch (\Throwable $failure) {
+            $this->connection->release();
+            throw $failure;
+        }
+    }
+
+    private function end(string $sql): void
+    {
+        $this->ensureOwner();
+        [$this->inTransaction, $this->owner] = [false, null];
+        $this->run($sql, []);
+    }
+
+    private function ensureOwner(): void
+    {
+        if ($this->inTransaction && $this->owner !== \Fiber::getCurrent()) {
+            throw new \LogicException(
+                'Another fiber has a transaction open on this Doctrine connection. Create a connection for each fiber',
+            );
+        }
+    }
+}

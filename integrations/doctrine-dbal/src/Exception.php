@@ -1,0 +1,54 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Doctrine;
+
+use Doctrine\DBAL\Driver\AbstractException;
+use Spindle\Postgres\AuthenticationException;
+use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\PostgresException;
+use Spindle\Postgres\QueryException;
+
+/** A failure of the PostgreSQL client, from which Doctrine creates its own exception by the SQLSTATE. */
+final class Exception extends AbstractException
+{
+    /** The only SQLSTATE that Doctrine converts to its ConnectionException: connection_failure. */
+    private const CONNECTION_FAILURE = '08006';
+
+    /** Text by which Doctrine recognizes a lost connection. */
+    private const LOST = 'server closed the connection';
+
+    public static function of(PostgresException $failure): self
+    {
+        [$message, $state] = match (true) {
+            $failure instanceof QueryException => [$failure->getMessage(), $failure->sqlState],
+            $failure instanceof ConnectionLostException => [
+                self::LOST . ": {$failure->getMessage()}",
+                $failure->sqlState,
+            ],
+            $failure instanceof ConnectionClosedException => [self::LOST . ": {$failure->getMessage()}", null],
+            $failure instanceof AuthenticationException,
+            $failure instanceof ConnectionFailedException,
+            $failure instanceof PoolTimeoutException => [$failure->getMessage(), self::CONNECTION_FAILURE],
+            default => [$failure->getMessage(), null],
+        };
+
+        return new self($message, $state, previous: $failure);
+    }
+
+    /** @internal */
+    public static function unknownParameter(int|string $parameter): self
+    {
+        return new self("The statement has no parameter {$parameter}");
+    }
+
+    /** @internal */
+    public static function nulByte(): self
+    {
+        return new self('A text with a NUL byte can not be quoted, because PostgreSQL does not support it');
+    }
+}

@@ -1,0 +1,469 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Doctrine;
+
+use Amp\DeferredFuture;
+use Doctrine\DBAL\Connection;
+use Doctrine\DBAL\DriverManager;
+use Doctrine\DBAL\Exception as DoctrineException;
+use Doctrine\DBAL\Exception\ConnectionException;
+use Doctrine\DBAL\Exception\ConnectionLost;
+use Doctrine\DBAL\Exception\DatabaseObjectNotFoundException;
+use Doctrine\DBAL\Exception\DeadlockException;
+use Doctrine\DBAL\Exception\DriverException;
+use Doctrine\DBAL\Exception\ForeignKeyConstraintViolationException;
+use Doctrine\DBAL\Exception\InvalidFieldNameException;
+use Doctrine\DBAL\Exception\NotNullConstraintViolationException;
+use Doctrine\DBAL\Exception\SyntaxErrorException;
+use Doctrine\DBAL\Exception\TableExistsException;
+use Doctrine\DBAL\Exception\UniqueConstraintViolationException;
+use Doctrine\DBAL\ParameterType;
+use Doctrine\DBAL\Types\Types;
+use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresMethod;
+use PHPUnit\Framework\TestCase;
+use Spindle\Doctrine\Driver;
+use Spindle\Postgres\PooledConnection;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\UsesCluster;
+
+use function Amp\async;
+use function Amp\Future\await;
+
+/** The driver under Doctrine's own API. Doctrine's functional tests are run from a checkout of doctrine/dbal. */
+#[RequiresMethod(DriverManager::class, 'getConnection')]
+final class DriverTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+    use UsesCluster;
+
+    private ?PostgresPool $pool = null;
+
+    /** @var list<string> */
+    private array $warnings = [];
+
+    #[After(5)]
+    protected function closePool(): void
+    {
+        (new \ReflectionProperty(Driver::class, 'pools'))->setValue(null, []);
+        gc_collect_cycles();
+        $this->pool?->close();
+        $this->pool = null;
+    }
+
+    public function testQueriesOfFibersRunSideBySide(): void
+    {
+        $lock = random_int(1, \PHP_INT_MAX);
+        $order = [];
+        $waiting = $this->connection();
+        $waiting->executeStatement('SELECT 1');
+        $holder = $this->connection();
+        $holder->executeQuery('SELECT pg_advisory_lock(?)', [$lock]);
+        $fiber = async(static function () use ($waiting, $lock, &$order): void {
+            $waiting->executeQuery('SELECT pg_advisory_lock(?)', [$lock]);
+            $order[] = 'waited';
+        });
+        $other = async(function () use (&$order): void {
+            $order[] = $this->connection()->fetchOne('SELECT 7');
+        });
+        $other->await();
+        $holder->executeQuery('SELECT pg_advisory_unlock(?)', [$lock]);
+        $fiber->await();
+
+        self::assertSame([7, 'waited'], $order);
+    }
+
+    public function testParametersArePassedByPositionAndByName(): void
+    {
+        $connection = $this->connection();
+
+        self::assertSame(
+            ['a' => 'it\'s ?', 'b' => 3, 'c' => ':no', 'd' => null, 'e' => true],
+            $connection->fetchAssociative(
+                "SELECT ?::text AS a, ?::int AS b, ':no' AS c, ?::text AS d, ?::bool AS e",
+                ["it's ?", 3, null, true],
+                [3 => ParameterType::BOOLEAN],
+            ),
+        );
+        self::assertSame(
+            [['x' => 'v', 'y' => 'v', 'z' => 2]],
+            $connection->fetchAllAssociative(
+                'SELECT :name::text AS x, CAST(:name AS varchar) AS y, :number::int AS z -- :comment',
+                ['name' => 'v', 'number' => 2],
+            ),
+        );
+        $statement = $connection->prepare('SELECT ?::int + 1');
+        foreach ([1, 41] as $number) {
+            $statement->bindValue(1, $number, ParameterType::INTEGER);
+            self::assertSame($number + 1, $statement->executeQuery()->fetchOne());
+        }
+        self::assertSame([2, 3], $connection->fetchFirstColumn(
+            'SELECT n FROM (VALUES (1), (2), (3)) AS v (n) WHERE n IN (?) ORDER BY n',
+            [[2, 3]],
+            [\Doctrine\DBAL\ArrayParameterType::INTEGER],
+        ));
+    }
+
+    public function testAMissingParameterAndAnUnknownOneAreRefused(): void
+    {
+        $connection = $this->connection();
+        foreach ([[], [1 => 1, 2 => 2]] as $parameters) {
+            $statement = $connection->prepare('SELECT ?::int');
+            try {
+                foreach ($parameters as $position => $value) {
+                    $statement->bindValue($position, $value);
+                }
+                $statement->executeQuery();
+                self::fail('It was accepted');
+            } catch (DriverException $failure) {
+                self::assertStringContainsString('parameter', $failure->getMessage());
+            }
+        }
+        self::assertSame(1, $connection->fetchOne('SELECT 1'));
+    }
+
+    public function testValuesHaveTheFormOfDoctrinesOtherDrivers(): void
+    {
+        $row = $this->connection()->fetchNumeric(<<<'SQL'
+            SELECT true, 7::smallint, 1::bigint, 1.5::float8, 1.50::numeric, '\x00ff'::bytea, '{"b": [1, {}]}'::jsonb,
+                '2024-02-29 12:00:00.5'::timestamp, '{1,NULL}'::int[], NULL::text, '[1,3)'::int4range
+            SQL);
+
+        self::assertSame(
+            [
+                true,
+                7,
+                1,
+                1.5,
+                '1.50',
+                "\0\xff",
+                '{"b": [1, {}]}',
+                '2024-02-29 12:00:00.5',
+                '{1,NULL}',
+                null,
+                '[1,3)',
+            ],
+            $row,
+        );
+    }
+
+    public function testDoctrinesTypesReadWhatTheyWrite(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'at timestamptz, data jsonb, bytes bytea, flag bool, price numeric(6, 2)');
+        $time = new \DateTimeImmutable('2024-02-29 12:30:00+02:00');
+        $bytes = fopen('php://memory', 'r+');
+        self::assertIsResource($bytes);
+        fwrite($bytes, "\0\x8b'\\");
+        rewind($bytes);
+        $connection->insert(
+            $table,
+            ['at' => $time, 'data' => ['a' => [1, null]], 'bytes' => $bytes, 'flag' => false, 'price' => '9.50'],
+            [Types::DATETIMETZ_IMMUTABLE, Types::JSON, ParameterType::LARGE_OBJECT, Types::BOOLEAN, Types::DECIMAL],
+        );
+        $row = $connection->fetchAssociative("SELECT * FROM {$table}");
+        self::assertIsArray($row);
+
+        $read = $connection->convertToPHPValue($row['at'], Types::DATETIMETZ_IMMUTABLE);
+        self::assertInstanceOf(\DateTimeImmutable::class, $read);
+        self::assertSame($time->getTimestamp(), $read->getTimestamp());
+        self::assertSame(['a' => [1, null]], $connection->convertToPHPValue($row['data'], Types::JSON));
+        self::assertSame("\0\x8b'\\", $row['bytes']);
+        self::assertFalse($row['flag']);
+        self::assertSame('9.50', $row['price']);
+    }
+
+    public function testRowsAreFetchedInEachForm(): void
+    {
+        $connection = $this->connection();
+        $sql = "SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (3, 'c')) AS v (id, name) ORDER BY id";
+        $result = $connection->executeQuery($sql);
+
+        self::assertSame([2, 3], [$result->columnCount(), $result->rowCount()]);
+        self::assertSame(['id', 'name'], [$result->getColumnName(0), $result->getColumnName(1)]);
+        self::assertSame([1, 'a'], $result->fetchNumeric());
+        self::assertSame(['id' => 2, 'name' => 'b'], $result->fetchAssociative());
+        self::assertSame([[3, 'c']], $result->fetchAllNumeric());
+        self::assertFalse($result->fetchOne());
+        self::assertSame([1 => 'a', 2 => 'b', 3 => 'c'], $connection->fetchAllKeyValue($sql));
+        self::assertSame([1, 2, 3], iterator_to_array($connection->iterateColumn($sql), false));
+        $result = $connection->executeQuery($sql);
+        $result->free();
+        self::assertFalse($result->fetchNumeric());
+        $this->expectException(DoctrineException\InvalidColumnIndex::class);
+        $connection->executeQuery($sql)->getColumnName(2);
+    }
+
+    public function testACursorReadsALongResultInParts(): void
+    {
+        $connection = $this->connection();
+        $connection->beginTransaction();
+        $connection->executeStatement('DECLARE many CURSOR FOR SELECT generate_series(1, 2500)');
+        $sums = [];
+        while (($part = $connection->fetchFirstColumn('FETCH 1000 FROM many')) !== []) {
+            $sums[] = \count($part);
+        }
+        $connection->commit();
+
+        self::assertSame([1_000, 1_000, 500], $sums);
+    }
+
+    public function testNestedTransactionsAreSavepoints(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int');
+        $connection->beginTransaction();
+        $connection->insert($table, ['id' => 1]);
+        $connection->beginTransaction();
+        $connection->insert($table, ['id' => 2]);
+        $connection->rollBack();
+        $connection->transactional(static fn(Connection $connection) => $connection->insert($table, ['id' => 3]));
+        $connection->commit();
+        $connection->beginTransaction();
+        $connection->insert($table, ['id' => 4]);
+        $connection->rollBack();
+
+        self::assertSame([1, 3], $connection->fetchFirstColumn("SELECT id FROM {$table} ORDER BY id"));
+    }
+
+    public function testEachFiberHasItsOwnTransaction(): void
+    {
+        $table = $this->table($this->connection(), 'id int');
+        $inserted = [1 => new DeferredFuture(), 2 => new DeferredFuture()];
+        $counts = await(array_map(
+            fn(int $id) => async(function () use ($table, $id, $inserted): mixed {
+                $connection = $this->connection();
+                $connection->beginTransaction();
+                $connection->insert($table, ['id' => $id]);
+                $inserted[$id]->complete();
+                $inserted[3 - $id]->getFuture()->await();
+                $count = $connection->fetchOne("SELECT count(*) FROM {$table}");
+                $id === 2 ? $connection->rollBack() : $connection->commit();
+                $connection->close();
+
+                return $count;
+            }),
+            [1, 2],
+        ));
+
+        self::assertSame([1, 1], array_values($counts));
+        self::assertSame([1], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
+    public function testAnotherFiberCanNotJoinATransaction(): void
+    {
+        $connection = $this->connection();
+        $connection->beginTransaction();
+        try {
+            async(static fn() => $connection->fetchOne('SELECT 1'))->await();
+            self::fail('The statement became a part of the transaction');
+        } catch (\LogicException $failure) {
+            self::assertStringContainsString('Create a connection for each fiber', $failure->getMessage());
+        }
+        $connection->rollBack();
+
+        self::assertSame(1, async(static fn() => $connection->fetchOne('SELECT 1'))->await());
+    }
+
+    /** @return iterable<string, array{string, class-string<\Throwable>}> */
+    public static function refusedStatements(): iterable
+    {
+        yield 'unique' => ['INSERT INTO {table} VALUES (1, 1)', UniqueConstraintViolationException::class];
+        yield 'foreign key' => ['INSERT INTO {table} VALUES (2, 9)', ForeignKeyConstraintViolationException::class];
+        yield 'not null' => ['INSERT INTO {table} VALUES (3, NULL)', NotNullConstraintViolationException::class];
+        yield 'syntax' => ['SELEC 1', SyntaxErrorException::class];
+        yield 'table' => ['SELECT * FROM {table}_missing', DatabaseObjectNotFoundException::class];
+        yield 'column' => ['SELECT missing FROM {table}', InvalidFieldNameException::class];
+        yield 'existing table' => ['CREATE TABLE {table} (id int)', TableExistsException::class];
+        yield 'serialization' => [
+            "DO 'BEGIN RAISE EXCEPTION SQLSTATE ''40001''; END'",
+            DeadlockException::class,
+        ];
+        yield 'others' => ['SELECT 1 / 0', DriverException::class];
+    }
+
+    /** @param class-string<\Throwable> $class */
+    #[DataProvider('refusedStatements')]
+    public function testFailuresAreDoctrinesOwn(string $sql, string $class): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int PRIMARY KEY, parent int NOT NULL');
+        $connection->executeStatement("ALTER TABLE {$table} ADD FOREIGN KEY (parent) REFERENCES {$table}");
+        $connection->insert($table, ['id' => 1, 'parent' => 1]);
+        try {
+            $connection->executeStatement(str_replace('{table}', $table, $sql));
+            self::fail('It was accepted');
+        } catch (DriverException $failure) {
+            self::assertInstanceOf($class, $failure);
+            self::assertSame(5, \strlen((string) $failure->getSQLState()));
+        }
+        self::assertSame(1, $connection->fetchOne("SELECT count(*) FROM {$table}"));
+    }
+
+    public function testALostConnectionIsReplaced(): void
+    {
+        $connection = $this->connection();
+        $native = $connection->getNativeConnection();
+        self::assertInstanceOf(PooledConnection::class, $native);
+        Cluster::ask("SELECT pg_terminate_backend({$native->backendPid()})");
+        unset($native);
+        try {
+            $connection->fetchOne('SELECT 1');
+            self::fail('The connection was not lost');
+        } catch (ConnectionLost) {
+            self::assertSame(1, $connection->fetchOne('SELECT 1'));
+        }
+    }
+
+    public function testAServerThatRefusesIsAConnectionFailure(): void
+    {
+        $connection = DriverManager::getConnection(
+            ['driverClass' => Driver::class, 'host' => '127.0.0.1', 'port' => 1, 'user' => 'nobody'],
+        );
+
+        $this->expectException(ConnectionException::class);
+        $this->expectExceptionMessage('127.0.0.1:1');
+        $connection->fetchOne('SELECT 1');
+    }
+
+    public function testAFullPoolIsAConnectionFailure(): void
+    {
+        $first = $this->connection(maxConnections: 1, acquireTimeout: 0.05);
+        $first->fetchOne('SELECT 1');
+        try {
+            $this->connection()->fetchOne('SELECT 2');
+            self::fail('The pool has two connections');
+        } catch (ConnectionException $failure) {
+            self::assertSame('08006', $failure->getSQLState());
+        }
+    }
+
+    public function testTextsAndNamesAreQuoted(): void
+    {
+        $connection = $this->connection();
+        $name = 'Us"er; \\ ?';
+        foreach (['on', 'off'] as $setting) {
+            $connection->executeStatement("SET standard_conforming_strings = {$setting}");
+            foreach (["it's", '\\', "\\' OR 1 = 1 --", "a\nb\t", 'é', '$1 ? :a'] as $text) {
+                self::assertSame($text, $connection->fetchOne('SELECT ' . $connection->quote($text)));
+            }
+        }
+        $quoted = $connection->quoteSingleIdentifier($name);
+        self::assertSame([$name => 1], $connection->fetchAssociative("SELECT 1 AS {$quoted}"));
+        $this->expectExceptionMessage('NUL byte');
+        $connection->quote("a\0b");
+    }
+
+    public function testTheLastIdIsThatOfTheConnection(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id bigserial, name text');
+        $connection->insert($table, ['name' => 'a']);
+        $this->connection()->insert($table, ['name' => 'b']);
+        self::assertSame(1, $connection->lastInsertId());
+
+        $this->expectException(DoctrineException::class);
+        $this->connection()->lastInsertId();
+    }
+
+    public function testTheVersionSelectsThePlatform(): void
+    {
+        $connection = $this->connection();
+        self::assertSame(Cluster::ask('SHOW server_version')[0]['server_version'], $connection->getServerVersion());
+        self::assertInstanceOf(
+            \Doctrine\DBAL\Platforms\PostgreSQLPlatform::class,
+            $connection->getDatabasePlatform(),
+        );
+    }
+
+    public function testAScriptAndAChangedTableAreExecuted(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'value int');
+        $insert = "INSERT INTO {$table} (value) VALUES (?)";
+        self::assertSame(1, $connection->executeStatement($insert, [1]));
+        self::assertSame(2, $connection->executeStatement("INSERT INTO {$table} VALUES (2), (3)"));
+        $update = "UPDATE {$table} SET value = 4 WHERE 'a;b' = 'a;b' AND value = 3;";
+        self::assertSame(1, $connection->executeStatement($update));
+        $connection->executeStatement("DROP TABLE {$table}; CREATE TABLE {$table} (value text); -- end");
+        self::assertSame(1, $connection->executeStatement($insert, ['text']));
+        $connection->executeStatement("ALTER TABLE {$table} ALTER value TYPE timestamp USING NULL");
+        $connection->executeStatement($insert, ['2024-01-01']);
+
+        self::assertSame([null, '2024-01-01 00:00:00'], $connection->fetchFirstColumn("SELECT value FROM {$table}"));
+    }
+
+    public function testACloseReturnsTheConnectionWithoutItsTransaction(): void
+    {
+        $connection = $this->connection(maxConnections: 1);
+        $table = $this->table($connection, 'id int');
+        $connection->beginTransaction();
+        $connection->insert($table, ['id' => 1]);
+        $connection->close();
+        $other = $this->connection();
+
+        self::assertSame(0, $other->fetchOne("SELECT count(*) FROM {$table}"));
+        $other->close();
+        Eventually::holds(fn(): bool => $this->pool?->statistics()['in_use'] === 0, 'the pool has the connection');
+        self::assertCount(1, $this->warnings);
+        self::assertStringContainsString('A transaction was left open', $this->warnings[0]);
+    }
+
+    public function testConnectionsWithTheSameParametersShareAPool(): void
+    {
+        $options = PostgresOptions::of(Cluster::shared()->dsn());
+        $parameters = [
+            'driverClass' => Driver::class,
+            'host' => $options->hosts[0]->host,
+            'port' => $options->hosts[0]->port,
+            'user' => $options->user,
+            'dbname' => $options->database,
+            'application_name' => 'shares',
+            'driverOptions' => ['maxConnections' => 1],
+        ];
+        $pids = [];
+        for ($i = 0; $i < 2; ++$i) {
+            $connection = DriverManager::getConnection($parameters);
+            $pids[] = $connection->fetchOne('SELECT pg_backend_pid()');
+            self::assertSame('shares', $connection->fetchOne("SELECT current_setting('application_name')"));
+            $connection->close();
+        }
+
+        self::assertSame($pids[0], $pids[1]);
+    }
+
+    private function connection(int $maxConnections = 8, float $acquireTimeout = 5.0): Connection
+    {
+        $this->pool ??= new PostgresPool(
+            Cluster::shared()->dsn(),
+            $maxConnections,
+            new PostgresPoolOptions(acquireTimeout: $acquireTimeout, onWarning: function (string $warning): void {
+                $this->warnings[] = $warning;
+            }),
+        );
+
+        return DriverManager::getConnection([
+            'driverClass' => Driver::class,
+            'driverOptions' => ['pool' => $this->pool],
+        ]);
+    }
+
+    /** Creates a table that no other test uses, and returns its name. */
+    private function table(Connection $connection, string $columns): string
+    {
+        $name = 'doctrine_' . bin2hex(random_bytes(6));
+        $connection->executeStatement("CREATE TABLE {$name} ({$columns})");
+
+        return $name;
+    }
+}
