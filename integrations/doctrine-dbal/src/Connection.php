@@ -112,11 +112,11 @@ final class Connection implements DriverConnection
         }
         $quoted = "'" . str_replace("'", "''", $value) . "'";
 
-        // This form has the same meaning with each standard_conforming_strings.
+        // The form E'' has the same meaning with each value of standard_conforming_strings.
         return str_contains($value, '\\') ? ' E' . str_replace('\\', '\\\\', $quoted) : $quoted;
     }
 
-    public function lastInsertId(): int|string
+    public function lastInsertId(): int
     {
         try {
             $id = $this->query('SELECT LASTVAL()')->fetchOne();

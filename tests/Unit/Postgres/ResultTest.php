@@ -86,6 +86,7 @@ final class ResultTest extends TestCase
         self::assertCount(2, $result);
         self::assertThrows(ProtocolException::class, $result->all(...));
         self::assertThrows(ProtocolException::class, $result->lists(...));
+        self::assertSame([[1, 'nonsense'], [2, null]], $result->scalars());
         self::assertThrows(ProtocolException::class, static fn(): array => iterator_to_array($result));
         self::assertSame(
             1,
@@ -119,13 +120,14 @@ final class ResultTest extends TestCase
         $result = new Result(null, new Exchange(), 0, 7);
 
         self::assertSame(
-            [7, [], 0, [], [], null],
+            [7, [], 0, [], [], [], null],
             [
                 $result->affected,
                 $result->columnNames(),
                 \count($result),
                 $result->all(),
                 $result->lists(),
+                $result->scalars(),
                 $result->one(),
             ],
         );
