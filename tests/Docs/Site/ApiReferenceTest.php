@@ -106,6 +106,14 @@ final class ApiReferenceTest extends TestCase
         );
     }
 
+    public function testOnePageHasAllOptionsWithTheirDefaults(): void
+    {
+        $page = self::$pages['reference/options.md'];
+
+        self::assertStringContainsString("\n| `grace` | `float` | `2.0` | seconds between SIGTERM and SIGKILL ", $page);
+        self::assertStringContainsString("\n## PostgresPoolOptions\n", $page);
+    }
+
     public function testNamesInPagesHaveLinks(): void
     {
         $names = self::$reference->names;

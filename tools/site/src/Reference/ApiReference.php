@@ -49,7 +49,23 @@ final readonly class ApiReference
                     . $overview,
                 'Classes',
             ),
+            $this->options(),
             ...$pages,
         ];
+    }
+
+    /** Returns one page with all classes of options, to compare and to search. */
+    private function options(): Page
+    {
+        $text = "# Options\n\nThe options of all classes with their defaults. Times are in seconds, sizes in bytes.\n";
+        foreach ($this->names->classes as $name) {
+            $class = new \ReflectionClass($name);
+            if (preg_match('/(?:Options|Policy|Limits)$/', $name) === 1 && $class->isInstantiable()) {
+                $text .= "\n## {$class->getShortName()}\n\n`{$name}`\n\n"
+                    . (new ClassText($class, $this->names))->options();
+            }
+        }
+
+        return new Page('reference/options.md', $text, 'Options', 'options');
     }
 }

@@ -50,6 +50,24 @@ final readonly class ClassText
         return $this->text->line(explode("\n\n", $this->comment->text)[0]);
     }
 
+    /** Returns a table of the constructor's parameters with their defaults, for a class of options. */
+    public function options(): string
+    {
+        $table = "| option | type | default | |\n|---|---|---|---|\n";
+        $described = (new DocComment((string) $this->class->getConstructor()?->getDocComment()))->parameters();
+        foreach ($this->class->getConstructor()?->getParameters() ?? [] as $parameter) {
+            $name = $parameter->getName();
+            $property = $parameter->isPromoted() ? $this->described($this->class->getProperty($name)) : null;
+            $default = $parameter->isDefaultValueAvailable() ? Value::shown($parameter->getDefaultValue()) : '';
+            $type = $described[$name]['type'] ?? $property['type'] ?? (string) $parameter->getType();
+            $text = $described[$name]['text'] ?? $property['text'] ?? '';
+            $table .= "| `{$name}` | {$this->text->type($type)} | " . ($default === '' ? '' : "`{$default}`")
+                . " | {$this->text->line($text)} |\n";
+        }
+
+        return $table;
+    }
+
     private function declaration(): string
     {
         $kind = match (true) {
