@@ -309,8 +309,8 @@ final class PipeTest extends TestCase
         ];
         yield '-X' => [['--pipe', '-X'], "option --each-word: can't be combined with --pipe: a job has one block"];
         yield '--resume' => [
-            ['--pipe', '--resume', '--joblog', 'log'],
-            "option --resume: can't be combined with --pipe: a block can differ from that of an earlier run",
+            ['--pipe', '--round-robin', '--resume', '--joblog', 'log'],
+            'option --resume: with --round-robin, a job gets other blocks in each run',
         ];
     }
 

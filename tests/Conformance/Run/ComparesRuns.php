@@ -20,8 +20,8 @@ trait ComparesRuns
 
     private const PARALLEL = '/usr/bin/parallel';
 
-    /** Columns of a job log that both tools must have in common: Seq, Receive, Exitval, Signal and Command. */
-    private const LOG_COLUMNS = [0 => true, 5 => true, 6 => true, 7 => true, 8 => true];
+    /** Columns of a job log that both tools must have in common: Seq, Send, Receive, Exitval, Signal, Command. */
+    private const LOG_COLUMNS = [0 => true, 4 => true, 5 => true, 6 => true, 7 => true, 8 => true];
 
     #[Before]
     protected function agreeToCite(): void

@@ -75,10 +75,10 @@ final class OutcomeLinesTest extends TestCase
     ): void {
         $this->prepare();
         $other = $concurrency === 2 && $last < 10 ? 1 : 0;
-        $log = "Seq\tReceive\tExitval\tSignal\tCommand\n";
+        $log = "Seq\tSend\tReceive\tExitval\tSignal\tCommand\n";
         for ($job = 1; $job <= $last + ($when === 'soon' ? $other : 0); ++$job) {
             $exit = self::STATUSES[$job - 1];
-            $log .= "{$job}\t0\t{$exit}\t0\texec ./job {$job} {$concurrency} {$exit}\n";
+            $log .= "{$job}\t0\t0\t{$exit}\t0\texec ./job {$job} {$concurrency} {$exit}\n";
         }
         $words = [
             "-j{$concurrency}", '--halt', "{$when},{$condition}", '--joblog', 'jobs.log',
@@ -160,45 +160,47 @@ final class OutcomeLinesTest extends TestCase
             ['-j1', '--retries', '2', 'echo >> tries; wc -l < tries; exit {}', ':::', '1'],
             "2\n", 1, ['tries' => "\n\n"],
         ];
-        $head = "Seq\tReceive\tExitval\tSignal\tCommand\n";
+        $head = "Seq\tSend\tReceive\tExitval\tSignal\tCommand\n";
         yield 'a job log' => [
             ['-j1', '--joblog', 'jobs.log', 'echo {}; exit {}', ':::', '0', '3'],
-            "0\n3\n", 1, ['jobs.log' => "{$head}1\t2\t0\t0\techo 0; exit 0\n2\t2\t3\t0\techo 3; exit 3\n"],
+            "0\n3\n", 1, ['jobs.log' => "{$head}1\t0\t2\t0\t0\techo 0; exit 0\n2\t0\t2\t3\t0\techo 3; exit 3\n"],
         ];
         yield 'a job log with quotes' => [
             ['-j1', '--joblog', 'jobs.log', 'true', ':::', 'a b', "it's", 'x=y', 'a,b', '%@:', '', 'ä', '*'],
-            '', 0, ['jobs.log' => $head . "1\t0\t0\t0\ttrue 'a b'\n2\t0\t0\t0\ttrue 'it'\"'\"'s'\n"
-                . "3\t0\t0\t0\ttrue 'x=y'\n4\t0\t0\t0\ttrue 'a,b'\n5\t0\t0\t0\ttrue '%@:'\n6\t0\t0\t0\ttrue ''\n"
-                . "7\t0\t0\t0\ttrue 'ä'\n8\t0\t0\t0\ttrue '*'\n"],
+            '', 0, ['jobs.log' => $head . "1\t0\t0\t0\t0\ttrue 'a b'\n2\t0\t0\t0\t0\ttrue 'it'\"'\"'s'\n"
+                . "3\t0\t0\t0\t0\ttrue 'x=y'\n4\t0\t0\t0\t0\ttrue 'a,b'\n"
+                . "5\t0\t0\t0\t0\ttrue '%@:'\n6\t0\t0\t0\t0\ttrue ''\n"
+                . "7\t0\t0\t0\t0\ttrue 'ä'\n8\t0\t0\t0\t0\ttrue '*'\n"],
         ];
         yield 'a job log with a signal' => [
             ['-j1', '--joblog', 'jobs.log', 'kill -9 $$; :', ':::', '1'],
-            '', 1, ['jobs.log' => "{$head}1\t0\t0\t9\tkill -9 \$\$; : 1\n"],
+            '', 1, ['jobs.log' => "{$head}1\t0\t0\t0\t9\tkill -9 \$\$; : 1\n"],
         ];
         yield 'a job log with a timeout' => [
             ['-j1', '--joblog', 'jobs.log', '--timeout', '1', 'sleep {}; :', ':::', '9'],
-            '', 1, ['jobs.log' => "{$head}1\t0\t-1\t15\tsleep 9; :\n"],
+            '', 1, ['jobs.log' => "{$head}1\t0\t0\t-1\t15\tsleep 9; :\n"],
         ];
         yield 'a log to which jobs are added' => [
             ['-j1', '--joblog', '+jobs.log', 'echo', ':::', 'a'],
-            "a\n", 0, ['jobs.log' => "1\t2\t0\t0\techo a\n"],
+            "a\n", 0, ['jobs.log' => "1\t0\t2\t0\t0\techo a\n"],
         ];
         yield 'a log that exists, to which jobs are added' => [
             ['-j1', '--joblog', '+old.log', 'echo', ':::', 'c'],
-            "c\n", 0, ['old.log' => "{$head}1\t2\t0\t0\techo a\n2\t2\t1\t0\techo b\n1\t2\t0\t0\techo c\n"],
+            "c\n", 0, ['old.log' => "{$head}1\t0\t2\t0\t0\techo a\n2\t0\t2\t1\t0\techo b\n1\t0\t2\t0\t0\techo c\n"],
         ];
         yield 'a resumed run' => [
             ['-j1', '--joblog', 'old.log', '--resume', 'echo', ':::', 'a', 'b', 'c'],
-            "c\n", 0, ['old.log' => "{$head}1\t2\t0\t0\techo a\n2\t2\t1\t0\techo b\n3\t2\t0\t0\techo c\n"],
+            "c\n", 0, ['old.log' => "{$head}1\t0\t2\t0\t0\techo a\n2\t0\t2\t1\t0\techo b\n3\t0\t2\t0\t0\techo c\n"],
         ];
         yield 'a resumed run that adds' => [
             ['-j1', '--joblog', '+old.log', '--resume', 'echo', ':::', 'a', 'b', 'c'],
-            "c\n", 0, ['old.log' => "{$head}1\t2\t0\t0\techo a\n2\t2\t1\t0\techo b\n3\t2\t0\t0\techo c\n"],
+            "c\n", 0, ['old.log' => "{$head}1\t0\t2\t0\t0\techo a\n2\t0\t2\t1\t0\techo b\n3\t0\t2\t0\t0\techo c\n"],
         ];
         yield 'failures of a resumed run' => [
             ['-j1', '--joblog', 'old.log', '--resume-failed', 'echo', ':::', 'a', 'b', 'c'],
             "b\nc\n", 0,
-            ['old.log' => "{$head}1\t2\t0\t0\techo a\n2\t2\t1\t0\techo b\n2\t2\t0\t0\techo b\n3\t2\t0\t0\techo c\n"],
+            ['old.log' => "{$head}1\t0\t2\t0\t0\techo a\n2\t0\t2\t1\t0\techo b\n2\t0\t2\t0\t0\techo b\n"
+                . "3\t0\t2\t0\t0\techo c\n"],
         ];
         yield 'a share of a resumed run' => [
             [
@@ -268,7 +270,7 @@ final class OutcomeLinesTest extends TestCase
         ];
         yield 'results with a job log' => [
             [...$shell, 'out', '--joblog', 'jobs.log', 'echo', ':::', 'a'],
-            '', 0, ['out/1/a/stdout' => "a\n", 'jobs.log' => "{$head}1\t2\t0\t0\techo a\n"],
+            '', 0, ['out/1/a/stdout' => "a\n", 'jobs.log' => "{$head}1\t0\t2\t0\t0\techo a\n"],
         ];
     }
 

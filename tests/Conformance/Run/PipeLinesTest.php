@@ -255,8 +255,65 @@ final class PipeLinesTest extends TestCase
         yield 'parts that are counted' => [['--pipe-part', '-N2', '-a', 'lines', 'cat'], '', '', 255];
     }
 
+    /**
+     * @param list<string>          $words
+     * @param array<string, string> $logs contents after the run, by name
+     */
+    #[DataProvider('logs')]
+    public function testTheJobLogIsThatOfGnuParallel(array $words, string $output, int $status, array $logs): void
+    {
+        $this->prepare();
+        $this->compare(['-k', '-j1', '--pipe', '-N2', ...$words], $output, $status, $logs, self::numbers(5));
+    }
+
+    /** @return \Generator<string, array{list<string>, string, int, array<string, string>}> */
+    public static function logs(): \Generator
+    {
+        $head = "Seq\tSend\tReceive\tExitval\tSignal\tCommand\n";
+        $all = "1\n2\n3\n4\n5\n";
+        $new = ['--joblog', 'new.log'];
+        yield 'bytes of blocks' => [
+            [...$new, 'cat'], $all, 0,
+            ['new.log' => "{$head}1\t4\t4\t0\t0\tcat\n2\t4\t4\t0\t0\tcat\n3\t2\t2\t0\t0\tcat\n"],
+        ];
+        yield 'bytes of files' => [
+            [...$new, '--cat', 'cat {} {}'], "1\n2\n1\n2\n3\n4\n3\n4\n5\n5\n", 0,
+            ['new.log' => $head . "1\t4\t8\t0\t0\tcat \$PARALLEL_TMP \$PARALLEL_TMP\n"
+                . "2\t4\t8\t0\t0\tcat \$PARALLEL_TMP \$PARALLEL_TMP\n"
+                . "3\t2\t4\t0\t0\tcat \$PARALLEL_TMP \$PARALLEL_TMP\n"],
+        ];
+        yield 'bytes of a header' => [
+            [...$new, '--header', ':', 'cat'], "1\n2\n3\n1\n4\n5\n", 0,
+            ['new.log' => "{$head}1\t6\t6\t0\t0\tcat\n2\t6\t6\t0\t0\tcat\n"],
+        ];
+        yield 'bytes without separators' => [
+            [...$new, '--rrs', 'cat'], '12345', 0,
+            ['new.log' => "{$head}1\t2\t2\t0\t0\tcat\n2\t2\t2\t0\t0\tcat\n3\t1\t1\t0\t0\tcat\n"],
+        ];
+        yield 'bytes of all blocks' => [
+            [...$new, '--round-robin', 'cat'], $all, 0, ['new.log' => "{$head}1\t10\t10\t0\t0\tcat\n"],
+        ];
+        $logged = "{$head}1\t4\t4\t0\t0\tcat\n3\t2\t2\t1\t0\tcat\n2\t4\t4\t0\t0\tcat\n";
+        yield '--resume' => [
+            ['--joblog', 'old.log', '--resume', 'cat'], "3\n4\n", 0, ['old.log' => $logged],
+        ];
+        yield '--resume-failed' => [
+            ['--joblog', 'old.log', '--resume-failed', 'cat'], "3\n4\n5\n", 0,
+            ['old.log' => "{$logged}3\t2\t2\t0\t0\tcat\n"],
+        ];
+        $files = str_replace('cat', 'cat $PARALLEL_TMP', $logged);
+        yield '--resume with files' => [
+            ['--joblog', 'files.log', '--resume', '--cat', 'cat', '{}'], "3\n4\n", 0, ['files.log' => $files],
+        ];
+    }
+
     private function prepare(): void
     {
+        $head = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
+        $line = ":\t1700000000.000\t     0.010\t";
+        $log = "{$head}1\t{$line}4\t4\t0\t0\tcat\n3\t{$line}2\t2\t1\t0\tcat\n";
+        $this->file('old.log', $log);
+        $this->file('files.log', str_replace('cat', 'cat $PARALLEL_TMP', $log));
         $this->file('lines', self::numbers(30));
         $this->file('more', self::numbers(1000));
         $this->file('empty', '');

@@ -56,7 +56,7 @@ final class DryRun
         }
         $resumed = new ResumedInput(
             JobLog::read($outcome->jobLog),
-            $this->options->input->format,
+            $this->options->input,
             $outcome->retryFailed,
         );
 

@@ -53,8 +53,6 @@ final class PipeOptions
         'max-chars' => 'the size is that of --block',
         'jsonl' => 'a block is not a task',
         'queue' => 'blocks are files on this machine',
-        'resume' => 'a block can differ from that of an earlier run',
-        'resume-failed' => 'a block can differ from that of an earlier run',
     ];
     private const NOT_WITH_PIPE = ['arg-file' => 'blocks are read from standard input; use < FILE, or --pipe-part'];
     private const NOT_WITH_PART = [
@@ -118,6 +116,9 @@ final class PipeOptions
             throw new UsageException(
                 'option --pipe: blocks are read from standard input; remove the list of arguments',
             );
+        }
+        if ($given->flag('round-robin') && ($given->flag('resume') || $given->flag('resume-failed'))) {
+            throw new UsageException('option --resume: with --round-robin, a job gets other blocks in each run');
         }
         if ($given->flag('round-robin') && self::namesFile($given)) {
             throw new UsageException('option --round-robin: a job has no file for its blocks; remove --cat and --fifo');

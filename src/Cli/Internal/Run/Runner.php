@@ -159,7 +159,7 @@ final class Runner
         }
         [$log, $finished] = JobLog::resume($outcome->jobLog, !$outcome->extendsLog);
 
-        return [$log, new ResumedInput($finished, $this->options->input->format, $outcome->retryFailed)];
+        return [$log, new ResumedInput($finished, $this->options->input, $outcome->retryFailed)];
     }
 
     /** @return list<string> */
@@ -183,7 +183,7 @@ final class Runner
         try {
             foreach ($this->pool->run($this->commands()) as $job => $result) {
                 $this->slots?->release($job->slot);
-                $this->options->input->inputs->finished($job->sequence);
+                $this->options->input->inputs->finished($job);
                 $this->handleResult($job, $result);
             }
         } catch (OutputFailedException|OutputClosedException $failure) {

@@ -9,6 +9,9 @@ use Spindle\Command\Command;
 /** The values of one or more records of the input as a command. */
 final class InputJob
 {
+    /** Bytes that the command got as its standard input. They are known when the command has ended. */
+    public int $sent = 0;
+
     /**
      * @param int          $sequence number of the job, from 1
      * @param list<string> $values   of all records of the job

@@ -37,8 +37,8 @@ interface JobInputs
     /** Returns a command line as it is shown and logged, without the name of a temporary file. */
     public function describe(string $command): string;
 
-    /** Releases what belongs to a job that has ended. */
-    public function finished(int $number): void;
+    /** Releases what belongs to a job that has ended or does not run, and sets the bytes of its input. */
+    public function finished(InputJob $job): void;
 
     /** Releases what belongs to all jobs. */
     public function close(): void;

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Cli\Internal\Run\FinishedJobs;
+use Spindle\Cli\Internal\Run\InputOptions;
 use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Cli\Internal\UsageException;
 
@@ -16,7 +17,7 @@ final class ResumedInput
 {
     public function __construct(
         private readonly FinishedJobs $finished,
-        private readonly JobFormat $format,
+        private readonly InputOptions $input,
         private readonly bool $retryFailed,
     ) {}
 
@@ -57,7 +58,13 @@ final class ResumedInput
     private function needsRun(int $number, array $values): bool
     {
         try {
-            return $this->finished->needsRun($this->format->job($number, $values, 0), $this->retryFailed);
+            $job = $this->input->inputs->withInput($this->input->format->job($number, $values, 0));
+            $needsRun = $this->finished->needsRun($job, $this->retryFailed);
+            if (!$needsRun) {
+                $this->input->inputs->finished($job);
+            }
+
+            return $needsRun;
         } catch (BadRecordException $bad) {
             if ($this->finished->has($number)) {
                 throw $this->finished->mismatch($number, "the input has no command there: {$bad->getMessage()}");

@@ -67,7 +67,7 @@ final class ValueInputs implements JobInputs
         return $command;
     }
 
-    public function finished(int $number): void {}
+    public function finished(InputJob $job): void {}
 
     public function close(): void {}
 

@@ -21,6 +21,9 @@ final class BlockFiles
     /** @var array<int, string> path by number of the job */
     private array $paths = [];
 
+    /** @var array<int, int> bytes by number of the job */
+    private array $sizes = [];
+
     /** @param bool $areWritten false to assign only names, for --dry-run */
     public function __construct(private readonly bool $areWritten = true)
     {
@@ -34,7 +37,8 @@ final class BlockFiles
      */
     public function write(int $number, string ...$pieces): string
     {
-        $path = $this->prefix . bin2hex(random_bytes(4));
+        $this->paths[$number] = $path = $this->prefix . bin2hex(random_bytes(4));
+        $this->sizes[$number] = array_sum(array_map(\strlen(...), $pieces));
         if (!$this->areWritten) {
             return $path;
         }
@@ -45,7 +49,6 @@ final class BlockFiles
         if ($file === false) {
             throw OutputFailedException::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
         }
-        $this->paths[$number] = $path;
         stream_set_write_buffer($file, 0);
         foreach ($pieces as $piece) {
             if (@fwrite($file, $piece) !== \strlen($piece)) {
@@ -61,6 +64,12 @@ final class BlockFiles
         return $this->paths[$number] ?? throw new \LogicException("Job {$number} has no block");
     }
 
+    /** Returns how many bytes were written for a job. */
+    public function size(int $number): int
+    {
+        return $this->sizes[$number] ?? 0;
+    }
+
     /** Returns a command line without the names of files. */
     public function hiddenIn(string $command): string
     {
@@ -71,7 +80,7 @@ final class BlockFiles
     {
         if (isset($this->paths[$number])) {
             @unlink($this->paths[$number]);
-            unset($this->paths[$number]);
+            unset($this->paths[$number], $this->sizes[$number]);
         }
     }
 

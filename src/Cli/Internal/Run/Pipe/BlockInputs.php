@@ -63,9 +63,10 @@ final class BlockInputs implements JobInputs
         return $this->files->hiddenIn($command);
     }
 
-    public function finished(int $number): void
+    public function finished(InputJob $job): void
     {
-        $this->files->remove($number);
+        $job->sent = $this->files->size($job->sequence);
+        $this->files->remove($job->sequence);
     }
 
     public function close(): void

@@ -79,9 +79,9 @@ final class PartInputs implements JobInputs
         return $command;
     }
 
-    public function finished(int $number): void
+    public function finished(InputJob $job): void
     {
-        unset($this->parts[$number]);
+        unset($this->parts[$job->sequence]);
     }
 
     public function close(): void

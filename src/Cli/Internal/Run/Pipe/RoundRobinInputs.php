@@ -20,6 +20,9 @@ final class RoundRobinInputs implements JobInputs
     /** @var array<int, BlockQueue> of jobs that have not ended, by number */
     private array $queues = [];
 
+    /** @var array<int, int> bytes that jobs got, by number */
+    private array $sent = [];
+
     /** Number of jobs that were made, and the job that got the last block. */
     private int $jobCount = 0;
     private int $last = 0;
@@ -44,7 +47,7 @@ final class RoundRobinInputs implements JobInputs
         for (; $blocks->valid() && !$wait->isStopped(); $blocks->next()) {
             $number = ++$this->jobCount;
             $this->queues[$number] = new BlockQueue($wait);
-            $this->queues[$number]->add($this->blocks->header . $blocks->current());
+            $this->add($number, $this->blocks->header . $blocks->current());
             if ($number >= $concurrency()) {
                 $this->rest = $blocks;
             }
@@ -77,9 +80,10 @@ final class RoundRobinInputs implements JobInputs
         return $command;
     }
 
-    public function finished(int $number): void
+    public function finished(InputJob $job): void
     {
-        unset($this->queues[$number]);
+        $job->sent = $this->sent[$job->sequence] ?? 0;
+        unset($this->queues[$job->sequence], $this->sent[$job->sequence]);
         $this->wait?->wake();
     }
 
@@ -100,13 +104,19 @@ final class RoundRobinInputs implements JobInputs
                 if ($next === null) {
                     break;
                 }
-                $this->queues[$next]->add($blocks->current());
+                $this->add($next, $blocks->current());
                 $this->last = $next;
             }
             $this->closeQueues();
         } catch (\Throwable $failure) {
             $this->closeQueues($failure);
         }
+    }
+
+    private function add(int $number, string $block): void
+    {
+        $this->queues[$number]->add($block);
+        $this->sent[$number] = ($this->sent[$number] ?? 0) + \strlen($block);
     }
 
     /** Returns the next job in turn whose queue has room; null for none. */
