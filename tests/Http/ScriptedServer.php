@@ -24,9 +24,9 @@ final class ScriptedServer
     public array $heads = [];
 
     /** @param \Closure(Socket, self): void $script runs in a fiber; the connection is closed after it */
-    public function __construct(\Closure $script)
+    public function __construct(\Closure $script, string $address = '127.0.0.1:0')
     {
-        $this->listener = $listener = listen('127.0.0.1:0');
+        $this->listener = $listener = listen($address);
         $weak = \WeakReference::create($this);
         EventLoop::queue(static function () use ($listener, $script, $weak): void {
             while (($socket = $listener->accept()) !== null) {

@@ -46,6 +46,12 @@ final class Certificates
         return $this->issue($host, self::server($host), 0, 'sha256');
     }
 
+    /** @return array{string, string} the files of a certificate that is its own authority, and of its key */
+    public function selfSigned(string $host): array
+    {
+        return $this->issue($host, self::server($host), 1, 'sha256', isSelfSigned: true);
+    }
+
     /** @return array{string, string} the files of the certificate and of its key */
     public function forClient(string $user): array
     {
@@ -60,13 +66,18 @@ final class Certificates
     }
 
     /** @return array{string, string} */
-    private function issue(string $name, string $extensions, int $days, string $digest): array
-    {
+    private function issue(
+        string $name,
+        string $extensions,
+        int $days,
+        string $digest,
+        bool $isSelfSigned = false,
+    ): array {
         $key = self::newKey();
         $certificate = $this->sign(
             $name,
             $key,
-            $this->certificate,
+            $isSelfSigned ? null : $this->certificate,
             "basicConstraints = CA:FALSE\n{$extensions}",
             $days,
             $digest,
@@ -97,10 +108,11 @@ final class Certificates
     ): \OpenSSLCertificate {
         $file = "{$this->directory}/openssl.cnf";
         file_put_contents($file, "[req]\ndistinguished_name = name\n[name]\n[extensions]\n{$extensions}");
+        $signer = $issuer === null ? $key : $this->key;
         $options = ['config' => $file, 'x509_extensions' => 'extensions', 'digest_alg' => $digest];
         $request = openssl_csr_new(['commonName' => $name], $key, $options);
         \assert($request instanceof \OpenSSLCertificateSigningRequest);
-        $certificate = openssl_csr_sign($request, $issuer, $this->key, $days, $options, $this->serial++);
+        $certificate = openssl_csr_sign($request, $issuer, $signer, $days, $options, $this->serial++);
 
         return $certificate !== false ? $certificate : throw new \RuntimeException((string) openssl_error_string());
     }

@@ -16,6 +16,7 @@ use Spindle\Http\Internal\Client\ClosedException;
 use Spindle\Http\Internal\Client\ConnectionEndedException;
 use Spindle\Http\Internal\Client\DeadlineTimer;
 use Spindle\Http\Internal\Client\EventReader;
+use Spindle\Http\Internal\Client\ExpectationRefusedException;
 use Spindle\Http\Internal\Client\InflatedBody;
 use Spindle\Http\Internal\Client\MalformedResponseException;
 use Spindle\Http\Internal\Client\OriginPool;
@@ -314,7 +315,10 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         }
     }
 
-    /** Sends the request, and if a kept connection has ended without an answer, again on a new one where possible. */
+    /**
+     * Sends the request. Sends it again on a new connection if a kept one has ended without an answer and the request
+     * may be repeated, or if the server has refused to give its permission for the body (RFC 9110, 10.1.1).
+     */
     private function attempt(
         OutgoingRequest $request,
         RequestOptions $options,
@@ -323,6 +327,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     ): Response {
         $proxy = $options->proxy?->for($request->url);
         $pool = $this->pools->for($request->url, $proxy, $options);
+        $mayExpect = true;
         for ($mustBeNew = false;; $mustBeNew = true) {
             $left = $deadline === \PHP_INT_MAX ? \INF : ($deadline - hrtime(true)) / 1e9;
             if ($left <= 0) {
@@ -337,11 +342,15 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
                 $options,
                 $isRelayed ? $request->url->origin() : '',
                 $isRelayed ? $proxy->authorization() ?? '' : '',
+                $mayExpect,
             );
             $hasHead = false;
             try {
                 [$head, $upload] = $exchange->run();
                 $hasHead = true;
+            } catch (ExpectationRefusedException) {
+                $mayExpect = false;
+                continue;
             } catch (ConnectionEndedException $ended) {
                 if ($ended->isUnanswered && $connection->isReused && $request->isRepeatable()) {
                     continue;

@@ -21,13 +21,17 @@ final readonly class ClientExchange
     /** Methods whose requests need no Content-Length when they have no body: RFC 9110, 8.6. */
     private const BODILESS_METHODS = ['GET' => true, 'HEAD' => true, 'DELETE' => true, 'OPTIONS' => true];
 
-    /** @param string $absoluteFor origin for the request target of a proxy; '' without a proxy */
+    /**
+     * @param string $absoluteFor origin for the request target of a proxy; '' without a proxy
+     * @param bool   $mayExpect   whether a large body may wait for the permission of the server
+     */
     public function __construct(
         private ClientConnection $connection,
         private OutgoingRequest $request,
         private RequestOptions $options,
         private string $absoluteFor,
         private string $proxyAuthorization,
+        private bool $mayExpect,
     ) {}
 
     /**
@@ -37,12 +41,13 @@ final readonly class ClientExchange
      * @return array{ResponseHead, Upload|null} the upload that goes on; null without one
      *
      * @throws TimedOutException|MalformedResponseException|ConnectionEndedException|ClosedException
+     * @throws ExpectationRefusedException when nothing of the body was sent
      */
     public function run(): array
     {
         $body = $this->request->body;
         $size = \is_string($body) ? \strlen($body) : $body->getSize();
-        $expects = $size !== 0 && ($size === null || $size >= $this->options->expectContinueBytes);
+        $expects = $this->mayExpect && $size !== 0 && ($size === null || $size >= $this->options->expectContinueBytes);
         $head = $this->head($size, $expects);
         $this->connection->write(\is_string($body) && !$expects ? $head . $body : $head);
         if ($expects) {
@@ -128,6 +133,7 @@ final readonly class ClientExchange
         return match (true) {
             $response->status === 100 => null,
             $response->status < 200 => $this->finalHead(),
+            $response->status === 417 => throw new ExpectationRefusedException(),
             default => $response,
         };
     }

@@ -13,12 +13,12 @@ use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
-use Spindle\Http\Internal\Server\ForkedSockets;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\Network\ClientTls;
 use Spindle\Internal\Network\Deadline;
 use Spindle\Internal\Network\DnsLookup;
+use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\NetworkException;
 
 /** The connections of a client to one origin, perhaps through a proxy. Waiting requests get them in order. */

@@ -22,6 +22,7 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Middleware\ClientDisconnect;
 use Spindle\Http\Response;
 use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\Network\ForkedSockets;
 
 /** The state that all connections of a server share: handler, options, limits, counters and deadlines. */
 final class Service implements FileDescriptors

@@ -9,6 +9,7 @@ use Amp\DeferredCancellation;
 use Amp\Socket\Socket;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Client\ClientClosedException;
@@ -19,21 +20,33 @@ use Spindle\Http\Client\HttpClientException;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Client\Proxy;
+use Spindle\Http\Client\RequestBody;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Client\RequestTimeoutException;
+use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Response;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
+use Spindle\Tests\Http\ChangingNames;
 use Spindle\Tests\Http\ScriptedServer;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Streams;
+use Spindle\TlsOptions;
 
 use function Amp\delay;
+use function Amp\Dns\createDefaultResolver;
+use function Amp\Dns\dnsResolver;
 use function Amp\Future\await;
 
 /** Servers that refuse, stall, close early, or send what no server should send. */
 final class ServerFaultsTest extends TestCase
 {
     use EndsInTime;
+    use OwnDirectory;
 
     private const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -356,6 +369,156 @@ final class ServerFaultsTest extends TestCase
         self::assertSame(200, $response->getStatusCode());
     }
 
+    /** @return iterable<string, array{string, string|RequestBody}> */
+    public static function largeBodies(): iterable
+    {
+        yield 'a string' => ['POST', str_repeat('x', 2_000_000)];
+        yield 'a stream' => ['PUT', RequestBody::stream([str_repeat('x', 1_000_000), str_repeat('x', 1_000_000)])];
+    }
+
+    #[DataProvider('largeBodies')]
+    public function testARequestIsSentAgainWithoutAnExpectationThatTheServerRefuses(
+        string $method,
+        string|RequestBody $body,
+    ): void {
+        $received = 0;
+        $this->serve(static function (Socket $socket, ScriptedServer $server) use (&$received): void {
+            $request = (string) $server->readRequest($socket);
+            if (str_contains($request, 'Expect: 100-continue')) {
+                $socket->write("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 2\r\n\r\nno");
+                $socket->read();
+
+                return;
+            }
+            $received = substr_count($request, 'x');
+            while ($received < 2_000_000) {
+                $received += substr_count((string) $socket->read(), 'x');
+            }
+            $socket->write(self::OK);
+            $socket->read();
+        });
+        $response = $this->client()->request($method, $this->url(), body: $body);
+
+        self::assertSame([200, 'ok'], [$response->getStatusCode(), (string) $response->getBody()]);
+        self::assertSame([2, 2], [$this->server?->accepted, \count($this->server->heads ?? [])]);
+        self::assertSame(2_000_000, $received);
+        self::assertSame(1, $this->client()->statistics()['connections']);
+    }
+
+    public function testA417WithoutAnExpectationIsAResponse(): void
+    {
+        $this->serve(ScriptedServer::answering("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 2\r\n\r\nno"));
+
+        self::assertSame(417, $this->client()->request('POST', $this->url(), body: 'x')->getStatusCode());
+        $large = $this->client()->request('POST', $this->url(), body: str_repeat('x', 2_000_000));
+        self::assertSame(417, $large->getStatusCode());
+        self::assertCount(3, $this->server->heads ?? []);
+    }
+
+    public function testANameIsLookedUpAgainWhenItsServerIsGone(): void
+    {
+        $resolver = new ChangingNames();
+        $port = (int) explode(':', $this->serve(self::answeringOnce('first'), '127.0.0.2:0')->address())[1];
+        $second = new ScriptedServer(self::answeringOnce('second'), "127.0.0.3:{$port}");
+        dnsResolver($resolver);
+        try {
+            $resolver->address = '127.0.0.2';
+            self::assertSame('first', (string) $this->client()->get("http://moving.test:{$port}/")->getBody());
+            $resolver->address = '127.0.0.3';
+            self::assertSame('second', (string) $this->client()->get("http://moving.test:{$port}/")->getBody());
+        } finally {
+            dnsResolver(createDefaultResolver());
+            $second->close();
+        }
+        self::assertSame(['moving.test', 'moving.test'], $resolver->names);
+    }
+
+    public function testARequestWithoutAFreeDescriptorFailsAndALaterOneDoesNot(): void
+    {
+        $result = Host::call(
+            self::class . '::requestWithoutDescriptors',
+            within: ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
+        );
+
+        self::assertIsArray($result);
+        [$class, $message, $later] = $result;
+        self::assertSame(ConnectFailedException::class, $class);
+        self::assertIsString($message);
+        self::assertStringEndsWith('too many open files', $message);
+        self::assertSame('ok', $later);
+    }
+
+    /** @return list<string> class and message of the failure; the body of a request when descriptors are free again */
+    public static function requestWithoutDescriptors(): array
+    {
+        $server = new HttpServer(static fn(): Response => Response::text('ok'));
+        [$address] = $server->start('127.0.0.1:0');
+        $url = str_replace('tcp:', 'http:', $address);
+        $client = new HttpClient();
+        $client->get($url)->getBody()->getContents(); // loads all classes
+        self::failure(static fn() => $client->get('http://127.0.0.1:1/'));
+        $client->kill();
+        $client = new HttpClient();
+        $files = [];
+        while (($file = @fopen('/dev/null', 'r')) !== false) {
+            $files[] = $file;
+        }
+        $failure = self::failure(static fn() => $client->get($url));
+        array_map(fclose(...), $files);
+        $later = (string) $client->get($url)->getBody();
+        $client->kill();
+        $server->kill();
+
+        return [$failure::class, $failure->getMessage(), $later];
+    }
+
+    /** @return iterable<string, array{string, string}> the certificate, and a part of the message */
+    public static function faultyCertificates(): iterable
+    {
+        yield 'of another host' => ['other.test', "its TLS certificate is for another host than '127.0.0.1'"];
+        yield 'expired' => ['expired', "its TLS certificate can't be verified: it is not valid at this time"];
+        yield 'self-signed' => ['self-signed', "its TLS certificate can't be verified"];
+        yield 'of an unknown authority' => ['unknown', "its TLS certificate can't be verified"];
+    }
+
+    #[DataProvider('faultyCertificates')]
+    #[RequiresPhpExtension('openssl')]
+    public function testAServerWithAFaultyCertificateGetsNoRequest(string $fault, string $why): void
+    {
+        $trusted = new Certificates($this->path());
+        $unknown = new Certificates($this->path(), 'Another authority');
+        [$certificate, $key] = match ($fault) {
+            'expired' => $trusted->expiredForServer('127.0.0.1'),
+            'self-signed' => $unknown->selfSigned('127.0.0.1'),
+            'unknown' => $unknown->forServer('127.0.0.1'),
+            default => $trusted->forServer('other.test'),
+        };
+        $handled = 0;
+        $server = new HttpServer(static function () use (&$handled): Response {
+            ++$handled;
+
+            return Response::text('secret');
+        }, new HttpServerOptions(certificate: $certificate, key: $key));
+        [$address] = $server->start('tls://127.0.0.1:0');
+        $url = str_replace('tls:', 'https:', $address) . '/path?secret=1';
+        if ($fault === 'expired') {
+            $now = time();
+            Eventually::holds(static fn(): bool => time() > $now + 1, 'the certificate has expired');
+        }
+        $failure = self::failure(fn() => $this->client()->get(
+            $url,
+            options: new RequestOptions(tls: new TlsOptions($trusted->authority)),
+        ));
+
+        self::assertInstanceOf(ConnectFailedException::class, $failure);
+        self::assertStringContainsString($why, $failure->getMessage());
+        self::assertStringNotContainsString('secret', $failure->getMessage());
+        self::assertSame([0, 0], [$handled, $this->client()->statistics()['connections']]);
+        $trusting = new RequestOptions(tls: new TlsOptions(verifies: false));
+        self::assertSame('secret', (string) $this->client()->get($url, options: $trusting)->getBody());
+        $server->kill();
+    }
+
     public function testAFailureShowsNoSecrets(): void
     {
         $this->serve(ScriptedServer::answering("junk\r\n\r\n"));
@@ -515,10 +678,20 @@ final class ServerFaultsTest extends TestCase
         }
     }
 
-    /** @param \Closure(Socket, ScriptedServer): void $script */
-    private function serve(\Closure $script): void
+    /** @return \Closure(Socket, ScriptedServer): void */
+    private static function answeringOnce(string $body): \Closure
     {
-        $this->server = new ScriptedServer($script);
+        return static function (Socket $socket, ScriptedServer $server) use ($body): void {
+            $server->readRequest($socket);
+            $socket->write('HTTP/1.1 200 OK' . "\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}");
+            $server->close();
+        };
+    }
+
+    /** @param \Closure(Socket, ScriptedServer): void $script */
+    private function serve(\Closure $script, string $address = '127.0.0.1:0'): ScriptedServer
+    {
+        return $this->server = new ScriptedServer($script, $address);
     }
 
     private function url(): string

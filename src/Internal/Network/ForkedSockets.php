@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Http\Internal\Server;
+namespace Spindle\Internal\Network;
 
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Warnings;
