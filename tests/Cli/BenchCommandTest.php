@@ -9,6 +9,11 @@ use Spindle\Tests\Fork\ProgramResult;
 
 final class BenchCommandTest extends TestCase
 {
+    protected function setUp(): void
+    {
+        Program::isPhar() && self::markTestSkipped('A phar contains no benchmarks');
+    }
+
     public function testItComparesSpindleWithItsPeersAndKeepsTheRawData(): void
     {
         $json = tempnam(sys_get_temp_dir(), 'bench');

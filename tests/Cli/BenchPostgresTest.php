@@ -22,6 +22,11 @@ final class BenchPostgresTest extends TestCase
 
     private const UNCOMMON = ['pg_sleep\(1\)', 'The longest gap', 'From the end of something'];
 
+    protected function setUp(): void
+    {
+        Program::isPhar() && self::markTestSkipped('A phar contains no benchmarks');
+    }
+
     public function testItComparesThePostgresClientWithAPeerAndChecksEveryResult(): void
     {
         $options = ['-n', '1', '--connections', '2', '--fibers', '3', '--bytes', '4096', '--peers', 'pdo'];

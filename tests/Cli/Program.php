@@ -11,7 +11,7 @@ use Symfony\Component\Process\Process;
 /**
  * The command `spindle`: bin/spindle, or the file that SPINDLE_BIN names.
  *
- *     SPINDLE_BIN=build/spindle ./test tests/Cli
+ *     SPINDLE_BIN=build/spindle.phar ./test tests/Cli
  *
  * If PHP can fork, bin/spindle runs in a fork of a PHP that has loaded it already. Only `serve` always starts a new
  * PHP.
@@ -52,6 +52,11 @@ final class Program
         return self::isGiven()
             ? (string) realpath((string) getenv('SPINDLE_BIN'))
             : \dirname(__DIR__, 2) . '/bin/spindle';
+    }
+
+    public static function isPhar(): bool
+    {
+        return str_ends_with(self::path(), '.phar');
     }
 
     private static function isGiven(): bool

@@ -129,7 +129,8 @@ final class ProgressTest extends TestCase
             '~^spindle: slowest jobs:\n  \d\.\d s  job \d: sleep 0(\.2)?; exit 3\n(.*\n)?'
             . 'spindle: 2 jobs failed; to run them again:\n'
             . '  job \d, exit code 3: sleep 0(\.2)?; exit 3\n  job \d, exit code 3: sleep 0(\.2)?; exit 3\n'
-            . 'spindle: to run all failed jobs again: \\S*spindle run --resume-failed -j2 --joblog log --progress~m',
+            . 'spindle: to run all failed jobs again: \\S*spindle(\\.phar)? run --resume-failed -j2 --joblog log'
+            . ' --progress~m',
             $session->terminal->text(),
         );
     }

@@ -74,7 +74,7 @@ trait RunsWork
         array $environment = [],
     ): Process {
         $this->works[] = $process = $this->remote(
-            ['work', '--queue', $queue, '--workers', '1', '--allow-root', ...$options],
+            ['work', '--queue', $queue, '--workers', '1', '--allow-root', ...$this->loadingTests($options)],
             $environment,
         );
         $process->start();
@@ -86,6 +86,25 @@ trait RunsWork
         self::assertTrue($process->isRunning(), $process->getErrorOutput());
 
         return $process;
+    }
+
+    /**
+     * Lets the workers of a phar load test classes, of which tasks are closures.
+     *
+     * @param list<string> $options
+     *
+     * @return list<string>
+     */
+    private function loadingTests(array $options): array
+    {
+        if (!Program::isPhar()) {
+            return $options;
+        }
+        $at = array_search('--bootstrap', $options, true);
+        $files = [\dirname(__DIR__, 2) . '/vendor/autoload.php', ...($at === false ? [] : [$options[$at + 1]])];
+        $code = array_map(static fn(string $file): string => 'require_once ' . var_export($file, true) . ';', $files);
+
+        return [...$options, '--bootstrap', $this->file('tests.php', "<?php\n" . implode("\n", $code))];
     }
 
     #[After(1)]
