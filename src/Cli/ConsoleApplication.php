@@ -13,6 +13,7 @@ use Spindle\Cli\Internal\Run\Words\OptionParser;
 use Spindle\Cli\Internal\Run\Words\SemWords;
 use Spindle\Cli\Internal\Run\Words\WordTable;
 use Spindle\Cli\Internal\Serve\ServeCommand;
+use Spindle\Cli\Internal\TerminalText;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Cli\Internal\Work\WorkCommand;
 use Spindle\LauncherException;
@@ -200,7 +201,7 @@ final class ConsoleApplication extends Application
 
     private static function fail(string $message, int $status): int
     {
-        $line = trim((string) preg_replace('/\s*\n\s*/', ' ', $message));
+        $line = TerminalText::escape(trim((string) preg_replace('/\s*\n\s*/', ' ', $message)));
         fwrite(\STDERR, "spindle: {$line}\n");
 
         return $status;

@@ -516,6 +516,63 @@ final class RunCommandTest extends TestCase
         );
     }
 
+    /** @return iterable<string, array{list<string>}> options */
+    public static function pathsWithTheValue(): iterable
+    {
+        yield 'a working directory' => [['--wd', 'folder/{1}']];
+        yield 'the folder of the results' => [['--results', 'folder/{1}/']];
+        yield 'a file of the results' => [['--results', 'folder/{1}']];
+        yield 'a dry run' => [['--wd', 'folder/{1}', '--dry-run']];
+    }
+
+    /** @param list<string> $options */
+    #[DataProvider('pathsWithTheValue')]
+    public function testAValueThatIsNoPathIsAFailedJob(array $options): void
+    {
+        $input = "a,1\nb\0,2\nc,3\n";
+        $process = $this->spindle(['--colsep', ',', ...$options, 'echo', '{2}'], $input);
+
+        self::assertSame(1, $process->getExitCode());
+        self::assertMatchesRegularExpression(
+            '/^spindle: job 2: option --(?:work-dir|results): the path contains a NUL byte, .+\n$/D',
+            $process->getErrorOutput(),
+        );
+    }
+
+    public function testMoreCombinationsThanCanBeCountedRun(): void
+    {
+        $this->file('values', implode("\n", range(1, 100_000)));
+        $process = $this->spindle([
+            '-j1', '--progress', 'plain', '--halt', 'soon,done=2', 'echo', '::::', ...array_fill(0, 4, 'values'),
+        ]);
+
+        self::assertSame([0, "1 1 1 1\n1 1 1 2\n"], [$process->getExitCode(), $process->getOutput()]);
+    }
+
+    /** @return iterable<string, array{list<string>, int}> arguments and exit status */
+    public static function failuresWithAValue(): iterable
+    {
+        $value = "\e]0;title\a\e[31m\u{9b}32m";
+        yield 'a folder' => [['--wd', 'file/{}', 'true', ':::', $value], 254];
+        yield 'a result' => [['--results', 'file/{}/', 'true', ':::', $value], 254];
+        yield 'a program' => [['{}', ':::', $value], 1];
+        yield 'a line of JSON' => [['--jsonl', ':::', "{\"id\":\"{$value}\"}"], 1];
+        yield 'a file' => [['-a', $value, 'true'], 255];
+        yield 'an option' => [["--{$value}"], 255];
+        yield 'the value of an option' => [['--halt', $value, 'true', ':::', 'a'], 255];
+    }
+
+    /** @param list<string> $arguments */
+    #[DataProvider('failuresWithAValue')]
+    public function testAFailureSendsNoControlCharacterToTheTerminal(array $arguments, int $status): void
+    {
+        $this->file('file', '');
+        $process = $this->spindle($arguments);
+
+        self::assertSame([$status, ''], [$process->getExitCode(), $process->getOutput()]);
+        self::assertMatchesRegularExpression('/^spindle: \P{C}+\n$/Du', $process->getErrorOutput());
+    }
+
     public function testALineWithoutAnEndIsRefusedWhenItIsTooLong(): void
     {
         $process = $this->shell('(echo a; head -c 6000000 /dev/zero) 2>/dev/null | $SPINDLE run echo');

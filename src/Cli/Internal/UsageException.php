@@ -11,7 +11,7 @@ final class UsageException extends \RuntimeException implements SpindleException
 {
     public function __construct(string $message)
     {
-        parent::__construct(addcslashes($message, "\0..\37\177"));
+        parent::__construct(TerminalText::escape($message));
     }
 
     public static function option(string $option, string $value, string $allowed): self

@@ -15,5 +15,9 @@ final class UsageExceptionTest extends TestCase
             "option --x: 'a\\nb\\033' is not allowed; give y",
             UsageException::option('--x', "a\nb\e", 'y')->getMessage(),
         );
+        self::assertSame(
+            "option --x: '\\302\\23331mü' is not allowed; give y",
+            UsageException::option('--x', "\u{9b}31mü", 'y')->getMessage(),
+        );
     }
 }

@@ -12,6 +12,7 @@ use Spindle\Cli\Internal\Run\Output\LineTag;
 use Spindle\Cli\Internal\Run\Output\OutputClosedException;
 use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\Run\Output\OutputStream;
+use Spindle\Cli\Internal\TerminalText;
 use Spindle\Cli\Internal\UsageException;
 
 /** The option --dry-run: prints the commands that would run, one per line, and changes nothing. */
@@ -72,6 +73,7 @@ final class DryRun
         }
         try {
             $job = $format->job($number, $values, self::SLOT);
+            $this->options->checkPaths($job);
             $line = "{$this->options->input->inputs->describe($job->commandText())}\n";
             $tag = $this->options->output->tag;
             $this->out->write($tag === null ? $line : (new LineTag($tag->text($job)))->piece($line));
@@ -81,7 +83,7 @@ final class DryRun
                 throw new UsageException($message);
             }
             ++$this->invalidCount;
-            OutputStream::standardError()->write('spindle: ' . addcslashes($message, "\0..\37\177") . "\n");
+            OutputStream::standardError()->write('spindle: ' . TerminalText::escape($message) . "\n");
         }
     }
 }

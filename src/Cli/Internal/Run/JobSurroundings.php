@@ -20,7 +20,7 @@ final class JobSurroundings
 
     private function __construct(
         private readonly ?int $nice,
-        private readonly ?TextTemplate $directory,
+        public readonly ?TextTemplate $directory,
         private readonly bool $hasSequence,
         private readonly bool $hasSlot,
     ) {}

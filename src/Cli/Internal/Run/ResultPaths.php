@@ -41,7 +41,7 @@ final class ResultPaths
      */
     public function __construct(
         string $path,
-        private readonly TextTemplate $template,
+        public readonly TextTemplate $template,
         private readonly array $columns,
         private readonly ?int $width,
     ) {

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\Run\Input\BadRecordException;
+use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Output\OutputMode;
 use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Input\InputInterface;
@@ -48,6 +50,13 @@ final class RunOptions
             || $this->start->surroundings->usesSlot()
             || $this->output->tag?->usesSlot() === true
             || $this->outcome->results?->usesSlot() === true;
+    }
+
+    /** @throws BadRecordException when the folder or the results of a job have a path that the system can't open */
+    public function checkPaths(InputJob $job): void
+    {
+        $this->start->surroundings->directory?->checkPath($job);
+        $this->outcome->results?->template->checkPath($job);
     }
 
     /** Returns whether a job or its start depends on earlier jobs or the time, so that no job is created in advance. */

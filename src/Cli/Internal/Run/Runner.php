@@ -276,9 +276,10 @@ final class Runner
     {
         $slot = $this->slots?->acquire() ?? 0;
         try {
-            return $this->options->input->inputs->withInput(
-                $this->options->input->format->job($number, $values, $slot),
-            );
+            $job = $this->options->input->format->job($number, $values, $slot);
+            $this->options->checkPaths($job);
+
+            return $this->options->input->inputs->withInput($job);
         } catch (BadRecordException $bad) {
             $this->slots?->release($slot);
             ++$this->statistics->failed;

@@ -79,10 +79,10 @@ final class InputSources
         return $names;
     }
 
-    /** Counts the combinations; null if a source can't be counted before it is read. */
+    /** Counts the combinations; null if a source can't be counted before it is read, or if there are too many. */
     public function count(): ?int
     {
-        $total = 1;
+        $total = 1.0; // as an integer, the product could overflow
         $sum = 0;
         foreach ($this->groups as $group) {
             $counts = array_map(static fn(InputSource $source): ?int => $source->count(), $group);
@@ -93,7 +93,11 @@ final class InputSources
             $total *= max(1, $this->restarts ? max($counts) : min($counts));
         }
 
-        return $sum === 0 ? 0 : $total;
+        return match (true) {
+            $sum === 0 => 0,
+            $total < \PHP_INT_MAX => (int) $total,
+            default => null,
+        };
     }
 
     /**

@@ -17,7 +17,7 @@ final class TextTemplate
      *
      * @throws UsageException when the text has a replacement string that is not supported
      */
-    public function __construct(string $option, string $text, ReplacementStrings $strings)
+    public function __construct(private readonly string $option, string $text, ReplacementStrings $strings)
     {
         $unsupported = $strings->unsupportedIn($text);
         if ($unsupported !== null) {
@@ -43,6 +43,16 @@ final class TextTemplate
         }
 
         return false;
+    }
+
+    /** @throws BadRecordException when the text for a job is no path, because the system can't open it */
+    public function checkPath(InputJob $job): void
+    {
+        if (str_contains($this->text($job), "\0")) {
+            throw new BadRecordException(
+                "option {$this->option}: the path contains a NUL byte, which the system cannot open",
+            );
+        }
     }
 
     /** Returns the text for a job. Several values have blanks between them. */

@@ -8,6 +8,7 @@ use Revolt\EventLoop;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\ProgressOptions;
 use Spindle\Cli\Internal\Run\RunStatistics;
+use Spindle\Cli\Internal\TerminalText;
 use Spindle\Command\CommandResult;
 
 /**
@@ -92,7 +93,7 @@ final class Console implements ProgressConsole
     /** Writes a message of one line as soon as no group is being written. */
     public function notice(string $message): void
     {
-        $this->writeLine('spindle: ' . addcslashes($message, "\0..\37\177"));
+        $this->writeLine('spindle: ' . TerminalText::escape($message));
     }
 
     public function writeLine(string $line): void

@@ -89,7 +89,7 @@ final class JobReport
             $lines[] = '  and ' . Plural::of($this->failedCount - \count($this->failed), 'more job');
         }
         if ($again !== null) {
-            $lines[] = "spindle: to run all failed jobs again: {$again}";
+            $lines[] = 'spindle: to run all failed jobs again: ' . TerminalText::escape($again);
         }
 
         return $lines;

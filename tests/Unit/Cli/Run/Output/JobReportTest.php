@@ -41,5 +41,9 @@ final class JobReportTest extends TestCase
             ['spindle: 1 job failed; to run it again:', '  job 3, signal 9: a\nb'],
             \array_slice($report->lines(null), -2),
         );
+        self::assertSame(
+            'spindle: to run all failed jobs again: \033\302\233',
+            \array_slice($report->lines("\e\u{9b}"), -1)[0],
+        );
     }
 }
