@@ -91,8 +91,8 @@ final class CanonicalQuotes
     /**
      * @param array<string|null> $token
      *
-     * @return array{string, string}|null the token in the form, and with marks for all quoted characters, where one
-     *     stands for double quotes with a variable; null when the form is not certain
+     * @return array{string, string}|null the token in the form; the token with a mark before each quoted character, or
+     *     one mark for double quotes with a variable; null when the form is not certain
      */
     private static function canonicalParts(array $token): ?array
     {

@@ -55,7 +55,7 @@ final class FinishedJobs
     }
 
     /**
-     * Returns whether a file begins as a job log. A log to which a run was added with + can have no header.
+     * Returns whether a file begins as a job log. A log that --joblog +FILE has created has no header.
      *
      * @param resource $file
      */

@@ -10,7 +10,7 @@ use Spindle\Command\CommandResult;
 
 /**
  * The option --halt: when to stop before the end of the input, whether running jobs may finish, and the exit status of
- * such a run. A percentage is one of all jobs, so the whole input must be counted before the first job starts.
+ * such a run. A percentage refers to all jobs, so the whole input must be counted before the first job starts.
  */
 final class HaltRule
 {
@@ -24,15 +24,15 @@ final class HaltRule
     private const PATTERN = '/^(soon|now),(fail|success|done)=(\d{1,9}|\d{1,3}(?:\.\d{1,6})?%)$/D';
 
     /**
-     * @param bool   $now        whether running jobs are ended
-     * @param string $event      fail, success or done
-     * @param float  $number     of events, or percents of all jobs
+     * @param bool   $now    whether running jobs are ended
+     * @param string $event  fail, success or done
+     * @param float  $number number of events, or percentage of all jobs
      */
     private function __construct(
         public readonly bool $now,
         private readonly string $event,
         private readonly float $number,
-        public readonly bool $isShare,
+        public readonly bool $isPercentage,
     ) {}
 
     /**
@@ -51,12 +51,12 @@ final class HaltRule
         }
         $isValid = preg_match(self::PATTERN, $rule, $match) === 1;
         [, $when, $event, $number] = $match + ['', '', '', '0'];
-        $isShare = str_ends_with($number, '%');
-        if (!$isValid || (float) $number <= 0 || ($isShare && (float) $number > 100)) {
+        $isPercentage = str_ends_with($number, '%');
+        if (!$isValid || (float) $number <= 0 || ($isPercentage && (float) $number > 100)) {
             throw UsageException::option('--halt', $value, self::ALLOWED);
         }
 
-        return new self($when === 'now', $event, (float) $number, $isShare);
+        return new self($when === 'now', $event, (float) $number, $isPercentage);
     }
 
     /** @param int $total number of all jobs; only used for a percentage */
@@ -72,28 +72,28 @@ final class HaltRule
     }
 
     /**
-     * Returns the exit status of a run that ends because the rule is reached, as in GNU parallel.
+     * Returns the exit status of a run that the rule has halted, as in GNU parallel.
      *
      * @param CommandResult|null $last of the job that reached the rule; null for a line that is not a command
      */
-    public function reachedStatus(int $failed, int $total, ?CommandResult $last): int
+    public function haltedStatus(int $failed, int $total, ?CommandResult $last): int
     {
         return match (true) {
             $this->event === 'success' => ExitStatus::OK,
             $this->limit($total) === 1.0 => $last === null ? 1 : self::statusOf($last),
-            default => $this->unreachedStatus($failed, $total),
+            default => $this->finishedStatus($failed, $total),
         };
     }
 
-    /** Returns the exit status of a run that ends with its input: a percentage of all jobs if the rule has one. */
-    public function unreachedStatus(int $failed, int $total): int
+    /** Returns the exit status of a run that was not halted: with a percentage, the percentage of failed jobs. */
+    public function finishedStatus(int $failed, int $total): int
     {
-        return $this->isShare
+        return $this->isPercentage
             ? (int) ceil(100 * $failed / max(1, $total))
             : ExitStatus::ofFailures($failed);
     }
 
-    /** Returns the status that a shell has for a job; 255 after a timeout, whose exit value is -1. */
+    /** Returns the status that a shell would have for a job; 255 after a timeout, whose exit value is -1. */
     private static function statusOf(CommandResult $result): int
     {
         return $result->signal !== null && !$result->timedOut
@@ -103,6 +103,6 @@ final class HaltRule
 
     private function limit(int $total): float
     {
-        return $this->isShare ? $this->number * $total / 100 : $this->number;
+        return $this->isPercentage ? $this->number * $total / 100 : $this->number;
     }
 }

@@ -68,7 +68,7 @@ final class InputOptions
 
             return new self(
                 PipeOptions::inputs($given, $template, $lists),
-                self::template($given, $template, $strings, addsValues: PipeOptions::namesFile($given)),
+                self::template($given, $template, $strings, addsValues: PipeOptions::insertsFileName($given)),
                 $strings,
                 [],
                 null,

@@ -18,9 +18,6 @@ final class JobLog
 {
     public const HEADER = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
     private const LOCAL_HOST = ':';
-    private const S_IFMT = 0o170000;
-    private const S_IFREG = 0o100000;
-    private const S_IFIFO = 0o010000;
 
     /** Number of attempts to open a named pipe that no process reads yet, and the pause between them. */
     private const MAX_PIPE_ATTEMPTS = 100;
@@ -37,7 +34,7 @@ final class JobLog
     public static function start(string $path): self
     {
         $file = self::open($path);
-        if (self::isRegular($file)) {
+        if (FileType::isRegular($file)) {
             FinishedJobs::isLog($file) || throw self::notALog($path);
             ftruncate($file, 0);
         }
@@ -55,7 +52,7 @@ final class JobLog
     public static function extend(string $path): self
     {
         $file = self::open($path);
-        if (self::isRegular($file)) {
+        if (FileType::isRegular($file)) {
             ftruncate($file, FinishedJobs::read($file, $path)->length());
         }
 
@@ -74,7 +71,7 @@ final class JobLog
     public static function resume(string $path, bool $hasHeader = true): array
     {
         $file = self::open($path);
-        self::isRegular($file)
+        FileType::isRegular($file)
             || throw new UsageException("option --joblog: '{$path}' is not a regular file, so --resume can't read it");
         $finished = FinishedJobs::read($file, $path);
         ftruncate($file, $finished->length());
@@ -122,7 +119,7 @@ final class JobLog
         $file = (array) fstat($this->file);
         $atPath = (array) @stat($this->path);
         $isSameFile = [$file['dev'] ?? null, $file['ino'] ?? null] === [$atPath['dev'] ?? null, $atPath['ino'] ?? null];
-        if (self::isRegular($this->file) && !$isSameFile) {
+        if (FileType::isRegular($this->file) && !$isSameFile) {
             throw OutputFailedException::write(
                 "the job log '{$this->path}'",
                 'it was deleted, moved or replaced during the run',
@@ -173,18 +170,18 @@ final class JobLog
     {
         error_clear_last();
         $stat = @stat($path);
-        $type = $stat === false ? self::S_IFREG : $stat['mode'] & self::S_IFMT;
+        $type = $stat === false ? FileType::Regular : FileType::ofMode($stat['mode']);
         $file = match (true) {
-            $type === self::S_IFREG => @fopen($path, 'a+e'),
+            $type === FileType::Regular => @fopen($path, 'a+e'),
             InputSource::streamPath($path) !== $path => @fopen(InputSource::streamPath($path), 'a'),
-            $type === self::S_IFIFO => self::openPipe($path),
+            $type === FileType::Pipe => self::openPipe($path),
             default => @fopen($path, 'ae'),
         };
         if ($file === false) {
             throw new UsageException('option --joblog: ' . OutputFailedException::lastError("'{$path}'")->getMessage());
         }
         // Some network file systems have no locks; the run continues without one.
-        if (self::isRegular($file) && !flock($file, \LOCK_EX | \LOCK_NB, $isLocked) && $isLocked === 1) {
+        if (FileType::isRegular($file) && !flock($file, \LOCK_EX | \LOCK_NB, $isLocked) && $isLocked === 1) {
             throw new UsageException(
                 "option --joblog: another run is writing to '{$path}'; give another file, or wait for that run",
             );
@@ -216,9 +213,5 @@ final class JobLog
             : false;
     }
 
-    /** @param resource $file */
-    private static function isRegular(mixed $file): bool
-    {
-        return ((fstat($file)['mode'] ?? 0) & self::S_IFMT) === self::S_IFREG;
-    }
+
 }

@@ -39,9 +39,13 @@ final class JobRecorder
      */
     public function record(InputJob $job, CommandResult $result): void
     {
-        $received = 0;
-        $this->console->group(function () use ($job, $result, &$received): void {
+        $received = $this->console->group(function () use ($job, $result): int {
             $received = $this->writer->write($job, $result);
+            if ($result->error !== null) {
+                $this->console->notice($result->describe());
+            }
+
+            return $received;
         });
         $this->results?->save($job, $result);
         $this->log?->append($job, $result, $received);

@@ -66,7 +66,7 @@ final class OutputOptions
     {
         return match (true) {
             $this->json => new JsonOutput($console),
-            $hasResults => new NoOutput($console),
+            $hasResults => new NoOutput(),
             $this->mode === OutputMode::Lines => new LineOutput($console, $this->tag, $this->printsCommand),
             $this->mode === OutputMode::Direct => new DirectOutput($console, $this->printsCommand),
             default => new GroupedOutput($console, $this->tag, $this->printsCommand),

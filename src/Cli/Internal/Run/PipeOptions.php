@@ -89,8 +89,8 @@ final class PipeOptions
         return false;
     }
 
-    /** Returns whether {} is a file that has the block. */
-    public static function namesFile(GivenOptions $given): bool
+    /** Returns whether {} is the name of a file with the block. */
+    public static function insertsFileName(GivenOptions $given): bool
     {
         return $given->flag('cat') || $given->flag('fifo');
     }
@@ -120,14 +120,15 @@ final class PipeOptions
         if ($given->flag('round-robin') && ($given->flag('resume') || $given->flag('resume-failed'))) {
             throw new UsageException('option --resume: with --round-robin, a job gets other blocks in each run');
         }
-        if ($given->flag('round-robin') && self::namesFile($given)) {
+        $insertsFileName = self::insertsFileName($given);
+        if ($given->flag('round-robin') && $insertsFileName) {
             throw new UsageException('option --round-robin: a job has no file for its blocks; remove --cat and --fifo');
         }
         $blocks = self::blocks($given);
 
         return $given->flag('round-robin')
             ? new RoundRobinInputs($blocks)
-            : new BlockInputs($blocks, self::namesFile($given), new BlockFiles(areWritten: !$given->flag('dry-run')));
+            : new BlockInputs($blocks, $insertsFileName, new BlockFiles(areWritten: !$given->flag('dry-run')));
     }
 
     /** @param array<string, string> $reasons by name of an option that can't be combined with blocks */

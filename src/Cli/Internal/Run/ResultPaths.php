@@ -17,12 +17,12 @@ final class ResultPaths
     /** Files in a folder in the order in which they are completed. GNU parallel has no command and no exitval. */
     private const FILES = ['seq', 'command', 'stdout', 'stderr', 'exitval'];
 
-    /** Files of a job without a folder, with the ends of their names. */
+    /** Files of a job without a folder, with the suffixes of their names. */
     private const SUFFIXES = ['stdout' => '', 'stderr' => '.err', 'seq' => '.seq'];
 
     /**
-     * Characters of a value, or of the name of a column, that the name of a folder contains in another form. GNU
-     * parallel does not change the names of columns, nor . and .., which lead out of the folder of all results.
+     * Escape sequences in the name of a folder for characters of a value, or of the name of a column. GNU parallel does
+     * not change the names of columns, nor . and .., which lead out of the folder of all results.
      */
     private const ESCAPES = ['\\' => '\\\\', '/' => '\_', "\t" => '\t', "\0" => '\0'];
 

@@ -47,7 +47,7 @@ final class RunOptions
     public function usesSlot(): bool
     {
         return $this->input->format->usesSlot()
-            || $this->start->surroundings->usesSlot()
+            || $this->start->environment->usesSlot()
             || $this->output->tag?->usesSlot() === true
             || $this->outcome->results?->usesSlot() === true;
     }

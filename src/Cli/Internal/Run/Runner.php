@@ -76,7 +76,7 @@ final class Runner
             delay: $options->start->delay,
             grace: $options->start->grace,
         ));
-        $options->start->surroundings->setNiceness();
+        $options->start->environment->setNiceness();
         $this->capacity = $this->pool->capacity();
         $this->control = new JobControl($this->pool, $this->wait, $this->statistics, $this->capacity);
         $this->console = new Console(
@@ -129,7 +129,7 @@ final class Runner
     private function status(): int
     {
         return $this->haltStatus
-            ?? $this->options->outcome->halt?->unreachedStatus($this->statistics->failed, $this->jobCount())
+            ?? $this->options->outcome->halt?->finishedStatus($this->statistics->failed, $this->jobCount())
             ?? ExitStatus::ofFailures($this->statistics->failed);
     }
 
@@ -216,20 +216,20 @@ final class Runner
             if ($job !== null) {
                 $this->order?->expect($job);
                 $this->nextStart = hrtime(true) + (int) ($this->options->start->delay * 1e9);
-                yield $job => $this->started($job);
+                yield $job => $this->preparedCommand($job);
             }
         }
         $this->statistics->total = $this->statistics->submitted;
     }
 
     /** Returns the command of a job with everything that the pool needs to start it. */
-    private function started(InputJob $job): Command
+    private function preparedCommand(InputJob $job): Command
     {
         if ($this->options->output->tracesCommand) {
             $this->console->writeLine($job->commandText());
         }
         $start = $this->options->start;
-        $command = $this->recorder->start($job, $start->surroundings->addTo($job->command, $job));
+        $command = $this->recorder->start($job, $start->environment->addTo($job->command, $job));
         $limit = $start->timeLimit->seconds();
 
         return $limit === null ? $command : $command->withTimeout($limit);
@@ -245,7 +245,7 @@ final class Runner
 
         $remaining = $this->resumed?->remaining($inputs, $this->wait, $this->statistics) ?? $inputs;
 
-        return $this->options->outcome->halt?->isShare === true ? $this->counted($remaining) : $remaining;
+        return $this->options->outcome->halt?->isPercentage === true ? $this->counted($remaining) : $remaining;
     }
 
     /**
@@ -340,7 +340,7 @@ final class Runner
         if ($halt === null || $this->haltStatus !== null || !$halt->isReached($succeeded, $failed, $total)) {
             return;
         }
-        $this->haltStatus = $halt->reachedStatus($failed, $total, $last);
+        $this->haltStatus = $halt->haltedStatus($failed, $total, $last);
         $this->console->notice(\sprintf(
             'halted after %s, of which %d failed; %s',
             Plural::of($this->statistics->doneCount(), 'job'),

@@ -27,7 +27,7 @@ final class StartOptions
         public readonly TimeLimit $timeLimit,
         public readonly float $delay,
         public readonly float $grace,
-        public readonly JobSurroundings $surroundings,
+        public readonly JobEnvironment $environment,
         public readonly ?CommandCarrier $carrier,
     ) {}
 
@@ -52,12 +52,12 @@ final class StartOptions
             TimeLimit::parse($given->text('timeout')),
             $given->duration('delay') ?? 0.0,
             self::grace($given),
-            JobSurroundings::of($given, $words, $input->strings),
+            JobEnvironment::of($given, $words, $input->strings),
             self::carrier($given),
         );
     }
 
-    /** Returns the seconds of a --termseq of SIGTERM, a pause and SIGKILL. */
+    /** Returns the pause of --termseq between SIGTERM and SIGKILL, in seconds. */
     private static function grace(GivenOptions $given): float
     {
         $sequence = $given->text('term-seq');

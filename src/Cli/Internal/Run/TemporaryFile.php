@@ -19,7 +19,7 @@ final class TemporaryFile
     {
         $file = UnlinkedFile::open(sys_get_temp_dir());
         if ($file === false) {
-            throw OutputFailedException::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
+            throw OutputFailedException::temporaryFile();
         }
 
         return $file;

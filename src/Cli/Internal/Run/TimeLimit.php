@@ -31,13 +31,13 @@ final class TimeLimit
         if ($value === null) {
             return new self(null, null);
         }
-        $isShare = preg_match('/^\d{1,9}(?:\.\d+)?%$/D', $value) === 1;
-        $number = $isShare ? (float) $value : Duration::parse($value);
+        $isPercentage = preg_match('/^\d{1,9}(?:\.\d+)?%$/D', $value) === 1;
+        $number = $isPercentage ? (float) $value : Duration::parse($value);
         if ($number === null || $number <= 0) {
             throw UsageException::option('--timeout', $value, self::ALLOWED);
         }
 
-        return $isShare ? new self(null, $number / 100) : new self($number, null);
+        return $isPercentage ? new self(null, $number / 100) : new self($number, null);
     }
 
     /** Returns the limit for a job that starts now, in seconds; null for none. */

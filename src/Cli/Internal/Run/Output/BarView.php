@@ -44,7 +44,7 @@ final class BarView
         return "{$done} [" . $this->style->green($bar) . "]{$text}" . $this->style->faint($slowest);
     }
 
-    /** Fills a bar to the share that is done; of unknown shares, shows that jobs finish. */
+    /** Draws a bar that is filled to the share of finished jobs. Without a known share, each one moves a mark. */
     public static function bar(ScreenState $state, int $columns): string
     {
         $share = $state->share();

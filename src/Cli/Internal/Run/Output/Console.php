@@ -47,21 +47,29 @@ final class Console implements ProgressConsole
     }
 
     /**
-     * @param \Closure(): void $write calls {@see out()} and {@see error()}
+     * Returns what the closure returns.
+     *
+     * @template T
+     *
+     * @param \Closure(): T $write calls {@see out()} and {@see error()}
+     *
+     * @return T
      *
      * @throws OutputClosedException
      * @throws OutputFailedException
      */
-    public function group(\Closure $write): void
+    public function group(\Closure $write): mixed
     {
         $this->inGroup = true;
         try {
-            $write();
+            $result = $write();
             $this->writePendingLines();
         } finally {
             $this->inGroup = false;
         }
         $this->progress->update($this->statistics);
+
+        return $result;
     }
 
     /** Writes to standard output, as part of a group. */
@@ -114,9 +122,9 @@ final class Console implements ProgressConsole
     /** Writes the final statistics and all messages. Called after the last group. */
     public function finish(): void
     {
-        $this->group(fn() => $this->error->write(''));
+        $this->flush();
         $this->progress->finish($this->statistics);
-        $this->group(static fn() => null);
+        $this->flush();
     }
 
     /** Gives the terminal back. Called at the end of each run, also of one that fails. */
@@ -129,6 +137,12 @@ final class Console implements ProgressConsole
     public function abandonOutput(): void
     {
         $this->out->abandon();
+    }
+
+    /** Waits until no other fiber writes to standard error, and then writes the pending lines. */
+    private function flush(): void
+    {
+        $this->group(fn() => $this->error->write(''));
     }
 
     private function writeLinesOutsideGroup(): void

@@ -25,10 +25,6 @@ final class DirectOutput implements ResultWriter
 
     public function write(InputJob $job, CommandResult $result): int
     {
-        if ($result->error !== null) {
-            $this->console->notice($result->describe());
-        }
-
         return 0;
     }
 }

@@ -38,9 +38,6 @@ final class GroupedOutput implements ResultWriter
         }
         $length = self::copy($result->stdoutStream(), $tag, $this->console->out(...));
         self::copy($result->stderrStream(), $tag, $this->console->error(...));
-        if ($result->error !== null) {
-            $this->console->notice($result->describe());
-        }
 
         return $length;
     }

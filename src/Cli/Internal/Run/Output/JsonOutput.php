@@ -36,9 +36,6 @@ final class JsonOutput implements ResultWriter
             }
         }
         $this->console->out($buffer);
-        if ($result->error !== null) {
-            $this->console->notice($result->describe());
-        }
 
         return (int) ftell($stdout);
     }

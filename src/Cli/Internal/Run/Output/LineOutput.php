@@ -43,9 +43,6 @@ final class LineOutput implements ResultWriter
         unset($this->buffers[$job->sequence]);
         $this->console->out($out->end());
         $this->console->error($error->end());
-        if ($result->error !== null) {
-            $this->console->notice($result->describe());
-        }
 
         return $out->length();
     }

@@ -11,8 +11,6 @@ use Spindle\Command\CommandResult;
 /** Prints no output, because --results saves it in files. */
 final class NoOutput implements ResultWriter
 {
-    public function __construct(private readonly Console $console) {}
-
     public function start(InputJob $job, Command $command): Command
     {
         return $command;
@@ -20,10 +18,6 @@ final class NoOutput implements ResultWriter
 
     public function write(InputJob $job, CommandResult $result): int
     {
-        if ($result->error !== null) {
-            $this->console->notice($result->describe());
-        }
-
         return fstat($result->stdoutStream())['size'] ?? 0;
     }
 }

@@ -14,18 +14,19 @@ final class OutputFailedException extends \RuntimeException implements SpindleEx
         return new self("can't write {$what}: {$reason}");
     }
 
+    /** Uses the last warning of PHP as the reason. */
+    public static function temporaryFile(): self
+    {
+        return self::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
+    }
+
+    /** Uses the last warning of PHP as the reason. */
     public static function lastError(string $what): self
     {
         $message = error_get_last()['message'] ?? 'unknown error';
 
-        return self::write(
-            $what,
-            preg_replace(
-                '/^\w+\([^)]*\): (?:Write of \d+ bytes failed with errno=\d+ |Failed to open stream: )?/i',
-                '',
-                $message,
-            )
-                ?? $message,
-        );
+        $pattern = '/^\w+\([^)]*\): (?:Write of \d+ bytes failed with errno=\d+ |Failed to open stream: )?/i';
+
+        return self::write($what, preg_replace($pattern, '', $message) ?? $message);
     }
 }

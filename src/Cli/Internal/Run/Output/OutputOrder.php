@@ -57,7 +57,7 @@ final class OutputOrder
     public function add(InputJob $job, ?CommandResult $result): \Generator
     {
         $this->early[$job->sequence] = $result;
-        $this->earlyBytes += self::size($job);
+        $this->earlyBytes += $job->bytes();
         while (!$this->jobs->isEmpty() && \array_key_exists($this->jobs->bottom()->sequence, $this->early)) {
             yield from $this->next();
         }
@@ -102,7 +102,7 @@ final class OutputOrder
         $job = $this->jobs->dequeue();
         $result = $this->early[$job->sequence] ?? null;
         if (\array_key_exists($job->sequence, $this->early)) {
-            $this->earlyBytes -= self::size($job);
+            $this->earlyBytes -= $job->bytes();
             unset($this->early[$job->sequence]);
         }
         if ($this->early === []) {
@@ -113,8 +113,5 @@ final class OutputOrder
         }
     }
 
-    private static function size(InputJob $job): int
-    {
-        return $job->bytes();
-    }
+
 }

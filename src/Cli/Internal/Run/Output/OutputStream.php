@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Output;
 
 use Revolt\EventLoop;
+use Spindle\Cli\Internal\Run\FileType;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 
@@ -17,9 +18,6 @@ use Spindle\Internal\Async\FiberQueue;
  */
 final class OutputStream
 {
-    private const S_IFMT = 0o170000;
-    private const S_IFREG = 0o100000;
-
     /** Bytes that a writable pipe accepts without blocking: PIPE_BUF on Linux; see pipe(7). */
     private const PIPE_BUF_BYTES = 4096;
 
@@ -36,7 +34,7 @@ final class OutputStream
     /** @param resource $stream */
     public function __construct(private readonly mixed $stream, private readonly string $name)
     {
-        $this->isFile = ((fstat($stream)['mode'] ?? 0) & self::S_IFMT) === self::S_IFREG;
+        $this->isFile = FileType::isRegular($stream);
         stream_set_write_buffer($stream, 0);
         $this->writable = new Condition();
         $this->writers = new FiberQueue();

@@ -47,12 +47,12 @@ final class BlockFiles
         $file = @fopen($path, 'xe');
         umask($mask);
         if ($file === false) {
-            throw OutputFailedException::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
+            throw OutputFailedException::temporaryFile();
         }
         stream_set_write_buffer($file, 0);
         foreach ($pieces as $piece) {
             if (@fwrite($file, $piece) !== \strlen($piece)) {
-                throw OutputFailedException::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
+                throw OutputFailedException::temporaryFile();
             }
         }
 
@@ -70,8 +70,8 @@ final class BlockFiles
         return $this->sizes[$number] ?? 0;
     }
 
-    /** Returns a command line without the names of files. */
-    public function hiddenIn(string $command): string
+    /** Returns a command line with {@see SHOWN_NAME} in place of the names of files. */
+    public function withoutNames(string $command): string
     {
         return (string) preg_replace('~' . preg_quote($this->prefix, '~') . '[0-9a-f]{8}~', self::SHOWN_NAME, $command);
     }

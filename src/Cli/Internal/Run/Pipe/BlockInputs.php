@@ -20,10 +20,10 @@ final class BlockInputs implements JobInputs
     /** Runs a program whose standard input is a file. */
     private const PROGRAM = 'file=$1; shift; exec "$@" <"$file"';
 
-    /** @param bool $namesFile whether the name of the file is the value of the job, as by --cat */
+    /** @param bool $insertsFileName whether the name of the file is the value of the job, as with --cat */
     public function __construct(
         private readonly Blocks $blocks,
-        private readonly bool $namesFile,
+        private readonly bool $insertsFileName,
         private readonly BlockFiles $files,
     ) {}
 
@@ -38,13 +38,13 @@ final class BlockInputs implements JobInputs
         $number = 0;
         foreach ($this->blocks->read($wait) as $block) {
             $path = $this->files->write(++$number, $this->blocks->header, $block);
-            yield $number => [$this->namesFile ? $path : ''];
+            yield $number => [$this->insertsFileName ? $path : ''];
         }
     }
 
     public function withInput(InputJob $job): InputJob
     {
-        $command = $this->namesFile
+        $command = $this->insertsFileName
             ? $job->command
             : self::reading($job->command, $this->files->path($job->sequence));
 
@@ -60,7 +60,7 @@ final class BlockInputs implements JobInputs
 
     public function describe(string $command): string
     {
-        return $this->files->hiddenIn($command);
+        return $this->files->withoutNames($command);
     }
 
     public function finished(InputJob $job): void

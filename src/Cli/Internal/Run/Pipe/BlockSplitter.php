@@ -24,13 +24,13 @@ final class BlockSplitter
     /**
      * @param int  $blockBytes number of bytes that are searched for the end of a block
      * @param int  $groupSize  number of records in a group; 0 for no groups
-     * @param bool $isGroup    whether a block is one group, and not as many as the number of bytes has
+     * @param bool $isOneGroup whether a block is one group, and not as many groups as fit into $blockBytes
      */
     public function __construct(
         private readonly RecordEnds $ends,
         private int $blockBytes,
         private readonly int $groupSize = 0,
-        private readonly bool $isGroup = false,
+        private readonly bool $isOneGroup = false,
     ) {}
 
     /**
@@ -78,7 +78,7 @@ final class BlockSplitter
             $end = $this->start;
             while (($next = $this->ends->next($this->buffer, $end, $limit, $this->groupSize)) !== null) {
                 $end = $next;
-                if ($this->isGroup) {
+                if ($this->isOneGroup) {
                     yield $this->take($end);
                 }
             }

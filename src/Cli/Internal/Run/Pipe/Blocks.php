@@ -44,7 +44,7 @@ final class Blocks
                 return;
             }
             if (!$this->skipsBlank || trim($block) !== '') {
-                yield $this->removesSeparators ? $this->ends->removedFrom($block) : $block;
+                yield $this->removesSeparators ? $this->ends->withoutSeparators($block) : $block;
             }
         }
     }
@@ -54,8 +54,7 @@ final class Blocks
     {
         $header = $this->headerForm;
         $beginning = '';
-        $number = 0;
-        foreach ($this->source->bytes($wait, $number, self::READ_SIZE) as $bytes) {
+        foreach ($this->source->bytes($wait, size: self::READ_SIZE) as $bytes) {
             if ($header !== null) {
                 $beginning .= $bytes;
                 if (!$header->isWithin($beginning)) {

@@ -6,13 +6,13 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** A record ends between a match of one regular expression and a match of another. */
+/** A record ends between a match of --recend and a match of --recstart, which are regular expressions. */
 final class PatternEnds implements RecordEnds
 {
     /** Delimits regular expressions. PCRE accepts any character that is not a letter, a digit or a backslash. */
     private const DELIMITER = "\1";
 
-    /** Steps of a match, of which a block without a separator needs one for each byte. The largest limit of PCRE. */
+    /** The largest limit of PCRE for the steps of a match. A block without a separator needs a step for each byte. */
     private const MAX_STEPS = (1 << 31) - 1;
 
     private readonly string $last;
@@ -64,7 +64,7 @@ final class PatternEnds implements RecordEnds
         return $from;
     }
 
-    public function removedFrom(string $block): string
+    public function withoutSeparators(string $block): string
     {
         return preg_replace($this->separator, '', $block) ?? throw self::failed();
     }

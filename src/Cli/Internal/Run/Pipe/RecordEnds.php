@@ -12,22 +12,22 @@ interface RecordEnds
     /**
      * Returns the last end of a record after $from; $from for none.
      *
-     * @param int $limit bytes of the text that count
+     * @param int $limit position at which the search ends
      *
      * @throws UsageException when a regular expression can't be applied
      */
     public function last(string $text, int $from, int $limit): int;
 
     /**
-     * Returns the end of the last of the records that begin at $from; null if the text does not contain it.
+     * Returns the end of the $count-th record after $from; null if the text does not contain it.
      *
-     * @param int $limit bytes of the text that count
-     * @param int $count number of records, at least 1
+     * @param int $limit position at which the search ends
+     * @param int $count at least 1
      *
      * @throws UsageException when a regular expression can't be applied
      */
     public function next(string $text, int $from, int $limit, int $count): ?int;
 
     /** Returns a block of records without their separators. */
-    public function removedFrom(string $block): string;
+    public function withoutSeparators(string $block): string;
 }

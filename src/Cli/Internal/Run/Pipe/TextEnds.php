@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
-/** A record ends after a text, or before a text, or between two texts. Without both, each byte is a record. */
+/** A record ends after the text of --recend, before that of --recstart, or between both. With neither, it is a byte. */
 final class TextEnds implements RecordEnds
 {
     private readonly string $separator;
@@ -65,7 +65,7 @@ final class TextEnds implements RecordEnds
         return null;
     }
 
-    public function removedFrom(string $block): string
+    public function withoutSeparators(string $block): string
     {
         return $this->separator === '' ? $block : str_replace($this->separator, '', $block);
     }

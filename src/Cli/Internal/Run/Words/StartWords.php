@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Words;
 
-/** Options that say when, and in which surroundings, jobs run. */
+/** Options for the start of jobs and for their environment. */
 final class StartWords
 {
     private const THREADS = '-j 100% is the number of usable CPUs, which respects affinity and cgroups';

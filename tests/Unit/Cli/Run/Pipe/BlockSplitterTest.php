@@ -46,11 +46,11 @@ final class BlockSplitterTest extends TestCase
         RecordEnds $ends,
         int $blockBytes,
         int $groupSize,
-        bool $isGroup,
+        bool $isOneGroup,
         array $expected,
     ): void {
         foreach ([1, 2, 3, 7, 100] as $size) {
-            $splitter = new BlockSplitter($ends, $blockBytes, $groupSize, $isGroup);
+            $splitter = new BlockSplitter($ends, $blockBytes, $groupSize, $isOneGroup);
             $blocks = [];
             foreach (str_split(self::INPUT, $size) as $piece) {
                 array_push($blocks, ...iterator_to_array($splitter->push($piece), false));

@@ -13,7 +13,7 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\Command;
 
 /** The niceness and the working directory of jobs, and their variables PARALLEL_SEQ and PARALLEL_JOBSLOT. */
-final class JobSurroundings
+final class JobEnvironment
 {
     private const SEQUENCE = 'PARALLEL_SEQ';
     private const SLOT = 'PARALLEL_JOBSLOT';
