@@ -7,10 +7,19 @@ namespace Spindle\Cli\Internal\Run\Input;
 /** The place of a replacement string in a shell line, with the quotes that values need there. */
 final class QuotedPlace
 {
-    private const RESERVED_WORD_PATTERN = '~^(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in'
-        . '|function|select|time|coproc)$~D';
+    private const RESERVED_WORD = '(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time'
+        . '|coproc)';
+    private const RESERVED_WORD_PATTERN = '~^' . self::RESERVED_WORD . '$~D';
     private const BEFORE_PLAIN_PATTERN = '~[\s/.:=-]$|^$~D';
     private const AFTER_PLAIN_PATTERN = '~^[\s/.:;|)-]|^$~D';
+
+    /** Characters that mean nothing to a shell inside of an argument. */
+    private const PLAIN_CHARACTER = '[\w./:=,+%@-]';
+
+    /** A line up to a place in an argument of a program, where no word is reserved. Only such characters follow. */
+    private const IN_ARGUMENT_PATTERN = '~(?:^|[;|&(]|(?<!\\\\)\n)[ \t]*(?!' . self::RESERVED_WORD . '[ \t])'
+        . '[\w./+-]+[ \t](?:(?:' . self::PLAIN_CHARACTER . '|[ \t])*[ \t])?' . self::PLAIN_CHARACTER . '*$~D';
+    private const REST_OF_ARGUMENT_PATTERN = '~^' . self::PLAIN_CHARACTER . '*(?:[\s;|)]|$)~D';
 
     /** Start of a bracket expression such as [a-z]. The words [ and [[ are commands. */
     private const BRACKET_PATTERN = '~\[(?!\[?\s)~';
@@ -19,7 +28,7 @@ final class QuotedPlace
      * Characters in double quotes after which a plain value needs no quotes of its own. A line feed is not one of them:
      * the shell removes it after a backslash, so that the value would continue the variable name before the backslash.
      */
-    private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]$~D';
+    private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]\w*$~D';
 
     /** Whether a plain value needs no quotes between its neighbouring characters. */
     private readonly bool $allowsPlain;
@@ -40,18 +49,19 @@ final class QuotedPlace
         $before = $parts[$i - 1];
         $after = $parts[$i + 1];
         \assert(\is_string($before) && \is_string($after));
-        $earlier = implode('', array_map(
-            static fn(string|Replacement $part): string => \is_string($part) ? $part : '',
-            \array_slice($parts, 0, $i),
-        ));
+        // Without the other values, because a value can be missing.
+        $earlier = implode('', array_filter(\array_slice($parts, 0, $i), \is_string(...)));
+        $later = implode('', array_filter(\array_slice($parts, $i + 1), \is_string(...)));
+        $isDelimited = ($before !== '' || $i === 1)
+            && ($after !== '' || $i + 2 === \count($parts))
+            && preg_match(self::BEFORE_PLAIN_PATTERN, $before) === 1
+            && preg_match(self::AFTER_PLAIN_PATTERN, $after) === 1;
+        $isInArgument = preg_match(self::IN_ARGUMENT_PATTERN, $earlier) === 1
+            && preg_match(self::REST_OF_ARGUMENT_PATTERN, $later) === 1;
         $this->allowsPlain = match ($quotes) {
-            OpenQuotes::None => preg_match(self::BRACKET_PATTERN, $earlier) !== 1
-                && ($before !== '' || $i === 1)
-                && ($after !== '' || $i + 2 === \count($parts))
-                && preg_match(self::BEFORE_PLAIN_PATTERN, $before) === 1
-                && preg_match(self::AFTER_PLAIN_PATTERN, $after) === 1,
+            OpenQuotes::None => preg_match(self::BRACKET_PATTERN, $earlier) !== 1 && ($isDelimited || $isInArgument),
             OpenQuotes::Single => true,
-            OpenQuotes::Double => preg_match(self::BEFORE_IN_DOUBLE_PATTERN, $before) === 1,
+            OpenQuotes::Double => preg_match(self::BEFORE_IN_DOUBLE_PATTERN, $earlier) === 1,
             OpenQuotes::Refused => false,
         };
     }

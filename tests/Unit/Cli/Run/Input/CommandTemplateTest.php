@@ -232,7 +232,17 @@ final class CommandTemplateTest extends TestCase
         $line = static fn(string $template, string $input): ?string
             => CommandTemplate::fromWords([$template])->command([$input], 1, 1)->line;
 
-        self::assertSame("echo a 'a b' \"a\" \"x\"'a'\"\" 'a'", $line("echo {} 'a b' \"{}\" \"x{}\" '{}'", 'a'));
+        self::assertSame("echo a 'a b' \"a\" \"xa\" 'a'", $line("echo {} 'a b' \"{}\" \"x{}\" '{}'", 'a'));
+        self::assertSame('echo xa ax axa,aa:%a=a', $line('echo x{} {}x {}x{},{1}{}:%{}={}', 'a'));
+        self::assertSame('(cd xa; cat ya)', $line('(cd x{}; cat y{})', 'a'));
+        self::assertSame("echo \"\$x\"'a'\"\" \"\$x\"'a'\"y\"'a'\"\"", $line('echo "$x{}" "$x{}y{}"', 'a'));
+        self::assertSame("echo \"\$xy\"'a'\"\"", $line('echo "$x{2}y{1}"', 'a'));
+        self::assertSame("echo x'2'>y", $line('echo x{}>y', '2'));
+        self::assertSame("echo ~x'a' {x'a'}", $line('echo ~x{} {x{}}', 'a'));
+        self::assertSame("e'lse' x", $line('e{} x', 'lse'));
+        self::assertSame("for x i'n'", $line('for x i{}', 'n'));
+        self::assertSame("x=1 i'f'", $line('x=1 i{}', 'f'));
+        self::assertSame("true; e'lse'", $line('true; e{}', 'lse'));
         self::assertSame("echo '2'>x", $line('echo {}>x', '2'));
         self::assertSame("'if' x", $line('{} x', 'if'));
         self::assertSame("'A=1' x", $line('{} x', 'A=1'));
