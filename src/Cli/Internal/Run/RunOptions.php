@@ -55,7 +55,7 @@ final class RunOptions
     /** @throws BadRecordException when the folder or the results of a job have a path that the system can't open */
     public function checkPaths(InputJob $job): void
     {
-        $this->start->surroundings->directory?->checkPath($job);
+        $this->start->environment->directory?->checkPath($job);
         $this->outcome->results?->template->checkPath($job);
     }
 
