@@ -224,6 +224,41 @@ final class PipeTest extends TestCase
         self::assertOutcome(0, "{$header}a\n{$header}b\n", $process);
     }
 
+    /** @return iterable<string, array{string, int}> option, lines of the header */
+    public static function longHeaders(): iterable
+    {
+        yield 'a number of lines' => ['20000', 20_000];
+        yield 'a regular expression' => ['(#.*\n)*', 80_000];
+    }
+
+    #[DataProvider('longHeaders')]
+    public function testAHeaderMayHaveThousandsOfLines(string $option, int $count): void
+    {
+        $this->file('lines', str_repeat("#0123456\n", $count) . "a\nb\n");
+        foreach (['--pipe -N1', '--pipe-part --block 1 -a lines'] as $options) {
+            $process = $this->shell("\$SPINDLE run --header '{$option}' {$options} wc -l < lines");
+
+            self::assertOutcome(0, str_repeat($count + 1 . "\n", 2), $process);
+        }
+    }
+
+    public function testALongHeaderIsRefusedBeforeAllOfItIsRead(): void
+    {
+        $process = $this->shell('ulimit -v 1000000; $SPINDLE run --pipe --header : "touch ran" < /dev/zero');
+
+        $message = "spindle: option --header: a header of 1 line is longer than 16 MiB, the limit; give fewer lines\n";
+        self::assertOutcome(255, '', $process, $message);
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    public function testNoPartIsReadByABuiltinOfTheShell(): void
+    {
+        $this->file('lines', "a\nb\n");
+        $this->spindle(['--pipe-part', '-a', 'lines', 'eval', 'touch ran']);
+
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
     public function testAJobFailsIfItsFileHasVanished(): void
     {
         $this->file('lines', "a\nb\n");
@@ -281,6 +316,11 @@ final class PipeTest extends TestCase
         yield 'a broken pattern' => [
             ['--pipe', '--regexp', '--recend', '('],
             "option --recend: '(' is not allowed; give a regular expression, or leave out --regexp",
+        ];
+        yield 'a negative number of lines' => [
+            ['--pipe', '--header', '-1'],
+            "option --header: '-1' is not allowed; give a colon for one line, a number of lines, or a regular"
+                . ' expression',
         ];
         yield 'a broken header' => [
             ['--pipe', '--header', '['],

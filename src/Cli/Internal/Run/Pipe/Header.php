@@ -4,17 +4,22 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
+use Spindle\Cli\Internal\Plural;
 use Spindle\Cli\Internal\UsageException;
 
 /** The beginning of an input that each job gets before its block: lines, or a match of a regular expression. */
 final class Header
 {
     /** Bytes that are searched for the match of a regular expression. */
-    private const MAX_BYTES = 1 << 20;
+    private const MAX_MATCH_BYTES = 1 << 20;
 
-    private const NUMBER_PATTERN = '/^\d{1,4}$/D';
+    /** Largest size of a number of lines, in bytes. Each job gets them. */
+    private const MAX_LINES_BYTES = 16 << 20;
 
-    /** @param int $lines 0 for a regular expression */
+    /**
+     * @param string $pattern delimited regular expression; unused with a number of lines
+     * @param int    $lines   0 for a regular expression
+     */
     private function __construct(private readonly string $pattern, private readonly int $lines) {}
 
     /**
@@ -24,34 +29,80 @@ final class Header
      */
     public static function parse(?string $value): ?self
     {
-        $lines = $value === ':' ? '1' : $value ?? '0';
-        if (preg_match(self::NUMBER_PATTERN, $lines) === 1) {
-            return (int) $lines === 0
-                ? null
-                : new self(PatternEnds::delimited("\\A(?:.*\n){{$lines}}"), (int) $lines);
+        $text = $value === ':' ? '1' : $value ?? '0';
+        if (preg_match('/^\d{1,9}$/D', $text) === 1) {
+            return (int) $text === 0 ? null : new self('', (int) $text);
         }
-        if (!PatternEnds::isValid($lines)) {
+        if (preg_match('/^[+-]?\d+$/D', $text) === 1 || !PatternEnds::isValid($text)) {
             throw UsageException::option(
                 '--header',
-                $lines,
+                $text,
                 'a colon for one line, a number of lines, or a regular expression',
             );
         }
 
-        return new self(PatternEnds::delimited("\\A(?:{$lines})"), 0);
+        // The stack for compiled patterns ends after some thousand lines of a header such as (#.*\n)*.
+        return new self(PatternEnds::delimited("(*NO_JIT)\\A(?:{$text})"), 0);
     }
 
-    /** Returns whether the first bytes of an input contain its whole header. */
+    /**
+     * Returns whether the first bytes of an input contain its whole header.
+     *
+     * @throws UsageException when the header is too long
+     */
     public function isWithin(string $bytes): bool
     {
-        return $this->lines === 0
-            ? \strlen($bytes) >= self::MAX_BYTES
-            : substr_count($bytes, "\n") >= $this->lines;
+        if ($this->lines === 0) {
+            return \strlen($bytes) >= self::MAX_MATCH_BYTES;
+        }
+        $isWithin = substr_count($bytes, "\n") >= $this->lines;
+        if (!$isWithin && \strlen($bytes) > self::MAX_LINES_BYTES) {
+            throw new UsageException(\sprintf(
+                'option --header: a header of %s is longer than %d MiB, the limit; give fewer lines',
+                Plural::of($this->lines, 'line'),
+                self::MAX_LINES_BYTES >> 20,
+            ));
+        }
+
+        return $isWithin;
     }
 
-    /** Returns the header in the first bytes of an input; '' for none. */
+    /**
+     * Returns the header in the first bytes of an input; '' for none.
+     *
+     * @throws UsageException when the regular expression can't be applied
+     */
     public function in(string $bytes): string
     {
-        return preg_match($this->pattern, $bytes, $match) === 1 ? $match[0] : '';
+        return $this->lines > 0 ? self::lines($bytes, $this->lines) : $this->match($bytes);
+    }
+
+    private static function lines(string $bytes, int $count): string
+    {
+        $end = 0;
+        for (; $count > 0; --$count) {
+            $position = strpos($bytes, "\n", $end);
+            if ($position === false) {
+                return '';
+            }
+            $end = $position + 1;
+        }
+
+        return substr($bytes, 0, $end);
+    }
+
+    private function match(string $bytes): string
+    {
+        ini_set('pcre.backtrack_limit', (string) PatternEnds::MAX_STEPS);
+        ini_set('pcre.recursion_limit', (string) PatternEnds::MAX_STEPS);
+
+        return match (preg_match($this->pattern, $bytes, $match)) {
+            1 => $match[0],
+            0 => '',
+            false => throw new UsageException(
+                "option --header: can't find the header: " . preg_last_error_msg()
+                . '; give a simpler regular expression',
+            ),
+        };
     }
 }

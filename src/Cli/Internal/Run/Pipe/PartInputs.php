@@ -16,10 +16,10 @@ final class PartInputs implements JobInputs
 
     /**
      * Runs a program that reads the header and a part of a file. Opens the file first, because the job fails if that
-     * fails; an error in a pipeline is not the status of the shell.
+     * fails; an error in a pipeline is not the status of the shell. With exec, no builtin of the shell is run.
      */
     private const PROGRAM = 'file=$1 header=$2 start=$3 size=$4; shift 4; exec <"$file";'
-        . ' { [ "$header" = 0 ] || head -c "$header" <"$file"; tail -c "+$start" | head -c "$size"; } | "$@"';
+        . ' { [ "$header" = 0 ] || head -c "$header" <"$file"; tail -c "+$start" | head -c "$size"; } | exec "$@"';
 
     /** @var array<int, array{PartedFile, int, int, int}> file, end of its header, start and end, by number of a job */
     private array $parts = [];

@@ -13,7 +13,7 @@ final class PatternEnds implements RecordEnds
     private const DELIMITER = "\1";
 
     /** The largest limit of PCRE for the steps of a match. A block without a separator needs a step for each byte. */
-    private const MAX_STEPS = (1 << 31) - 1;
+    public const MAX_STEPS = (1 << 31) - 1;
 
     private readonly string $last;
     private readonly string $next;
