@@ -21,6 +21,7 @@ use Psr\Http\Message\RequestInterface;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Client\GuzzleOptions;
+use Spindle\Http\Internal\Client\InflatedBody;
 
 use function Amp\async;
 use function Amp\delay;
@@ -56,6 +57,7 @@ final class GuzzleHandler
      * @param array<array-key, mixed> $options options of Guzzle
      *
      * @throws \InvalidArgumentException when an option is not supported
+     * @throws \RuntimeException when the folder of the sink does not exist
      */
     public function __invoke(RequestInterface $request, array $options): PromiseInterface
     {
@@ -106,17 +108,37 @@ final class GuzzleHandler
         $begin = hrtime(true);
         $response = null;
         try {
-            $response = $this->client->send($request, $settings, $cancellation);
+            $response = self::asGuzzle($request, $this->client->send($request, $settings, $cancellation));
             $this->callOnHeaders($request, $response, $options);
             $response = $options->isStream() ? $response : $this->receive($request, $response, $options);
             self::report($options, $request, $response, $begin, null);
 
             return $response;
         } catch (HttpClientException|CancelledException $failure) {
+            $failure = self::translate($request, $response, $failure);
             self::report($options, $request, $response, $begin, $failure);
 
-            throw self::translate($request, $response, $failure);
+            throw $failure;
         }
+    }
+
+    /** Returns the response as Guzzle's other handlers do, with the original fields of a body that is decompressed. */
+    private static function asGuzzle(RequestInterface $request, ResponseInterface $response): ResponseInterface
+    {
+        $body = $response->getBody();
+        if ($response->getStatusCode() >= 600) {
+            $body->close();
+
+            throw new RequestException('An error was encountered while creating the response', $request);
+        }
+        if (!$body instanceof InflatedBody) {
+            return $response;
+        }
+        $response = $response->withHeader('x-encoded-content-encoding', $body->coding);
+
+        return $body->encodedLength === ''
+            ? $response
+            : $response->withHeader('x-encoded-content-length', $body->encodedLength);
     }
 
     private function callOnHeaders(RequestInterface $request, ResponseInterface $response, GuzzleOptions $options): void
@@ -146,6 +168,7 @@ final class GuzzleHandler
         $total = $body->getSize() ?? 0;
         $uploaded = $request->getBody()->getSize() ?? 0;
         $received = 0;
+        $options->call(Guzzle::PROGRESS, $total, 0, $uploaded, $uploaded);
         while (!$body->eof()) {
             $received += $sink->write($body->read(self::READ_BYTES));
             $options->call(Guzzle::PROGRESS, $total, $received, $uploaded, $uploaded);

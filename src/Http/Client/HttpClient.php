@@ -396,8 +396,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         );
         $coding = strtolower($fields['content-encoding'][1][0] ?? '');
         if ($options->decompress && ($coding === 'gzip' || $coding === 'x-gzip') && $head->length !== 0) {
+            $length = $fields['content-length'][1][0] ?? '';
             unset($fields['content-encoding'], $fields['content-length']);
-            $body = new InflatedBody($body, $request, $options->maxContentBytes);
+            $body = new InflatedBody($body, $request, $options->maxContentBytes, $coding, $length);
         }
 
         return Response::received($head->status, $head->reason, $head->version, $fields, $body);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
+use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Internal\Message\HeadReader;
 
@@ -46,7 +47,7 @@ final readonly class ClientExchange
     public function run(): array
     {
         $body = $this->request->body;
-        $size = \is_string($body) ? \strlen($body) : $body->getSize();
+        $size = \is_string($body) ? \strlen($body) : self::size($body);
         $expects = $this->mayExpect && $size !== 0 && ($size === null || $size >= $this->options->expectContinueBytes);
         $head = $this->head($size, $expects);
         $this->connection->write(\is_string($body) && !$expects ? $head . $body : $head);
@@ -68,6 +69,14 @@ final readonly class ClientExchange
         }
 
         return [$response, $upload];
+    }
+
+    /** Returns the number of bytes that a stream still has; null if it is unknown. */
+    private static function size(StreamInterface $body): ?int
+    {
+        $size = $body->getSize();
+
+        return $size === null || $body->isSeekable() ? $size : max(0, $size - $body->tell());
     }
 
     private function head(?int $size, bool $expects): string

@@ -19,10 +19,21 @@ final readonly class GuzzleOptions
         Guzzle::FORCE_IP_RESOLVE => 'all addresses of a host are tried in order',
     ];
 
+    private const CALLBACKS = [Guzzle::ON_HEADERS, Guzzle::ON_STATS, Guzzle::PROGRESS];
+
+    /** Minimum versions of TLS. All are accepted, although connections have at least TLS 1.2. */
+    private const TLS_VERSIONS = [
+        \STREAM_CRYPTO_METHOD_TLSv1_0_CLIENT,
+        \STREAM_CRYPTO_METHOD_TLSv1_1_CLIENT,
+        \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT,
+        \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT,
+    ];
+
     /**
      * @param array<array-key, mixed> $options
      *
      * @throws \InvalidArgumentException when an option is not supported
+     * @throws \RuntimeException when the folder of the sink does not exist
      */
     public function __construct(private array $options)
     {
@@ -30,6 +41,19 @@ final readonly class GuzzleOptions
             if (isset($options[$name]) && $options[$name] !== [] && $options[$name] !== false) {
                 throw new \InvalidArgumentException("The option {$name} is not supported here: {$advice}");
             }
+        }
+        foreach (self::CALLBACKS as $name) {
+            if (isset($options[$name]) && !\is_callable($options[$name])) {
+                throw new \InvalidArgumentException("{$name} must be callable");
+            }
+        }
+        $version = $options[Guzzle::CRYPTO_METHOD] ?? null;
+        if ($version !== null && !\in_array($version, self::TLS_VERSIONS, true)) {
+            throw new \InvalidArgumentException('The option crypto_method has an unknown version of TLS');
+        }
+        $sink = $this->sink();
+        if (\is_string($sink) && !str_contains($sink, '://') && !is_dir(\dirname($sink))) {
+            throw new \RuntimeException("The folder of the sink '{$sink}' does not exist");
         }
     }
 
@@ -78,11 +102,7 @@ final readonly class GuzzleOptions
     public function call(string $name, mixed ...$arguments): void
     {
         $callback = $this->options[$name] ?? null;
-        if (\is_callable($callback)) {
-            $callback(...$arguments);
-        } elseif ($callback !== null) {
-            throw new \InvalidArgumentException("{$name} must be callable");
-        }
+        \is_callable($callback) ? $callback(...$arguments) : null;
     }
 
     /** @return float|null null for no limit */
@@ -105,7 +125,11 @@ final readonly class GuzzleOptions
         $url = static function (string $scheme) use ($proxy): ?string {
             $text = $proxy[$scheme] ?? null;
 
-            return \is_string($text) && $text !== '' ? $text : null;
+            return match (true) {
+                !\is_string($text) || $text === '' => null,
+                str_contains($text, '://') => (string) preg_replace('~^tcp://~i', 'http://', $text),
+                default => "http://{$text}",
+            };
         };
         $except = $proxy['no'] ?? [];
         $except = \is_string($except) ? explode(',', $except) : $except;
@@ -132,6 +156,9 @@ final readonly class GuzzleOptions
     private function file(string $name): ?string
     {
         $file = $this->options[$name] ?? null;
+        if (\is_array($file) && !isset($file[1])) {
+            $file = $file[0] ?? null;
+        }
         if (\is_array($file)) {
             throw new \InvalidArgumentException("The option {$name} can't have a password here");
         }

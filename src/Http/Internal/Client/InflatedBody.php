@@ -44,10 +44,16 @@ final class InflatedBody implements StreamInterface
     /** Thrown by each further read. */
     private ?\Throwable $failure = null;
 
+    /**
+     * @param string $coding the Content-Encoding of the response
+     * @param string $encodedLength its Content-Length; '' without one
+     */
     public function __construct(
         private readonly StreamInterface $source,
         private readonly OutgoingRequest $request,
         private readonly int $maxContentBytes,
+        public readonly string $coding = 'gzip',
+        public readonly string $encodedLength = '',
     ) {}
 
     public function __toString(): string
