@@ -22,9 +22,12 @@ final class BlockDetector
 
     /**
      * When the code that runs now has held the loop for too long, by hrtime(). While no request is open, 0: the next
-     * request compares only this number, and then starts the timer.
+     * request compares only this number, and then starts the timer. Each request sets this number, which takes more
+     * time if it has a native type.
+     *
+     * @var int
      */
-    public int $dueAt;
+    public $dueAt;
 
     private ?string $timer = null;
 

@@ -361,10 +361,11 @@ final class Connection implements TransportEvents
         $service = $this->service;
         $timed = $this->timed;
         $now = hrtime(true);
-        if ($now > $service->blocks->dueAt) {
-            $service->blocks->handleRequest($now);
+        $blocks = $service->blocks;
+        if ($now > $blocks->dueAt) {
+            $blocks->handleRequest($now);
         }
-        $service->blocks->dueAt = $now + $service->blocks->limit;
+        $blocks->dueAt = $now + $blocks->limit;
         $exchange = $this->exchange = new ServerExchange($this->reference, $head, $now);
         ++$timed->requestCount;
         $timed->phase = Phase::Handler;
