@@ -42,12 +42,12 @@ final class ScriptedBackend implements Backend
 
     public function start(LauncherJob $job): bool
     {
-        if (($job->arguments[0] ?? '') === 'missing') {
+        if ($job->program() === 'missing') {
             throw new StartFailure(127, 'No such program');
         }
         $this->asked[] = 'start ' . bin2hex(serialize([
             $job->id, $job->lane, $job->flags, $job->timeout, $job->idleTimeout, $job->directory, $job->changes,
-            $job->arguments, $job->line, $job->input, $job->inputFollows,
+            $job->argumentList(), $job->line, $job->input, $job->inputFollows,
         ]));
         $this->jobs[$job->id] = $job;
 

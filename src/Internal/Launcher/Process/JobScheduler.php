@@ -195,7 +195,8 @@ final class JobScheduler implements FrameHandler
          * @var array{lane: int, flags: int, timeout: float, idle: float, changes: int, strings: int, umask: int} $head
          */
         $head = unpack('Vlane/vflags/etimeout/eidle/Vchanges/Vstrings/vumask', $payload);
-        $strings = explode("\0", substr($payload, self::RUN_HEAD_BYTES, $head['strings']));
+        $first = 2 + $head['changes'];
+        $strings = explode("\0", substr($payload, self::RUN_HEAD_BYTES, $head['strings']), $first + 1);
         $job = new LauncherJob(
             $id,
             $head['lane'],
@@ -204,7 +205,7 @@ final class JobScheduler implements FrameHandler
             $head['idle'],
             $strings[0],
             $head['changes'] === 0 ? [] : \array_slice($strings, 2, $head['changes']),
-            \array_slice($strings, 2 + $head['changes']),
+            $strings[$first] ?? '',
             $strings[1],
             substr($payload, self::RUN_HEAD_BYTES + $head['strings']),
             $head['umask'],
@@ -341,10 +342,10 @@ final class JobScheduler implements FrameHandler
         try {
             return $this->backend->start($job);
         } catch (StartFailure $failure) {
-            if ($job->line === '' || $job->arguments === []) {
+            if ($job->line === '' || $job->arguments === '') {
                 throw $failure;
             }
-            $job->arguments = [];
+            $job->arguments = '';
 
             return $this->backend->start($job);
         }

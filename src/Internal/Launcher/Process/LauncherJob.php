@@ -69,7 +69,7 @@ final class LauncherJob
 
     /**
      * @param list<string> $changes   changes of the inherited environment: `NAME=value` to set, `NAME` to remove
-     * @param list<string> $arguments the program first; empty for a line that only a shell can run
+     * @param string       $arguments the program first, with NUL between them; '' for a line that only a shell can run
      * @param float        $timeout   in seconds; 0 for none
      * @param float        $idleTimeout in seconds; 0 for none
      * @param string       $line      shell line, even when the arguments were split from it; '' for a program
@@ -83,12 +83,23 @@ final class LauncherJob
         public readonly float $idleTimeout,
         public readonly string $directory,
         public readonly array $changes,
-        public array $arguments,
+        public string $arguments,
         public readonly string $line,
         public string $input,
         public readonly int $umask,
     ) {
         $this->inputFollows = ($flags & LauncherProtocol::INPUT_FOLLOWS) !== 0;
+    }
+
+    public function program(): string
+    {
+        return $this->arguments === '' ? Programs::SHELL : substr($this->arguments, 0, strcspn($this->arguments, "\0"));
+    }
+
+    /** @return list<string> the program first; empty for a line that only a shell can run */
+    public function argumentList(): array
+    {
+        return $this->arguments === '' ? [] : explode("\0", $this->arguments);
     }
 
     /**

@@ -57,14 +57,26 @@ final class Libc
         int *__errno_location(void);
         C;
 
+    /** Functions that only glibc has. */
+    private const GNU_DECLARATIONS = 'void argz_extract(const void *, unsigned long, void *);';
+
     /** @var LibcFunctions the functions in DECLARATIONS */
     public readonly object $functions;
+
+    /** Whether the functions in GNU_DECLARATIONS are available. */
+    public readonly bool $hasArgz;
 
     private readonly \FFI $ffi;
 
     public function __construct()
     {
-        $this->ffi = \FFI::cdef(self::DECLARATIONS);
+        try {
+            $ffi = \FFI::cdef(self::DECLARATIONS . self::GNU_DECLARATIONS);
+        } catch (\FFI\Exception) {
+            $ffi = null;
+        }
+        $this->hasArgz = $ffi !== null;
+        $this->ffi = $ffi ?? \FFI::cdef(self::DECLARATIONS);
         $this->functions = $this->asFunctions();
     }
 

@@ -83,4 +83,6 @@ interface LibcFunctions
     public function strerror(int $error): string;
 
     public function __errno_location(): Integers;
+
+    public function argz_extract(\FFI\CData $strings, int $size, \FFI\CData $pointers): void;
 }

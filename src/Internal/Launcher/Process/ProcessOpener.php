@@ -68,14 +68,15 @@ final class ProcessOpener
         Programs::changeDirectory($job->directory);
         umask($job->umask);
         $environment = $this->environmentOf($job);
+        $arguments = $job->argumentList();
         $this->checkSize(
             [
-                ...($job->arguments === [] ? [$job->line] : $job->arguments),
+                ...($arguments === [] ? [$job->line] : $arguments),
                 ...($environment ?? array_values($this->variables)),
             ],
         );
         $path = $job->path($this->variables);
-        $command = $job->arguments === [] ? $job->line : $this->checked($job->arguments, $path);
+        $command = $arguments === [] ? $job->line : $this->checked($arguments, $path);
         $descriptors = $this->descriptorsOf($job);
         if (\count($descriptors) > $this->maxDescriptors - $openDescriptors) {
             return false;

@@ -64,8 +64,8 @@ final class Spawner
         $this->pipe = $libc->integers('int[2]');
         $this->pid = $libc->integers('int[1]');
         $this->attributes = $this->attributes();
-        $this->arguments = new Vector($libc);
-        $this->environment = new Vector($libc);
+        $this->arguments = new Vector($libc, $libc->hasArgz);
+        $this->environment = new Vector($libc, $libc->hasArgz);
     }
 
     /** @param list<string> $environment `NAME=value`, for jobs that are started from now on */
@@ -90,7 +90,7 @@ final class Spawner
         Programs::changeDirectory($job->directory);
         umask($job->umask);
         $path = $this->resolve($job);
-        $this->arguments->fill($job->arguments === [] ? ['sh', '-c', $job->line] : $job->arguments);
+        $this->arguments->fillJoined($job->arguments === '' ? "sh\0-c\0{$job->line}" : $job->arguments);
         $this->setEnvironment($job);
         if (!$this->openPipes($job)) {
             $this->closePipes($job);
@@ -163,7 +163,7 @@ final class Spawner
     private function spawnOrFallBack(string $path, LauncherJob $job): int
     {
         $error = $this->spawn($path, $job);
-        $wasFoundByPath = !str_contains($job->arguments[0] ?? '/', '/');
+        $wasFoundByPath = !str_contains($job->program(), '/');
         if ($wasFoundByPath && ($error === self::ENOENT || $error === self::EACCES)) {
             $this->cachedPaths = []; // the program may have moved
             $path = $this->resolve($job);
@@ -172,7 +172,7 @@ final class Spawner
         if ($error !== self::ENOEXEC || !Programs::needsShell($path)) {
             return $error;
         }
-        $this->arguments->fill(Programs::shellCommand($path, $job->arguments));
+        $this->arguments->fill(Programs::shellCommand($path, $job->argumentList()));
 
         return $this->spawn(Programs::SHELL, $job);
     }
@@ -184,7 +184,7 @@ final class Spawner
             $this->cachedPaths = [];
             $this->pathsCachedSince = $job->startedAt;
         }
-        $program = $job->arguments[0] ?? '/bin/sh';
+        $program = $job->program();
         if (str_contains($program, '/')) {
             return $program;
         }

@@ -18,7 +18,8 @@ final class Vector
     private int $count = 0;
     private int $address = 0;
 
-    public function __construct(private readonly Libc $libc)
+    /** @param bool $usesArgz whether the C library splits strings, which is faster than a loop in PHP */
+    public function __construct(private readonly Libc $libc, private readonly bool $usesArgz)
     {
         $this->strings = $libc->new('char[1]');
         $this->pointers = $libc->new('uint64_t[1]');
@@ -40,6 +41,20 @@ final class Vector
         \FFI::memcpy($this->strings, $block, \strlen($block));
         $packed = pack('Q*', ...$addresses);
         \FFI::memcpy($this->pointers, $packed, \strlen($packed));
+    }
+
+    /** @param string $values strings with NUL bytes between them */
+    public function fillJoined(string $values): void
+    {
+        if (!$this->usesArgz) {
+            $this->fill(explode("\0", $values));
+
+            return;
+        }
+        $size = \strlen($values) + 1;
+        $this->reserve($size, substr_count($values, "\0") + 2);
+        \FFI::memcpy($this->strings, "{$values}\0", $size);
+        $this->libc->functions->argz_extract($this->strings, $size, $this->pointers);
     }
 
     /** @param string $value string that is not longer than the first value of {@see fill()}, with its padding */
