@@ -56,6 +56,15 @@ final class Command
     }
 
     /**
+     * @internal Returns a command whose arguments can each be several ones, with NUL bytes between them. A command with
+     * a million arguments is then one string, not a million values of PHP.
+     */
+    public static function ofJoined(string $program, string ...$arguments): self
+    {
+        return new self([$program, ...array_values($arguments)]);
+    }
+
+    /**
      * Returns a command that runs a line with `/bin/sh -c`. Nothing is quoted, so the line must not contain untrusted
      * input.
      *
@@ -189,8 +198,18 @@ final class Command
             static fn(string $argument): string => preg_match('~^[\w@%+=:,./-]+$~D', $argument) === 1
                 ? $argument
                 : "'" . str_replace("'", "'\\''", $argument) . "'",
-            $this->arguments,
+            $this->words(),
         ));
+    }
+
+    /**
+     * @internal
+     *
+     * @return list<string> the program and its arguments, after {@see ofJoined()} as well; empty for a shell line
+     */
+    public function words(): array
+    {
+        return $this->arguments === [] ? [] : explode("\0", implode("\0", $this->arguments));
     }
 
     /** @return array<array-key, mixed> properties with a placeholder for input and variables, which may be secret */

@@ -42,7 +42,7 @@ final class PortableCommand
         }
 
         return serialize([
-            $command->arguments,
+            $command->words(),
             $command->line,
             $command->timeout,
             $command->idleTimeout,

@@ -35,7 +35,8 @@ final class CommandRequest
             array_push($changes, ...self::workingDirectoryVariable($directory, $environment));
         }
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
-        $pointers = self::POINTER_BYTES * (\count($changes) + \count($arguments));
+        // An element of the arguments can be several ones. The directory and the line are not passed to the program.
+        $pointers = self::POINTER_BYTES * (substr_count($strings, "\0") - 1);
         if (\strlen($strings) + $pointers > self::MAX_STRINGS_BYTES) {
             [$flags, $strings, $changes] = [LauncherProtocol::TOO_LARGE, "\0", []];
         }

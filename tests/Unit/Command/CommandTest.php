@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\Output;
+use Spindle\Command\PortableCommand;
 
 final class CommandTest extends TestCase
 {
@@ -174,5 +175,18 @@ final class CommandTest extends TestCase
     public function testTheStringOfACommandIsAShellLine(Command $command, string $string): void
     {
         self::assertSame($string, $command->toString());
+    }
+
+    public function testJoinedArgumentsAreSeveralWords(): void
+    {
+        $command = Command::ofJoined('echo', '-n', "a b\0\0c");
+
+        self::assertSame(['echo', '-n', 'a b', '', 'c'], $command->words());
+        self::assertSame("echo -n 'a b' '' c", $command->toString());
+        self::assertSame(
+            PortableCommand::encode(Command::of('echo', '-n', 'a b', '', 'c')),
+            PortableCommand::encode($command),
+        );
+        self::assertSame([], Command::shell('echo')->words());
     }
 }

@@ -159,6 +159,18 @@ trait ReportsEndings
         self::assertTrue($pool->execute(Command::of('true'))->succeeded());
     }
 
+    public function testJoinedArgumentsHaveTheSameLimits(): void
+    {
+        $pool = $this->pool(2);
+        foreach ([str_repeat('x', 131072), implode("\0", array_fill(0, 100, str_repeat('x', 100_000)))] as $arguments) {
+            $result = $pool->execute(Command::ofJoined('true', "a\0{$arguments}\0b"));
+
+            self::assertSame(126, $result->exitCode);
+            self::assertStringContainsString('Argument list too long', (string) $result->error);
+        }
+        self::assertTrue($pool->execute(Command::ofJoined('true', "a\0b"))->succeeded());
+    }
+
     public function testMoreArgumentsThanTheSystemTakesAreAResult(): void
     {
         $result = $this->execute(Command::of('true', ...array_fill(0, 100, str_repeat('x', 100_000))));

@@ -39,6 +39,24 @@ trait StartsCommands
         self::assertSame('', $seen());
     }
 
+    public function testJoinedArgumentsArriveAsSeveralOnes(): void
+    {
+        $script = $this->path('script');
+        file_put_contents($script, 'printf "[%s]" "$@"');
+        chmod($script, 0o755);
+        $numbers = implode("\0", range(1, 50_000));
+        $pool = $this->pool(1);
+
+        self::assertSame("[a b][][\xFF][z]", $pool->execute(
+            Command::ofJoined('printf', '[%s]', "a b\0\0\xFF", 'z'),
+        )->stdout());
+        self::assertSame("50000\n", $pool->execute(
+            Command::ofJoined('sh', '-c', 'echo $#', 'sh', $numbers),
+        )->stdout());
+        self::assertSame('[a][][b]', $pool->execute(Command::ofJoined($script, "a\0\0b"))->stdout());
+        self::assertSame("a\n", $pool->execute(Command::ofJoined('echo', 'a'))->stdout());
+    }
+
     public function testAWaitingOrRetriedCommandHasTheConditionsOfItsSubmission(): void
     {
         $pool = $this->pool(1, new RetryPolicy(1, delay: 0.01));

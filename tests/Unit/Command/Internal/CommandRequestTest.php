@@ -40,6 +40,7 @@ final class CommandRequestTest extends TestCase
             'argument' => [Command::of('true', $large)],
             'arguments' => [Command::of('true', ...array_fill(0, 100, substr($large, 0, 100_000)))],
             'empty arguments' => [Command::of('true', ...array_fill(0, 1_100_000, ''))],
+            'joined arguments' => [Command::ofJoined('true', str_repeat("\0", 1_100_000))],
             'shell line' => [Command::shell($large)],
             'variable' => [Command::of('true')->withEnvironment(['LARGE' => $large])],
         ];
