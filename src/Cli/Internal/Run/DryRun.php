@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\Run\Input\BadRecordException;
 use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Cli\Internal\Run\Input\ResumedInput;
 use Spindle\Cli\Internal\Run\Output\LineTag;
 use Spindle\Cli\Internal\Run\Output\OutputClosedException;
@@ -46,7 +47,7 @@ final class DryRun
         return ExitStatus::ofFailures($this->invalidCount);
     }
 
-    /** @return \Generator<int, list<string>> */
+    /** @return \Generator<int, JobValues> */
     private function inputs(): \Generator
     {
         $wait = new InputWait();
@@ -64,8 +65,7 @@ final class DryRun
         return $resumed->remaining($inputs, $wait, new RunStatistics());
     }
 
-    /** @param list<string> $values */
-    private function print(int $number, array $values): void
+    private function print(int $number, JobValues $values): void
     {
         $format = $this->options->input->format;
         if ($format->skips($values)) {

@@ -57,7 +57,7 @@ final class ResultPaths
     public function folders(InputJob $job): array
     {
         if ($this->root !== null) {
-            $own = "{$this->root}/" . implode('/', $this->names($job->values));
+            $own = "{$this->root}/" . implode('/', $this->names($job->values->list()));
 
             return [$own, $own];
         }

@@ -11,6 +11,7 @@ use Spindle\Cli\Internal\Plural;
 use Spindle\Cli\Internal\Run\Input\BadRecordException;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Cli\Internal\Run\Input\RecordSpool;
 use Spindle\Cli\Internal\Run\Input\ResumedInput;
 use Spindle\Cli\Internal\Run\Output\Console;
@@ -235,7 +236,7 @@ final class Runner
         return $limit === null ? $command : $command->withTimeout($limit);
     }
 
-    /** @return \Generator<int, list<string>> */
+    /** @return \Generator<int, JobValues> */
     private function inputs(): \Generator
     {
         $inputs = $this->options->input->inputs->jobs(
@@ -251,28 +252,26 @@ final class Runner
     /**
      * Counts the jobs for a percentage of --halt before the first one starts.
      *
-     * @param \Generator<int, list<string>> $inputs
+     * @param \Generator<int, JobValues> $inputs
      *
-     * @return \Generator<int, list<string>>
+     * @return \Generator<int, JobValues>
      */
     private function counted(\Generator $inputs): \Generator
     {
         $spool = new RecordSpool();
         $count = 0;
         foreach ($inputs as $number => $values) {
-            $spool->add($number, $values);
+            $spool->add($number, $values->list());
             $count += $this->options->input->format->skips($values) ? 0 : 1;
         }
         $this->statistics->total = $count;
-        yield from $spool->records();
+        foreach ($spool->records() as $number => $values) {
+            yield $number => JobValues::of($values);
+        }
     }
 
-    /**
-     * @param list<string> $values
-     *
-     * @return InputJob|null null for values that are not a command, which count as a failed job
-     */
-    private function job(int $number, array $values): ?InputJob
+    /** @return InputJob|null null for values that are not a command, which count as a failed job */
+    private function job(int $number, JobValues $values): ?InputJob
     {
         $slot = $this->slots?->acquire() ?? 0;
         try {

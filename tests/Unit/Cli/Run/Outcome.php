@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Cli\Run;
 
 use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Command\Internal\Capture;
@@ -15,7 +16,7 @@ final class Outcome
 {
     public static function job(int $sequence, string $text = 'true'): InputJob
     {
-        return new InputJob($sequence, [$text], Command::shell(strtr($text, "\0", ' ')), text: $text);
+        return new InputJob($sequence, JobValues::of([$text]), Command::shell(strtr($text, "\0", ' ')), text: $text);
     }
 
     public static function result(

@@ -94,6 +94,18 @@ final class CommandTemplate
     }
 
     /**
+     * Returns the command if {@see addsRecordsUnchanged()}.
+     *
+     * @param string $values with NUL bytes between them
+     */
+    public function joinedCommand(string $values, int $sequence, int $slot): Command
+    {
+        \assert($this->body instanceof ProgramTemplate);
+
+        return $this->body->joinedCommand($values, $sequence, (string) $slot);
+    }
+
+    /**
      * Returns the command for the job log, with {%} instead of the slot's number: the same text in each slot.
      *
      * @param list<string> $values
@@ -112,9 +124,7 @@ final class CommandTemplate
     /** @return array{int, int} bytes of the command without values, with one more for the end of each word; words */
     public function baseSize(): array
     {
-        $command = $this->body->command([], 1, '1');
-
-        $words = $command->line === null ? $command->arguments : [$command->line];
+        $words = $this->body->baseWords();
 
         return [array_sum(array_map(\strlen(...), $words)) + \count($words), \count($words)];
     }

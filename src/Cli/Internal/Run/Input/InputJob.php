@@ -13,16 +13,16 @@ final class InputJob
     public int $sent = 0;
 
     /**
-     * @param int          $sequence number of the job, from 1
-     * @param list<string> $values   of all records of the job
-     * @param int          $slot     number of the job's slot; 0 when slots have no numbers
+     * @param int         $sequence number of the job, from 1
+     * @param JobValues   $values   of all records of the job
+     * @param int         $slot     number of the job's slot; 0 when slots have no numbers
      * @param int|float|string $id   of a task of --jsonl
      * @param string|null  $text     the command in the job log if it differs from the command
      * @param string|null  $shown    the command as it is printed if it differs from the command
      */
     public function __construct(
         public readonly int $sequence,
-        public readonly array $values,
+        public readonly JobValues $values,
         public readonly Command $command,
         public readonly int $slot = 0,
         public readonly int|float|string $id = 0,
@@ -33,7 +33,7 @@ final class InputJob
     /** Returns about how much memory the values and the command need. */
     public function bytes(): int
     {
-        return 2 * array_sum(array_map(\strlen(...), $this->values)) + \strlen($this->command->line ?? '');
+        return 2 * $this->values->bytes() + \strlen($this->command->line ?? '');
     }
 
     /** Returns the command as --dry-run and -v print it. */

@@ -37,7 +37,7 @@ final class InputSource
     /** @param list<string> $arguments */
     public static function arguments(array $arguments): self
     {
-        return new self('argument', $arguments, null, "\n");
+        return new self('argument', $arguments, null, "\0");
     }
 
     /**
@@ -164,16 +164,55 @@ final class InputSource
     }
 
     /**
+     * Returns the separator of {@see texts()}; null if the records have none of one byte.
+     *
+     * @return non-empty-string|null
+     */
+    public function textSeparator(): ?string
+    {
+        return \strlen($this->separator) === 1 ? $this->separator : null;
+    }
+
+    /**
+     * Yields the records as they are read, many at a time, with {@see textSeparator()} at the end of each.
+     *
+     * @return \Generator<int, string>
+     *
+     * @throws UsageException when the input can't be read
+     */
+    public function texts(InputWait $wait): \Generator
+    {
+        if ($this->stream === null) {
+            yield implode($this->separator, [...$this->givenArguments(), '']);
+
+            return;
+        }
+        $number = 0;
+        $splitter = new RecordSplitter($this->separator);
+        foreach ($this->bytes($wait, $number) as $bytes) {
+            $text = $splitter->pushText($bytes);
+            $number += substr_count($text, $this->separator);
+            yield $text;
+            if ($splitter->isTooLong()) {
+                throw self::tooLong($number + 1);
+            }
+        }
+        foreach ($wait->isStopped() ? [] : $splitter->end() as $last) {
+            yield "{$last}{$this->separator}";
+        }
+    }
+
+    /**
      * Yields the records as they are read, many at a time.
      *
      * @return \Generator<int, list<string>>
      *
      * @throws UsageException when the input can't be read
      */
-    public function pieces(InputWait $wait): \Generator
+    private function pieces(InputWait $wait): \Generator
     {
         if ($this->stream === null) {
-            yield $this->hasHeader ? \array_slice($this->arguments, 1) : $this->arguments;
+            yield $this->givenArguments();
 
             return;
         }
@@ -242,6 +281,12 @@ final class InputSource
         $path = $path === '/dev/stdin' ? '/dev/fd/0' : $path;
 
         return preg_replace('~^/(?:dev|proc/self)/fd/(\d+)$~D', 'php://fd/$1', $path) ?? $path;
+    }
+
+    /** @return list<string> */
+    private function givenArguments(): array
+    {
+        return $this->hasHeader ? \array_slice($this->arguments, 1) : $this->arguments;
     }
 
     /** @return resource */

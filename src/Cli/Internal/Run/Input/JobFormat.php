@@ -13,12 +13,8 @@ interface JobFormat
     /** Returns whether {@see job()} needs the number of a slot. */
     public function usesSlot(): bool;
 
-    /**
-     * Returns whether the values are skipped silently.
-     *
-     * @param list<string> $values
-     */
-    public function skips(array $values): bool;
+    /** Returns whether the values are skipped silently. */
+    public function skips(JobValues $values): bool;
 
     /** Returns whether each record is added to a command as one word, without any change. */
     public function addsRecordsUnchanged(): bool;
@@ -34,9 +30,9 @@ interface JobFormat
     public function addedSize(array $values): array;
 
     /**
-     * @param list<string> $values of all records of the job
+     * @param JobValues $values of all records of the job
      *
      * @throws BadRecordException
      */
-    public function job(int $sequence, array $values, int $slot): InputJob;
+    public function job(int $sequence, JobValues $values, int $slot): InputJob;
 }

@@ -24,7 +24,7 @@ interface JobInputs
      *
      * @param \Closure(): int $concurrency number of jobs that run at once
      *
-     * @return \Generator<int, list<string>> by number, from 1
+     * @return \Generator<int, JobValues> by number, from 1
      *
      * @throws UsageException        when the input can't be read, or a record does not fit into a command
      * @throws OutputFailedException when a temporary file can't be written

@@ -12,14 +12,14 @@ final class JsonFormat implements JobFormat
 {
     use JoinsValues;
 
-    public function skips(array $values): bool
+    public function skips(JobValues $values): bool
     {
-        return trim(implode(' ', $values), " \t\r\n") === '';
+        return trim(implode(' ', $values->list()), " \t\r\n") === '';
     }
 
-    public function job(int $sequence, array $values, int $slot): InputJob
+    public function job(int $sequence, JobValues $values, int $slot): InputJob
     {
-        [$id, $line] = JsonLines::decodeTask(implode(' ', $values));
+        [$id, $line] = JsonLines::decodeTask(implode(' ', $values->list()));
         try {
             return new InputJob($sequence, $values, Command::shell($line), $slot, $id);
         } catch (\ValueError $error) {

@@ -11,15 +11,15 @@ final class LineFormat implements JobFormat
 {
     use JoinsValues;
 
-    public function skips(array $values): bool
+    public function skips(JobValues $values): bool
     {
-        return trim(implode(' ', $values), " \t\n") === '';
+        return trim(implode(' ', $values->list()), " \t\n") === '';
     }
 
-    public function job(int $sequence, array $values, int $slot): InputJob
+    public function job(int $sequence, JobValues $values, int $slot): InputJob
     {
         try {
-            return new InputJob($sequence, $values, Command::shell(implode(' ', $values)), $slot);
+            return new InputJob($sequence, $values, Command::shell(implode(' ', $values->list())), $slot);
         } catch (\ValueError $error) {
             throw new BadRecordException($error->getMessage());
         }

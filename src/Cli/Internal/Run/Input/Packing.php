@@ -39,7 +39,7 @@ final class Packing
      * @param \Generator<int, list<string>> $rows
      * @param \Closure(): int               $concurrency number of jobs that run at once
      *
-     * @return \Generator<int, list<string>> without meaningful keys
+     * @return \Generator<int, JobValues> without meaningful keys
      *
      * @throws UsageException when a record does not fit into a command
      */
@@ -52,12 +52,12 @@ final class Packing
         foreach ($rows as $row) {
             ++$number;
             if ($this->maxRecords === 0) {
-                yield [];
+                yield JobValues::of([]);
                 continue;
             }
             [$moreBytes, $moreWords] = $format->addedSize($row);
             if ($job !== [] && !$this->fits($bytes + $moreBytes, $words + $moreWords)) {
-                yield array_merge(...$job);
+                yield JobValues::of(array_merge(...$job));
                 $job = [];
                 [$bytes, $words] = [$baseBytes, $baseWords];
             }
@@ -68,7 +68,7 @@ final class Packing
             $bytes += $moreBytes;
             $words += $moreWords;
             if (\count($job) === $this->maxRecords) {
-                yield array_merge(...$job);
+                yield JobValues::of(array_merge(...$job));
                 $job = [];
                 [$bytes, $words] = [$baseBytes, $baseWords];
             }
@@ -78,93 +78,32 @@ final class Packing
         }
     }
 
-    /**
-     * Does the same as {@see jobs()} for records that are added as one word each, with little work for each record.
-     *
-     * @param \Generator<int, list<string>> $pieces consecutive records
-     * @param \Closure(): int               $concurrency
-     *
-     * @return \Generator<int, list<string>>
-     */
-    public function jobsOfPieces(\Generator $pieces, JobFormat $format, \Closure $concurrency): \Generator
+    /** Returns whether a command can have these bytes, with one for the end of each word, and these words. */
+    public function fits(int $bytes, int $words): bool
     {
-        [$baseBytes, $baseWords] = $format->baseSize();
-        $job = [];
-        $bytes = $baseBytes;
-        $number = 0;
-        foreach ($pieces as $records) {
-            while ($records !== []) {
-                [$count, $added] = $this->fitting($records, $bytes, $baseWords + \count($job), \count($job));
-                $isAll = $count === \count($records);
-                array_push($job, ...($isAll ? $records : \array_slice($records, 0, $count)));
-                $records = $isAll ? [] : \array_slice($records, $count);
-                $bytes += $added;
-                $number += $count;
-                if ($job === []) {
-                    throw $this->tooLong($number + 1, $bytes + \strlen($records[0] ?? '') + 1);
-                }
-                if ($records !== [] || \count($job) === $this->maxRecords) {
-                    yield $job;
-                    [$job, $bytes] = [[], $baseBytes];
-                }
-            }
-        }
-        if ($job !== []) {
-            $size = $this->isSpread ? (int) ceil(\count($job) / max(1, $concurrency())) : \count($job);
-            yield from array_chunk($job, max(1, $size));
-        }
+        return $bytes <= $this->maxBytes && $bytes + $words * self::POINTER_BYTES <= $this->limit;
     }
 
-    /**
-     * @param list<string> $records
-     * @param int          $taken records of the command so far
-     *
-     * @return array{int, int} how many of the records fit into the command, and the bytes that they add
-     */
-    private function fitting(array $records, int $bytes, int $words, int $taken): array
+    /** @param int $number of the record, from 1 */
+    public function tooLong(int $number, int $bytes): UsageException
     {
-        $count = min(\count($records), ($this->maxRecords ?? \PHP_INT_MAX) - $taken);
-        $first = $count === \count($records) ? $records : \array_slice($records, 0, $count);
-        $added = \strlen(implode('', $first)) + $count;
-        if ($this->fits($bytes + $added, $words + $count)) {
-            return [$count, $added];
-        }
-        $added = 0;
-        foreach ($first as $index => $record) {
-            $more = \strlen($record) + 1;
-            if (!$this->fits($bytes + $added + $more, $words + $index + 1)) {
-                return [$index, $added];
-            }
-            $added += $more;
-        }
-
-        return [$count, $added];
+        return new UsageException(
+            "option --max-chars: input {$number} makes the command {$bytes} bytes long, and the limit is"
+            . " {$this->maxBytes}; give a larger limit or a shorter input",
+        );
     }
 
     /**
      * @param non-empty-list<list<string>> $rows
      * @param positive-int                 $jobs
      *
-     * @return \Generator<int, list<string>>
+     * @return \Generator<int, JobValues>
      */
     private function last(array $rows, int $jobs): \Generator
     {
         $size = $this->isSpread ? (int) ceil(\count($rows) / $jobs) : \count($rows);
         foreach (array_chunk($rows, max(1, $size)) as $chunk) {
-            yield array_merge(...$chunk);
+            yield JobValues::of(array_merge(...$chunk));
         }
-    }
-
-    private function fits(int $bytes, int $words): bool
-    {
-        return $bytes <= $this->maxBytes && $bytes + $words * self::POINTER_BYTES <= $this->limit;
-    }
-
-    private function tooLong(int $number, int $bytes): UsageException
-    {
-        return new UsageException(
-            "option --max-chars: input {$number} makes the command {$bytes} bytes long, and the limit is"
-            . " {$this->maxBytes}; give a larger limit or a shorter input",
-        );
     }
 }

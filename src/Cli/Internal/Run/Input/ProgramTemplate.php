@@ -26,31 +26,41 @@ final class ProgramTemplate implements TemplateBody
 
     public function command(array $values, int $sequence, string $slot): Command
     {
-        $words = [];
-        foreach ($this->words as $parts) {
-            $isValuesOnly = \count($parts) === 3 && $parts[0] === '' && $parts[2] === '';
-            if ($isValuesOnly && $parts[1] instanceof Replacement && $parts[1]->isList()) {
-                array_push($words, ...($parts[1]->part === '' ? $values : array_map($parts[1]->of(...), $values)));
-            } elseif (\count($values) > 1 && $this->repeatsWords && self::hasList($parts)) {
-                foreach ($values as $value) {
-                    array_push($words, ...self::expand($parts, $values, [$value], $sequence, $slot));
-                }
-            } else {
-                array_push($words, ...self::expand($parts, $values, $values, $sequence, $slot));
-            }
-        }
+        $words = $this->words($values, $sequence, $slot);
 
         return Command::of(...($words === [] ? [''] : $words));
     }
 
-    /** Returns whether the values are added in one place, as one word each. */
+    /**
+     * Returns the command if {@see addsRecordsUnchanged()}.
+     *
+     * @param string $values with NUL bytes between them
+     */
+    public function joinedCommand(string $values, int $sequence, string $slot): Command
+    {
+        return Command::ofJoined(...$this->words([$values], $sequence, $slot));
+    }
+
+    /** Returns whether the values are arguments without any change, all in one place, and inserted nowhere else. */
     public function addsRecordsUnchanged(): bool
     {
-        $lists = array_filter($this->words, self::hasList(...));
-        $parts = reset($lists);
-        $list = $parts === false ? null : $parts[1] ?? null;
+        $places = [];
+        foreach ($this->words as $parts) {
+            foreach ($parts as $part) {
+                if ($part instanceof Replacement && !$part->isNumber()) {
+                    $places[] = [$parts, $part];
+                }
+            }
+        }
+        [$word, $list] = $places[0] ?? [null, null];
+        $isWord = $word === ['', $list, ''] && $word !== $this->words[0];
 
-        return \count($lists) === 1 && $list instanceof Replacement && $parts === ['', $list, ''] && $list->part === '';
+        return \count($places) === 1 && $isWord && $list?->isList() === true && $list->part === '';
+    }
+
+    public function baseWords(): array
+    {
+        return $this->words([], 1, '1');
     }
 
     public function addedSize(array $values): array
@@ -72,6 +82,30 @@ final class ProgramTemplate implements TemplateBody
         }
 
         return [$bytes, $words];
+    }
+
+    /**
+     * @param list<string> $values
+     *
+     * @return list<string>
+     */
+    private function words(array $values, int $sequence, string $slot): array
+    {
+        $words = [];
+        foreach ($this->words as $parts) {
+            $isValuesOnly = \count($parts) === 3 && $parts[0] === '' && $parts[2] === '';
+            if ($isValuesOnly && $parts[1] instanceof Replacement && $parts[1]->isList()) {
+                array_push($words, ...($parts[1]->part === '' ? $values : array_map($parts[1]->of(...), $values)));
+            } elseif (\count($values) > 1 && $this->repeatsWords && self::hasList($parts)) {
+                foreach ($values as $value) {
+                    array_push($words, ...self::expand($parts, $values, [$value], $sequence, $slot));
+                }
+            } else {
+                array_push($words, ...self::expand($parts, $values, $values, $sequence, $slot));
+            }
+        }
+
+        return $words;
     }
 
     /** @param non-empty-list<string|Replacement> $parts */

@@ -24,6 +24,16 @@ final class RecordSplitter
         return $records;
     }
 
+    /** Returns the records that are complete as text, with a separator at the end of each. */
+    public function pushText(string $bytes): string
+    {
+        $length = (int) strrpos("{$this->separator}{$bytes}", $this->separator);
+        $text = $length === 0 ? '' : $this->rest . substr($bytes, 0, $length);
+        $this->rest = $length === 0 ? $this->rest . $bytes : substr($bytes, $length);
+
+        return $text;
+    }
+
     /** Returns whether the incomplete record exceeds {@see MAX_RECORD_BYTES}. */
     public function isTooLong(): bool
     {

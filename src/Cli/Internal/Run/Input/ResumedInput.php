@@ -22,10 +22,10 @@ final class ResumedInput
     ) {}
 
     /**
-     * @param \Generator<int, list<string>> $records values of jobs, by number
+     * @param \Generator<int, JobValues> $records values of jobs, by number
      * @param RunStatistics          $statistics updated for each record that is skipped
      *
-     * @return \Generator<int, list<string>> by number
+     * @return \Generator<int, JobValues> by number
      *
      * @throws UsageException when the input does not match the log
      */
@@ -35,7 +35,7 @@ final class ResumedInput
         $seen = 0;
         while ($records->valid() && ($seen = $records->key()) <= $this->finished->lastSequence()) {
             if ($this->needsRun($seen, $records->current())) {
-                $spool->add($seen, $records->current());
+                $spool->add($seen, $records->current()->list());
             } else {
                 $statistics->skipJob();
             }
@@ -47,15 +47,16 @@ final class ResumedInput
         if (!$records->valid()) {
             $this->rejectShortInput($seen);
         }
-        yield from $spool->records();
+        foreach ($spool->records() as $number => $values) {
+            yield $number => JobValues::of($values);
+        }
         while ($records->valid()) {
             yield $records->key() => $records->current();
             $records->next();
         }
     }
 
-    /** @param list<string> $values */
-    private function needsRun(int $number, array $values): bool
+    private function needsRun(int $number, JobValues $values): bool
     {
         try {
             $job = $this->input->inputs->withInput($this->input->format->job($number, $values, 0));

@@ -25,7 +25,7 @@ final class ShellQuotes
             static fn(string $word): string => preg_match(self::PLAIN_PATTERN, $word) === 1
                 ? $word
                 : self::around($word),
-            $command->arguments,
+            $command->words(),
         ));
     }
 }

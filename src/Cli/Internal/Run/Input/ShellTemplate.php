@@ -61,6 +61,11 @@ final class ShellTemplate implements TemplateBody
         return Command::shell($line);
     }
 
+    public function baseWords(): array
+    {
+        return [$this->command([], 1, '1')->line ?? ''];
+    }
+
     public function addedSize(array $values): array
     {
         $bytes = 0;

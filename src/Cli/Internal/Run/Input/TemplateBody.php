@@ -16,6 +16,9 @@ interface TemplateBody
      */
     public function command(array $values, int $sequence, string $slot): Command;
 
+    /** @return list<string> the words of a command without values, or its line */
+    public function baseWords(): array;
+
     /**
      * @param list<string> $values of a record
      *

@@ -19,7 +19,7 @@ final class TemplateFormat implements JobFormat
         return $this->template->usesSlot();
     }
 
-    public function skips(array $values): bool
+    public function skips(JobValues $values): bool
     {
         return false;
     }
@@ -39,11 +39,14 @@ final class TemplateFormat implements JobFormat
         return $this->template->addedSize($values);
     }
 
-    public function job(int $sequence, array $values, int $slot): InputJob
+    public function job(int $sequence, JobValues $values, int $slot): InputJob
     {
         try {
-            $command = $this->template->command($values, $sequence, $slot);
-            $text = $this->usesSlot() ? $this->template->text($values, $sequence) : null;
+            $joined = $values->joined();
+            $command = $joined === null
+                ? $this->template->command($values->list(), $sequence, $slot)
+                : $this->template->joinedCommand($joined, $sequence, $slot);
+            $text = $this->usesSlot() ? $this->template->text($values->list(), $sequence) : null;
         } catch (\ValueError $error) {
             throw new BadRecordException($error->getMessage());
         }

@@ -59,11 +59,12 @@ final class TextTemplate
     public function text(InputJob $job): string
     {
         $text = '';
+        $values = $job->values->list();
         foreach ($this->parts as $part) {
             $text .= match (true) {
                 \is_string($part) => $part,
-                $part->isList() => implode(' ', array_map($part->of(...), $job->values)),
-                default => $part->scalar($job->values, $job->sequence, (string) $job->slot),
+                $part->isList() => implode(' ', array_map($part->of(...), $values)),
+                default => $part->scalar($values, $job->sequence, (string) $job->slot),
             };
         }
 

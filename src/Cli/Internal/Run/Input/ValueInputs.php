@@ -43,7 +43,7 @@ final class ValueInputs implements JobInputs
         $source = $this->packing->isOneByOne() ? $this->sources->plainSource() : null;
         if ($source !== null) {
             foreach ($source->records($wait) as $number => $record) {
-                yield $number => [$record];
+                yield $number => JobValues::of([$record]);
             }
 
             return;
@@ -74,16 +74,17 @@ final class ValueInputs implements JobInputs
     /**
      * @param \Closure(): int $concurrency
      *
-     * @return \Generator<int, list<string>>
+     * @return \Generator<int, JobValues>
      */
     private function packed(InputWait $wait, \Closure $concurrency): \Generator
     {
         $source = $this->format->addsRecordsUnchanged() && $this->packing->maxRecords !== 0
             ? $this->sources->plainSource()
             : null;
+        $separator = $source?->textSeparator();
 
-        return $source === null
+        return $source === null || $separator === null
             ? $this->packing->jobs($this->sources->rows($wait), $this->format, $concurrency)
-            : $this->packing->jobsOfPieces($source->pieces($wait), $this->format, $concurrency);
+            : (new TextPacking($this->packing, $separator, $this->format))->jobs($source->texts($wait), $concurrency);
     }
 }

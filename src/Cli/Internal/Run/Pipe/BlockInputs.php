@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Input\JobInputs;
+use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Command\Command;
 
 /**
@@ -38,7 +39,7 @@ final class BlockInputs implements JobInputs
         $number = 0;
         foreach ($this->blocks->read($wait) as $block) {
             $path = $this->files->write(++$number, $this->blocks->header, $block);
-            yield $number => [$this->insertsFileName ? $path : ''];
+            yield $number => JobValues::of([$this->insertsFileName ? $path : '']);
         }
     }
 
@@ -50,7 +51,7 @@ final class BlockInputs implements JobInputs
 
         return new InputJob(
             $job->sequence,
-            [''],
+            JobValues::of(['']),
             $command,
             $job->slot,
             text: $this->describe($job->text()),

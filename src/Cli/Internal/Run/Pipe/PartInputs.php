@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Input\JobInputs;
+use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Command\Command;
 
 /** Each job reads one part of a file: the option --pipe-part. Only the ends of the parts are read here. */
@@ -50,7 +51,7 @@ final class PartInputs implements JobInputs
             for ($start = $headerEnd; $start < $file->size && !$wait->isStopped(); $start = $end) {
                 $end = min($this->ends->nextInFile($file, $start + $blockBytes) ?? $file->size, $file->size);
                 $this->parts[++$number] = [$file, $headerEnd, $start, $end];
-                yield $number => [''];
+                yield $number => JobValues::of(['']);
             }
         }
     }
@@ -71,7 +72,14 @@ final class PartInputs implements JobInputs
             ...($line === null ? $job->command->arguments : ['/bin/sh', '-c', $line]),
         );
 
-        return new InputJob($job->sequence, [''], $command, $job->slot, text: $job->text(), shown: $job->commandText());
+        return new InputJob(
+            $job->sequence,
+            JobValues::of(['']),
+            $command,
+            $job->slot,
+            text: $job->text(),
+            shown: $job->commandText(),
+        );
     }
 
     public function describe(string $command): string

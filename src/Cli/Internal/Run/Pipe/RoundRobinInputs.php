@@ -8,6 +8,7 @@ use Revolt\EventLoop;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Input\JobInputs;
+use Spindle\Cli\Internal\Run\Input\JobValues;
 
 /**
  * The blocks of standard input are distributed among as many jobs as run at once: the option --round-robin. A block
@@ -51,7 +52,7 @@ final class RoundRobinInputs implements JobInputs
             if ($number >= $concurrency()) {
                 $this->rest = $blocks;
             }
-            yield $number => [''];
+            yield $number => JobValues::of(['']);
             if ($this->rest !== null) {
                 return;
             }
@@ -68,7 +69,7 @@ final class RoundRobinInputs implements JobInputs
 
         return new InputJob(
             $job->sequence,
-            [''],
+            JobValues::of(['']),
             $job->command->withInput($queue->read()),
             $job->slot,
             text: $job->text(),

@@ -321,4 +321,36 @@ final class CommandTemplateTest extends TestCase
 
         CommandTemplate::fromWords(['echo', '{}'])->command(["a\0b"], 1, 1);
     }
+
+    /**
+     * @param non-empty-list<string> $words
+     * @param list<string>|null      $expected null if the values must be inserted one by one
+     */
+    #[DataProvider('joinedValues')]
+    public function testJoinedValuesAreArgumentsIfTheyAreInsertedUnchangedInOnePlace(
+        array $words,
+        ?array $expected,
+    ): void {
+        $template = CommandTemplate::fromWords($words, repeatsWords: true, hasLists: true);
+
+        self::assertSame($expected !== null, $template->addsRecordsUnchanged());
+        if ($expected !== null) {
+            self::assertSame($expected, $template->joinedCommand("a b\0\0c", 7, 1)->words());
+            self::assertSame($expected, $template->command(['a b', '', 'c'], 7, 1)->words());
+        }
+    }
+
+    /** @return iterable<string, array{non-empty-list<string>, list<string>|null}> */
+    public static function joinedValues(): iterable
+    {
+        yield 'no replacement string' => [['echo', '-n'], ['echo', '-n', 'a b', '', 'c']];
+        yield 'between words' => [['cp', '{}', 'to'], ['cp', 'a b', '', 'c', 'to']];
+        yield 'with the number of the job' => [['echo', 'x{#}', '{}'], ['echo', 'x7', 'a b', '', 'c']];
+        yield 'a part of each value' => [['echo', '{.}'], null];
+        yield 'a part of a word' => [['echo', 'x{}'], null];
+        yield 'two places' => [['echo', '{}', '{}'], null];
+        yield 'a value in another place' => [['echo', '{1}', '{}'], null];
+        yield 'the program' => [['{}'], null];
+        yield 'a shell line' => [['echo; echo'], null];
+    }
 }

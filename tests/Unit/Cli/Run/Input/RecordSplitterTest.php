@@ -36,6 +36,22 @@ final class RecordSplitterTest extends TestCase
         }
     }
 
+    #[DataProvider('inputs')]
+    public function testTextHasTheRecordsWithTheirSeparators(string $bytes): void
+    {
+        foreach ([1, 2, 3, 100] as $size) {
+            $splitter = new RecordSplitter("\n");
+            $text = '';
+            foreach ($bytes === '' ? [] : str_split($bytes, $size) as $piece) {
+                $complete = $splitter->pushText($piece);
+                self::assertMatchesRegularExpression('/\n\z|^\z/', $complete);
+                $text .= $complete;
+            }
+
+            self::assertSame($bytes, $text . implode('', $splitter->end()), "In pieces of {$size}");
+        }
+    }
+
     public function testAnotherSeparatorLetsLineFeedsBePartOfARecord(): void
     {
         $splitter = new RecordSplitter("\0");

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Cli\Run\Output;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Cli\Internal\Run\Output\BarView;
 use Spindle\Cli\Internal\Run\Output\ScreenState;
 use Spindle\Cli\Internal\Run\Output\ScreenStyle;
@@ -73,7 +74,7 @@ final class BarViewTest extends TestCase
         $statistics = new RunStatistics();
         $this->now += 4.0;
         [$statistics->succeeded, $statistics->failed, $statistics->total] = [6, 2, $total];
-        $job = new InputJob(9, ['x'], Command::of('sleep', str_repeat('1', 100)));
+        $job = new InputJob(9, JobValues::of(['x']), Command::of('sleep', str_repeat('1', 100)));
 
         return new ScreenState($statistics, [[$job, 5.0]], 3.0, [], '');
     }

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Unit\Cli\Run\Output;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Cli\Internal\Run\Output\OutputOrder;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
@@ -29,7 +30,7 @@ final class OutputOrderTest extends TestCase
         $order = new OutputOrder();
         $large = str_repeat('x', 4 << 20);
         $jobs = array_map(
-            static fn(int $number): InputJob => new InputJob($number, [$large], Command::of('true')),
+            static fn(int $number): InputJob => new InputJob($number, JobValues::of([$large]), Command::of('true')),
             range(0, 2),
         );
         array_map($order->expect(...), $jobs);

@@ -1,0 +1,111 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+use Spindle\Cli\Internal\UsageException;
+
+/**
+ * Packs records that are added to a command as one word each. The result is that of {@see Packing::jobs()}, with little
+ * work for each record: text with thousands of records is added to a job at once, and is not split.
+ */
+final class TextPacking
+{
+    private readonly int $baseBytes;
+    private readonly int $baseWords;
+
+    /** Records of the next job, with a separator at the end of each. */
+    private string $text = '';
+
+    private int $count = 0;
+
+    /** @param non-empty-string $separator one byte */
+    public function __construct(
+        private readonly Packing $packing,
+        private readonly string $separator,
+        JobFormat $format,
+    ) {
+        [$this->baseBytes, $this->baseWords] = $format->baseSize();
+    }
+
+    /**
+     * Yields the values of each job.
+     *
+     * @param \Generator<int, string> $texts       consecutive records, with a separator at the end of each
+     * @param \Closure(): int         $concurrency number of jobs that run at once
+     *
+     * @return \Generator<int, JobValues>
+     *
+     * @throws UsageException when a record does not fit into a command
+     */
+    public function jobs(\Generator $texts, \Closure $concurrency): \Generator
+    {
+        $number = 0;
+        foreach ($texts as $text) {
+            for ($at = 0; $at < \strlen($text); $at = $end) {
+                [$end, $count] = $this->fitting($text, $at);
+                $number += $count;
+                $this->count += $count;
+                $this->text .= substr($text, $at, $end - $at);
+                if ($this->count === 0) {
+                    $length = $this->endOf(1, $text, $at) - $at;
+
+                    throw $this->packing->tooLong($number + 1, $this->baseBytes + $length);
+                }
+                if ($end < \strlen($text) || $this->count === $this->packing->maxRecords) {
+                    $values = JobValues::ofText(substr($this->text, 0, -1), $this->separator);
+                    $this->text = '';
+                    $this->count = 0;
+                    yield $values;
+                }
+            }
+        }
+        $jobs = $this->packing->isSpread ? max(1, $concurrency()) : 1;
+        $size = (int) ceil($this->count / $jobs);
+        for ($at = 0; $at < \strlen($this->text); $at = $end) {
+            $end = $this->endOf($size, $this->text, $at);
+            yield JobValues::ofText(substr($this->text, $at, $end - $at - 1), $this->separator);
+        }
+    }
+
+    /** @return array{int, int} end of the records from $at that fit into the next job, and their number */
+    private function fitting(string $text, int $at): array
+    {
+        $bytes = $this->baseBytes + \strlen($this->text);
+        $words = $this->baseWords + $this->count;
+        $end = min(\strlen($text), $at + max(0, $this->packing->maxBytes - $bytes));
+        if ($this->packing->maxRecords !== null) {
+            $end = min($end, $this->endOf($this->packing->maxRecords - $this->count, $text, $at));
+        }
+        $end = $this->lastEnd($text, $end);
+        if ($end <= $at) {
+            return [$at, 0];
+        }
+        $count = substr_count($text, $this->separator, $at, $end - $at);
+        while ($count > 0 && !$this->packing->fits($bytes + $end - $at, $words + $count)) {
+            $end = $this->lastEnd($text, $end - 1);
+            --$count;
+        }
+
+        return [$end, $count];
+    }
+
+    /** Returns the end of the last record that ends at an offset or before; 0 if there is none. */
+    private function lastEnd(string $text, int $offset): int
+    {
+        $separator = $offset === 0 ? false : strrpos($text, $this->separator, $offset - 1 - \strlen($text));
+
+        return $separator === false ? 0 : $separator + 1;
+    }
+
+    /** Returns the end of the last one of $count records from an offset, or the end of the text. */
+    private function endOf(int $count, string $text, int $at): int
+    {
+        for (; $count > 0 && $at < \strlen($text); --$count) {
+            $at = (int) strpos($text, $this->separator, $at) + 1;
+        }
+
+        return $at;
+    }
+}
