@@ -314,6 +314,7 @@ final class JobScheduler implements FrameHandler
 
             return $this->mayStart();
         }
+        $job->arguments = ''; // may be megabytes
         $this->running[$id] = $job;
         $this->termination->started($job);
         $this->inputTaken($job, 0); // requests the first bytes of the input
