@@ -116,15 +116,15 @@ final class SpindlePhar
 
     private static function isComplete(string $folder): bool
     {
-        $lines = @file("{$folder}/" . self::LIST, FILE_IGNORE_NEW_LINES);
-        foreach ($lines === false ? [] : $lines as $line) {
-            [$size, $path] = explode(' ', $line, 2);
+        $list = @fopen("{$folder}/" . self::LIST, 'r');
+        while ($list !== false && ($line = fgets($list)) !== false) {
+            [$size, $path] = explode(' ', rtrim($line, "\n"), 2);
             if (@filesize("{$folder}/{$path}") !== (int) $size) {
                 return false;
             }
         }
 
-        return $lines !== false;
+        return $list !== false;
     }
 
     /** @return string|null why it failed */

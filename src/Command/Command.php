@@ -110,7 +110,7 @@ final class Command
      *
      * @param array<array-key, string|null> $variables by name; null removes a variable
      *
-     * @throws \ValueError when a name is empty or contains `=` or NUL, or a value contains NUL
+     * @throws \ValueError when a name is empty or contains `=` or NUL, or a value is no string or contains NUL
      */
     public function withEnvironment(#[\SensitiveParameter] array $variables): self
     {
@@ -121,6 +121,7 @@ final class Command
                     addcslashes((string) $name, "\0..\37\177..\377"),
                 ));
             }
+            self::mustBeText("The environment variable {$name}", $value);
             if ($value !== null && str_contains($value, "\0")) {
                 throw self::nul("The environment variable {$name}", $value);
             }
@@ -250,6 +251,17 @@ final class Command
         }
 
         return $target;
+    }
+
+    private static function mustBeText(string $what, #[\SensitiveParameter] mixed $value): void
+    {
+        if ($value !== null && !\is_string($value)) {
+            throw new \ValueError(\sprintf(
+                '%s must be a string, or null to remove it, not %s; convert the value to a string',
+                $what,
+                get_debug_type($value),
+            ));
+        }
     }
 
     private static function nul(string $what, #[\SensitiveParameter] string $value): \ValueError

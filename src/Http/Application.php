@@ -9,6 +9,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
+use Spindle\Http\Internal\App\HandlerResult;
 use Spindle\Statistics;
 
 /**
@@ -45,6 +46,6 @@ final readonly class Application implements RequestHandlerInterface
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
-        return ($this->handler)($request);
+        return HandlerResult::response(($this->handler)($request), $this->handler);
     }
 }

@@ -8,6 +8,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Internal\App\HandlerResult;
 
 /**
  * A handler that is wrapped in middleware. The stack keeps no state, so it can handle several requests at once.
@@ -39,6 +40,8 @@ final readonly class MiddlewareStack implements RequestHandlerInterface
             return $this->outermost->process($request, $this->rest);
         }
 
-        return $this->handler instanceof \Closure ? ($this->handler)($request) : $this->handler->handle($request);
+        return $this->handler instanceof \Closure
+            ? HandlerResult::response(($this->handler)($request), $this->handler)
+            : $this->handler->handle($request);
     }
 }

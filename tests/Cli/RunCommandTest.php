@@ -139,10 +139,16 @@ final class RunCommandTest extends TestCase
         self::assertMatchesRegularExpression('/^2[0-3]\n0\n$/', $process->getOutput());
     }
 
+    /** Returns a memory limit that a short run hardly needs. PHP keeps the list of the files of a phar in memory. */
+    private static function memory(): string
+    {
+        return Program::isPhar() ? '11M' : '8M';
+    }
+
     public function testMemoryDoesNotGrowWithTheInput(): void
     {
         // Fewer lines with a lower memory limit detect the same growth per line: about 30 bytes.
-        [$lines, $limit] = Scale::isFull() ? [3_000_000, '16M'] : [60_000, '8M'];
+        [$lines, $limit] = Scale::isFull() ? [3_000_000, '16M'] : [60_000, self::memory()];
         $process = $this->shell("seq {$lines} | php -d memory_limit={$limit} \$SPINDLE run --dry-run echo | tail -n1");
 
         self::assertOutcome(0, "echo {$lines}\n", $process);
@@ -150,7 +156,7 @@ final class RunCommandTest extends TestCase
 
     public function testMemoryDoesNotGrowWithTheJobs(): void
     {
-        [$jobs, $limit] = Scale::isFull() ? [20_000, '12M'] : [700, '8M'];
+        [$jobs, $limit] = Scale::isFull() ? [20_000, '12M'] : [700, self::memory()];
         $process = $this->shell(
             "seq {$jobs} | php -d memory_limit={$limit} \$SPINDLE run -j4 -k --joblog log echo | tail -n1",
         );
@@ -620,6 +626,9 @@ final class RunCommandTest extends TestCase
         int $status,
         string $log,
     ): void {
+        if (Program::isPhar() && substr_count($redirections, '-') > 1) {
+            self::markTestSkipped('PHP opens a phar twice, so the file is two of the closed descriptors');
+        }
         $process = $this->shell(
             "(\$SPINDLE run -k --joblog log 'echo out; echo err >&2; :' ::: a b {$redirections}); echo \$?;"
             . " tail -n +2 log | cut -f 1 | xargs; grep -c '^[oe]' log",

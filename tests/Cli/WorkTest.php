@@ -288,7 +288,8 @@ final class WorkTest extends TestCase
     public function testCtrlCReachesTheAgentAndNoWorker(): void
     {
         $queue = self::newQueue();
-        $inner = $this->remote(['work', '--queue', $queue, '--workers', '1', '--allow-root']);
+        $options = ['--queue', $queue, '--workers', '1', '--allow-root'];
+        $inner = $this->remote(['work', ...$this->loadingTests($options)]);
         $this->works[] = $process = Process::fromShellCommandline(
             "exec setsid {$inner->getCommandLine()}",
             $inner->getWorkingDirectory(),
@@ -309,7 +310,8 @@ final class WorkTest extends TestCase
     public function testAnInterruptThatWasIgnoredAtTheStartStaysIgnored(): void
     {
         $queue = self::newQueue();
-        $inner = $this->remote(['work', '--queue', $queue, '--workers', '1', '--allow-root']);
+        $options = ['--queue', $queue, '--workers', '1', '--allow-root'];
+        $inner = $this->remote(['work', ...$this->loadingTests($options)]);
         $command = "trap '' INT; exec {$inner->getCommandLine()}";
         $this->works[] = $process = Process::fromShellCommandline(
             $command,

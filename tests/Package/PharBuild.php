@@ -84,7 +84,7 @@ final class PharBuild
             // The autoloader of an application that is served must not have the same name.
             'config' => ['autoloader-suffix' => 'SpindlePhar', 'lock' => false],
         ], \JSON_THROW_ON_ERROR));
-        LocalPackages::composer($program, $home, 'update', '--no-plugins', '--no-scripts', '--optimize-autoloader');
+        LocalPackages::composer($program, $home, 'update', '--no-plugins', '--no-scripts');
     }
 
     /** @return list<string> paths in the file, sorted */

@@ -147,7 +147,8 @@ final class Run implements PendingCommandOwner, InputConsumer
         [$command] = $values;
         if (!$command instanceof Command) {
             throw new \ValueError(\sprintf(
-                'The input of a pool must yield %s, not %s',
+                'The input of a pool must yield %s, not %s; write Command::of($program, ...$arguments), or'
+                    . ' Command::shell($line) for a line of a shell',
                 Command::class,
                 get_debug_type($command),
             ));

@@ -129,6 +129,11 @@ final class CommandTest extends TestCase
             static fn() => $command->withEnvironment(['A' => "x\0"]),
             'The environment variable A contains a NUL byte at offset 1',
         ];
+        yield 'a number in a variable' => [
+            // @phpstan-ignore argument.type (which is the point)
+            static fn() => $command->withEnvironment(['A' => 5]),
+            'The environment variable A must be a string, or null to remove it, not int; convert the value to a string',
+        ];
         yield 'an empty directory' => [static fn() => $command->withWorkingDirectory(''), 'must not be empty'];
         yield 'NUL in the directory' => [static fn() => $command->withWorkingDirectory("/tmp\0"), 'NUL'];
         // @phpstan-ignore argument.type (which is the point)

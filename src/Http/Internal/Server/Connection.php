@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 use Spindle\Http\ClientLeftException;
+use Spindle\Http\Internal\App\HandlerResult;
 use Spindle\Http\Internal\Message\BadMessageException;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Peer;
@@ -398,7 +399,7 @@ final class Connection implements TransportEvents
         }
         try {
             $isUnwanted || $timed->closed ? $this->responder->abandon() : $this->responder->answer(
-                $response ?? throw new \TypeError('The handler returned null instead of a response'),
+                HandlerResult::response($response, $service->handler),
                 $exchange,
             );
         } catch (\Throwable $failure) {

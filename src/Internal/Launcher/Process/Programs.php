@@ -29,7 +29,14 @@ final class Programs
 
         throw $denied
             ? new StartFailure(126, "Permission denied: no executable file '{$program}' in PATH ({$path})")
-            : new StartFailure(127, "No such program in PATH ({$path})");
+            : new StartFailure(127, "No such program in PATH ({$path})" . self::advice($program));
+    }
+
+    private static function advice(string $program): string
+    {
+        return preg_match('/\S\s+\S/', $program) === 1
+            ? '. This looks like a line: give the arguments after the program, or run the line in a shell'
+            : '';
     }
 
     /** Returns the path in a form that PHP does not read as a URL. */

@@ -38,6 +38,12 @@ final class ConnectionString
         if (preg_match('~^[a-z][a-z0-9+.-]*://~i', $text) === 1) {
             throw new \ValueError('A PostgreSQL URI must begin with postgres:// or postgresql://');
         }
+        if (str_starts_with($text, 'pgsql:')) {
+            throw new \ValueError(
+                "A PostgreSQL DSN has neither the prefix 'pgsql:' of PDO nor semicolons. Write pairs with spaces, such"
+                    . " as 'host=localhost dbname=app user=app', or a URI such as 'postgres://app@localhost/app'",
+            );
+        }
 
         return self::pairs($text);
     }

@@ -75,6 +75,14 @@ trait ReportsEndings
         }
     }
 
+    public function testALineInPlaceOfAProgramIsReportedWithWhatToDo(): void
+    {
+        $advice = 'This looks like a line: give the arguments after the program, or run the line in a shell';
+
+        self::assertStringEndsWith($advice, (string) $this->execute(Command::of('echo hi'))->error);
+        self::assertStringNotContainsString($advice, (string) $this->execute(Command::of('no-such-program'))->error);
+    }
+
     public function testAFileThatIsNoProgramGivesTheExitCodeOfAShell(): void
     {
         foreach (['a directory' => '/tmp', 'not executable' => $this->file('data', 'x')] as $what => $program) {

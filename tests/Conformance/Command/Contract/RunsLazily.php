@@ -167,7 +167,11 @@ trait RunsLazily
 
         self::assertSame(['a'], self::outputs($run->results));
         self::assertInstanceOf(\ValueError::class, $run->thrown);
-        self::assertStringContainsString('must yield Spindle\Command\Command, not string', $run->thrown->getMessage());
+        self::assertSame(
+            'The input of a pool must yield Spindle\Command\Command, not string; write'
+                . ' Command::of($program, ...$arguments), or Command::shell($line) for a line of a shell',
+            $run->thrown->getMessage(),
+        );
     }
 
     public function testAnEmptyInputHasNoResults(): void

@@ -133,7 +133,10 @@ trait ReportsErrors
                 [QueryException::class, '42601', (int) mb_strpos($sql, 'x') + 1, $sql, 'scanner_yyerror'],
                 [$thrown::class, $thrown->sqlState, $thrown->position, $thrown->sql, $thrown->routine],
             );
-            self::assertSame('syntax error at or near "x" (SQLSTATE 42601)', $thrown->getMessage());
+            self::assertSame(
+                'syntax error at or near "x" (SQLSTATE 42601) in line 1: SELECT \'*\', $1::int FRM >>> x',
+                $thrown->getMessage(),
+            );
             self::assertSame(
                 [null, null, null, null, null, null],
                 [
@@ -161,7 +164,7 @@ trait ReportsErrors
         self::assertSame(
             [
                 '42703',
-                'column "nam" does not exist (SQLSTATE 42703)',
+                "column \"nam\" does not exist (SQLSTATE 42703) in line 1: SELECT >>> nam FROM {$table}",
                 "Perhaps you meant to reference the column \"{$table}.name\".",
             ],
             [$thrown->sqlState, $thrown->getMessage(), $thrown->hint],

@@ -6,11 +6,13 @@ namespace Spindle\Tests\Unit\Http\Middleware;
 
 use Amp\DeferredFuture;
 use Nyholm\Psr7\ServerRequest;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Application;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
@@ -113,6 +115,36 @@ final class MiddlewareStackTest extends TestCase
             new Handler(new \DomainException('so')),
             self::marking('a'),
         ))->handle(new ServerRequest('GET', '/'));
+    }
+
+    #[TestWith([null, 'null', 'a Psr\Http\Message\ResponseInterface, such as Spindle\Http\Response::text($text)'])]
+    #[TestWith(['text', 'string', 'Spindle\Http\Response::text($text) or html($html)'])]
+    #[TestWith([[1], 'array', 'Spindle\Http\Response::json($data)'])]
+    public function testAHandlerWithoutAResponseIsNamedWithWhatToReturn(
+        mixed $result,
+        string $type,
+        string $instead,
+    ): void {
+        $handler = static fn(): mixed => $result;
+        $place = 'The handler in ' . __FILE__ . ' on line ' . (__LINE__ - 1);
+        $request = new ServerRequest('GET', '/');
+
+        foreach ([
+            // @phpstan-ignore argument.type (which is the point)
+            static fn() => (new MiddlewareStack($handler, self::marking('a')))->handle($request),
+            // @phpstan-ignore argument.type (which is the point)
+            static fn() => (new Application($handler))->handle($request),
+        ] as $call) {
+            try {
+                $call();
+                self::fail('It is accepted');
+            } catch (\TypeError $error) {
+                self::assertSame(
+                    "{$place} returned {$type} instead of a response; return {$instead}",
+                    $error->getMessage(),
+                );
+            }
+        }
     }
 
     private static function trail(ServerRequestInterface $request): ResponseInterface

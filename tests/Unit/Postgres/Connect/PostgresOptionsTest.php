@@ -128,6 +128,10 @@ final class PostgresOptionsTest extends TestCase
         ];
         yield 'an encoding' => ["postgres://u:{$password}@h?client_encoding=LATIN1", "'client_encoding' must be"];
         yield 'another scheme' => ["mysql://u:{$password}@h", 'begin with postgres://'];
+        yield 'a DSN of PDO' => [
+            "pgsql:host=h;user=u;password={$password}",
+            "neither the prefix 'pgsql:' of PDO nor semicolons. Write pairs with spaces, such as 'host=localhost",
+        ];
         yield 'no pair' => ["host=h user=u {$password}", "the text after 'user'"];
         yield 'neither' => [$password, 'neither a URI nor'];
         yield 'a quote without an end' => ["password='{$password}", 'neither a URI nor'];

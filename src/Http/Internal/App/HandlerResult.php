@@ -1,0 +1,35 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\App;
+
+use Psr\Http\Message\ResponseInterface;
+
+/** Checks what a closure has returned for a request. */
+final class HandlerResult
+{
+    private function __construct() {}
+
+    /** @throws \TypeError when it is no response */
+    public static function response(mixed $result, \Closure $handler): ResponseInterface
+    {
+        if ($result instanceof ResponseInterface) {
+            return $result;
+        }
+        $function = new \ReflectionFunction($handler);
+        $instead = match (true) {
+            \is_string($result) => 'Spindle\Http\Response::text($text) or html($html)',
+            \is_array($result) => 'Spindle\Http\Response::json($data)',
+            default => 'a Psr\Http\Message\ResponseInterface, such as Spindle\Http\Response::text($text)',
+        };
+
+        throw new \TypeError(\sprintf(
+            'The handler in %s on line %d returned %s instead of a response; return %s',
+            $function->getFileName(),
+            $function->getStartLine(),
+            get_debug_type($result),
+            $instead,
+        ));
+    }
+}

@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+/** Shows where in a statement an error is. Quoted text is masked, because it may be confidential. */
+final class ErrorPlace
+{
+    private const SYNTAX_ERROR = '42601';
+
+    /** In longer statements, no place is shown. A pattern can't count more characters than this. */
+    private const MAX_BYTES = 65_535;
+
+    /** Maximum characters that are shown before and after the place. */
+    private const MAX_CONTEXT = 40;
+
+    /** A question mark where a value is expected. PostgreSQL has operators with question marks. */
+    private const QUESTION_MARK = '/(?:[=<>(,]|\b(?:and|between|ilike|like|limit|offset))\s*\?/i';
+
+    private function __construct() {}
+
+    /** @param int|null $position in characters, from 1 */
+    public static function describe(#[\SensitiveParameter] string $sql, ?int $position, string $sqlState): string
+    {
+        if ($position === null || \strlen($sql) > self::MAX_BYTES) {
+            return '';
+        }
+        $masked = self::masked($sql);
+        if (preg_match('/^(.{' . ($position - 1) . '})(.*)$/Dsu', $masked, $parts) !== 1) {
+            return '';
+        }
+        [, $before, $after] = $parts;
+        $number = substr_count($before, "\n") + 1;
+        $isFromPdo = $sqlState === self::SYNTAX_ERROR
+            && (preg_match('/^:[a-z_]/i', $after) === 1 || preg_match(self::QUESTION_MARK, $masked) === 1);
+
+        return " in line {$number}: " . trim(self::end($before) . ' >>> ' . self::beginning($after))
+            . ($isFromPdo ? '; write parameters as $1, $2, …, not as ? or :name' : '');
+    }
+
+    /** Replaces each character in quotes by an asterisk, so that positions remain. */
+    private static function masked(#[\SensitiveParameter] string $sql): string
+    {
+        return (string) preg_replace_callback(
+            "/'((?:[^']|'')*+)'/",
+            static fn(array $match): string => "'" . preg_replace('/[^\n]/u', '*', $match[1]) . "'",
+            $sql,
+        );
+    }
+
+    /** Returns the end of the last line. */
+    private static function end(string $text): string
+    {
+        $line = substr($text, (int) strrpos("\n{$text}", "\n"));
+        preg_match('/.{0,' . self::MAX_CONTEXT . '}$/Du', $line, $match);
+        $end = $match[0] ?? '';
+
+        return rtrim($end === $line ? $line : "…{$end}");
+    }
+
+    /** Returns the beginning of the first line. */
+    private static function beginning(string $text): string
+    {
+        $line = strstr("{$text}\n", "\n", true);
+        preg_match('/^.{0,' . self::MAX_CONTEXT . '}/u', (string) $line, $match);
+        $beginning = $match[0] ?? '';
+
+        return trim($beginning === $line ? $line : "{$beginning}…");
+    }
+}

@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\Internal\ErrorPlace;
+
+final class ErrorPlaceTest extends TestCase
+{
+    private const ADVICE = '; write parameters as $1, $2, …, not as ? or :name';
+
+    #[DataProvider('places')]
+    public function testItShowsTheTextAroundTheError(string $sql, int $position, string $expected): void
+    {
+        self::assertSame($expected, ErrorPlace::describe($sql, $position, '42601'));
+    }
+
+    /** @return iterable<string, array{string, int, string}> */
+    public static function places(): iterable
+    {
+        yield 'at the beginning' => ['sélect 1', 1, ' in line 1: >>> sélect 1'];
+        yield 'after characters of two bytes' => ['SELECT é form x', 10, ' in line 1: SELECT é >>> form x'];
+        yield 'at the end' => ['SELECT * FROM', 14, ' in line 1: SELECT * FROM >>>'];
+        yield 'in a later line' => ["SELECT 1\nFORM x\nWHERE y", 10, ' in line 2: >>> FORM x'];
+        yield 'in a long line' => [
+            str_repeat('a', 50) . ' form ' . str_repeat('b', 50),
+            52,
+            ' in line 1: …' . str_repeat('a', 39) . ' >>> form ' . str_repeat('b', 35) . '…',
+        ];
+        yield 'after quoted text' => ["SELECT 'it''s é', form x", 19, " in line 1: SELECT '*******', >>> form x"];
+        yield 'a question mark' => ['SELECT WHERE id = ?', 20, ' in line 1: SELECT WHERE id = ? >>>' . self::ADVICE];
+        yield 'several question marks' => ['VALUES (?, ?)', 10, ' in line 1: VALUES (? >>> , ?)' . self::ADVICE];
+        yield 'a name' => ['SELECT WHERE id = :id', 19, ' in line 1: SELECT WHERE id = >>> :id' . self::ADVICE];
+        yield 'an operator' => ["SELECT a ? 'b' form x", 16, " in line 1: SELECT a ? '*' >>> form x"];
+        yield 'a question mark in quotes' => ["SELECT '= ?' form x", 14, " in line 1: SELECT '***' >>> form x"];
+        yield 'beyond the end' => ['SELECT', 9, ''];
+        yield 'no UTF-8' => ["SELECT \xFF", 8, ''];
+        yield 'a long statement' => [str_repeat(' ', 70_000), 8, ''];
+    }
+
+    public function testWithoutAPositionItShowsNothing(): void
+    {
+        self::assertSame('', ErrorPlace::describe('SELECT 1', null, '42601'));
+    }
+
+    public function testOnlySyntaxErrorsMayComeFromParametersOfPdo(): void
+    {
+        self::assertSame(' in line 1: SELECT x = ? >>>', ErrorPlace::describe('SELECT x = ?', 13, '42703'));
+    }
+}
