@@ -29,7 +29,7 @@ final readonly class Options
     {
         $paths = [];
         $full = Scale::isFull();
-        $shards = (new CpuCount())->usable() + 1; // one more than the CPUs, because tests also wait
+        $shards = (new CpuCount())->usable() + 2; // more than the CPUs, because tests also wait
         $slowest = false;
         while (($argument = array_shift($arguments)) !== null) {
             if ($argument === '--full') {
