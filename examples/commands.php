@@ -7,7 +7,7 @@ declare(strict_types=1);
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 
-require __DIR__ . '/../vendor/autoload.php';
+require __DIR__ . '/autoload.php';
 
 /** @return Generator<string, Command> */
 function checksums(string $pattern): Generator

@@ -6,7 +6,7 @@ declare(strict_types=1);
 
 use Spindle\Worker\WorkerPool;
 
-require __DIR__ . '/../vendor/autoload.php';
+require __DIR__ . '/autoload.php';
 
 $greeting = 'set before';
 

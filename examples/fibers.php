@@ -11,7 +11,7 @@ use Spindle\Command\CommandPool;
 use function Amp\async;
 use function Amp\Future\await;
 
-require __DIR__ . '/../vendor/autoload.php';
+require __DIR__ . '/autoload.php';
 
 function here(string $line): Command
 {

@@ -14,7 +14,7 @@ use function Amp\async;
 use function Amp\delay;
 use function Amp\Future\await;
 
-require __DIR__ . '/../vendor/autoload.php';
+require __DIR__ . '/autoload.php';
 
 // The server that is called, in the same process.
 $server = new HttpServer(static function (ServerRequestInterface $request): Response {

@@ -16,7 +16,7 @@ use function Amp\async;
 use function Amp\delay;
 use function Amp\Future\await;
 
-require __DIR__ . '/../vendor/autoload.php';
+require __DIR__ . '/autoload.php';
 
 $handler = static function (ServerRequestInterface $request): Response {
     switch ($request->getUri()->getPath()) {

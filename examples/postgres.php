@@ -14,7 +14,7 @@ use Spindle\Postgres\Transaction;
 use function Amp\async;
 use function Amp\Future\await;
 
-require __DIR__ . '/../vendor/autoload.php';
+require __DIR__ . '/autoload.php';
 
 $cluster = TemporaryCluster::start();               // a temporary server, removed at the end
 $db = new PostgresPool($cluster->dsn(), maxConnections: 4);

@@ -6,7 +6,7 @@ declare(strict_types=1);
 
 use TaskRunner\TaskRunner;
 
-require __DIR__ . '/../vendor/autoload.php';
+require __DIR__ . '/autoload.php';
 
 $taskRunner = new TaskRunner(8);
 for ($i = 0; $i < 100; ++$i) {

@@ -23,7 +23,6 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
-use Spindle\Internal\CpuCount;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\Testing\TemporaryCluster;
 use Symfony\Component\Console\Exception\ExceptionInterface;
@@ -251,7 +250,7 @@ try {
     $isCheck = $options['check'] === true;
     [$listen, $admin] = $isCheck ? ['127.0.0.1:0', '127.0.0.1:0'] : ['127.0.0.1:8085', '127.0.0.1:9085'];
     [$listen, $admin] = [(string) ($options['listen'] ?? $listen), (string) ($options['admin'] ?? $admin)];
-    $processes = number($options, 'processes', min(4, (new CpuCount())->usable()));
+    $processes = number($options, 'processes', min(4, (int) (new CommandPool())->statistics()['max']));
     $aircraft = number($options, 'aircraft', 10_000);
     $clients = number($options, 'clients', 30);
     $seconds = number($options, 'seconds', $isCheck ? 1 : 3);

@@ -60,6 +60,16 @@ final class PackageTest extends TestCase
         );
     }
 
+    public function testItsExamplesRunInAnApplication(): void
+    {
+        $this->complete();
+        $process = new Process([\PHP_BINARY, Installation::SPINDLE . '/examples/commands.php'], $this->path());
+        $process->run();
+
+        self::assertSame([0, ''], [$process->getExitCode(), $process->getErrorOutput()]);
+        self::assertMatchesRegularExpression('/^[1-9]\d* succeeded, 0 failed$/m', $process->getOutput());
+    }
+
     public function testTheBenchmarksNeedACheckout(): void
     {
         $process = $this->spindle('bench', 'commands', '-n', '1');
@@ -79,6 +89,19 @@ final class PackageTest extends TestCase
 
     private function spindle(string ...$arguments): Process
     {
+        $this->complete();
+        $process = new Process(
+            [\PHP_BINARY, Installation::SPINDLE . '/bin/spindle', ...array_values($arguments)],
+            $this->path(),
+        );
+        $process->run();
+
+        return $process;
+    }
+
+    /** Installs the required packages. */
+    private function complete(): void
+    {
         $composer = json_decode(
             (string) file_get_contents($this->path(Installation::SPINDLE . '/composer.json')),
             true,
@@ -88,13 +111,6 @@ final class PackageTest extends TestCase
         self::assertIsArray($composer['require']);
         $required = array_filter(array_keys($composer['require']), \is_string(...));
         Installation::complete($this->path(), array_values($required));
-        $process = new Process(
-            [\PHP_BINARY, Installation::SPINDLE . '/bin/spindle', ...array_values($arguments)],
-            $this->path(),
-        );
-        $process->run();
-
-        return $process;
     }
 
     /** Unpacks what `git archive` makes of the present files of this checkout, including uncommitted ones. */

@@ -9,6 +9,8 @@ use PHPUnit\Framework\TestCase;
 
 final class ExamplesTest extends TestCase
 {
+    private const EXAMPLES = __DIR__ . '/../../examples';
+
     private Workplace $workplace;
 
     protected function setUp(): void
@@ -24,9 +26,24 @@ final class ExamplesTest extends TestCase
     /** @return iterable<string, array{string}> */
     public static function examples(): iterable
     {
-        foreach ((array) glob(Workplace::project() . '/examples/*.php') as $file) {
+        foreach (array_diff((array) glob(self::EXAMPLES . '/*.php'), [self::EXAMPLES . '/autoload.php']) as $file) {
             yield basename((string) $file) => [(string) $file];
         }
+    }
+
+    public function testNoExampleUsesAClassThatMayChangeAtAnyTime(): void
+    {
+        $using = [];
+        $files = new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(self::EXAMPLES));
+        /** @var \SplFileInfo $file */
+        foreach ($files as $file) {
+            $code = $file->getExtension() === 'php' ? (string) file_get_contents($file->getPathname()) : '';
+            if (preg_match('/Spindle\\\\(\w+\\\\)*Internal\b/', $code) === 1) {
+                $using[] = $file->getPathname();
+            }
+        }
+
+        self::assertSame([], $using);
     }
 
     /** Compares the output of NAME.php with NAME.out, if that exists; {@see ExpectedOutput} describes its wildcards. */
