@@ -107,7 +107,7 @@ if ($files === []) {
     fwrite(STDERR, "There is no PHP file under vendor/: run ./demo, which installs the packages\n");
     exit(1);
 }
-$cpus = (int) (new CommandPool())->statistics()['max']; // by default, the number of usable CPUs
+$cpus = (int) (new CommandPool())->statistics()['max'];
 $concurrency = is_string($options['concurrency'] ?? null) ? (int) $options['concurrency'] : 2 * $cpus;
 $total = 3 * count($files);
 
