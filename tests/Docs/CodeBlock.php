@@ -44,7 +44,8 @@ final readonly class CodeBlock
      *     <!-- test: stays -->                     the last command runs until the end of the test
      *     <!-- test: skip-run because REASON -->   not run; the syntax of a PHP block is still checked
      *
-     * The test replaces the address that a console block serves by a free one.
+     * The test replaces the address that a console block serves by a free one. A PHP block shows its output in comments
+     * of the form "// prints TEXT", one for each line.
      *
      * @return list<self>
      */
@@ -148,5 +149,13 @@ final readonly class CodeBlock
         );
 
         return array_map(static fn(array $match): array => [$match[1], $match[2]], $matches);
+    }
+
+    /** Returns the output that the comments of a PHP block show; null when there are none. */
+    public function printed(): ?string
+    {
+        preg_match_all('~// prints (.+)$~m', $this->content, $matches);
+
+        return $matches[1] === [] ? null : implode("\n", $matches[1]) . "\n";
     }
 }

@@ -117,6 +117,16 @@ final class CodeBlockTest extends TestCase
         self::assertSame([["a \\\n  b", "1\n\n2\n"], ['c', ''], ['d', "3\n"]], $block->commands());
     }
 
+    public function testCommentsOfAPhpBlockShowItsOutput(): void
+    {
+        [$shown, $other] = CodeBlock::allIn(
+            "```php\necho 1, 2; // prints 12\n// prints a: ... s\n```\n```php\necho 1; // one\n```\n",
+        );
+
+        self::assertSame("12\na: ... s\n", $shown->printed());
+        self::assertNull($other->printed());
+    }
+
     /** @return iterable<string, array{string, string, bool}> */
     public static function outputs(): iterable
     {

@@ -135,6 +135,10 @@ abstract class CodeBlocksTestCase extends TestCase
             ? $this->workplace->script($file)
             : $this->workplace->server($file, $block->serves);
         self::assertExit($block->exitStatus, $process);
+        $printed = $block->printed();
+        if ($printed !== null) {
+            ExpectedOutput::assertMatches($printed, $process->getOutput(), 'Output of the block');
+        }
         self::assertDoesNotMatchRegularExpression(
             '/^(PHP )?(Warning|Notice|Deprecated): /m',
             $process->getErrorOutput(),
