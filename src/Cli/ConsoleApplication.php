@@ -7,11 +7,11 @@ namespace Spindle\Cli;
 use Spindle\Cli\Internal\Bench\BenchCommand;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\Queue\QueueCommand;
+use Spindle\Cli\Internal\Run\KnownOptions\OptionParser;
+use Spindle\Cli\Internal\Run\KnownOptions\OptionTable;
+use Spindle\Cli\Internal\Run\KnownOptions\SemRows;
 use Spindle\Cli\Internal\Run\RunCommand;
 use Spindle\Cli\Internal\Run\Sem\SemCommand;
-use Spindle\Cli\Internal\Run\Words\OptionParser;
-use Spindle\Cli\Internal\Run\Words\SemWords;
-use Spindle\Cli\Internal\Run\Words\WordTable;
 use Spindle\Cli\Internal\Serve\ServeCommand;
 use Spindle\Cli\Internal\TerminalText;
 use Spindle\Cli\Internal\UsageException;
@@ -151,7 +151,7 @@ final class ConsoleApplication extends Application
             }
             $parser = match ($word) {
                 'run' => new OptionParser(),
-                'sem' => new OptionParser(new WordTable(SemWords::ROWS)),
+                'sem' => new OptionParser(new OptionTable(SemRows::ROWS)),
                 default => null,
             };
             if ($parser !== null) {

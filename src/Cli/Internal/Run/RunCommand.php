@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
-use Spindle\Cli\Internal\Run\Words\WordTable;
+use Spindle\Cli\Internal\Run\KnownOptions\OptionTable;
 use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
@@ -113,18 +113,18 @@ final class RunCommand extends Command
                 InputArgument::IS_ARRAY,
                 'The command, and a list after ::: or ::::',
             );
-        foreach (WordTable::defined() as $word) {
+        foreach (OptionTable::defined() as $option) {
             $mode = match (true) {
-                \in_array($word->name(), self::LISTS, true)
+                \in_array($option->name(), self::LISTS, true)
                     => InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY,
-                $word->takesValue() => InputOption::VALUE_REQUIRED,
+                $option->takesValue() => InputOption::VALUE_REQUIRED,
                 default => InputOption::VALUE_NONE,
             };
-            $text = wordwrap($word->text, self::TEXT_COLUMNS);
-            $letter = $word->letter();
+            $text = wordwrap($option->text, self::TEXT_COLUMNS);
+            $letter = $option->letter();
             // Symfony's console can't describe a digit, and has its own -v. OptionParser reads both.
             $isPossible = $letter !== '0' && $letter !== 'v';
-            $this->addOption($word->name(), $isPossible ? $letter : null, $mode, $text);
+            $this->addOption($option->name(), $isPossible ? $letter : null, $mode, $text);
         }
     }
 

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Sem;
 
 use Spindle\Cli\Internal\ExitStatus;
-use Spindle\Cli\Internal\Run\Words\SemWords;
-use Spindle\Cli\Internal\Run\Words\Word;
+use Spindle\Cli\Internal\Run\KnownOptions\KnownOption;
+use Spindle\Cli\Internal\Run\KnownOptions\SemRows;
 use Spindle\Cli\Internal\TerminalText;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
@@ -71,12 +71,12 @@ final class SemCommand extends Command
             ->addUsage('[options] [--] command')
             ->addUsage('[options] --wait')
             ->addArgument(SemOptions::WORDS, InputArgument::IS_ARRAY, 'The command');
-        foreach (array_map(Word::of(...), SemWords::ROWS) as $word) {
-            if (!$word->isDefined()) {
+        foreach (array_map(KnownOption::of(...), SemRows::ROWS) as $option) {
+            if (!$option->isDefined()) {
                 continue;
             }
-            $mode = $word->takesValue() ? InputOption::VALUE_REQUIRED : InputOption::VALUE_NONE;
-            $this->addOption($word->name(), $word->letter(), $mode, wordwrap($word->text, self::TEXT_COLUMNS));
+            $mode = $option->takesValue() ? InputOption::VALUE_REQUIRED : InputOption::VALUE_NONE;
+            $this->addOption($option->name(), $option->letter(), $mode, wordwrap($option->text, self::TEXT_COLUMNS));
         }
     }
 

@@ -2,11 +2,11 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Tests\Unit\Cli\Run\Words;
+namespace Spindle\Tests\Unit\Cli\Run\KnownOptions;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Cli\Internal\Run\Words\OptionParser;
+use Spindle\Cli\Internal\Run\KnownOptions\OptionParser;
 use Spindle\Cli\Internal\UsageException;
 
 final class OptionParserTest extends TestCase

@@ -4,17 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Docs;
 
-use Spindle\Cli\Internal\Run\Words\Meaning;
-use Spindle\Cli\Internal\Run\Words\Word;
-use Spindle\Cli\Internal\Run\Words\WordTable;
+use Spindle\Cli\Internal\Run\KnownOptions\KnownOption;
+use Spindle\Cli\Internal\Run\KnownOptions\Meaning;
+use Spindle\Cli\Internal\Run\KnownOptions\OptionTable;
 
 /**
  * The pages for users of GNU parallel and xargs. They begin with text that is written by hand. The lists of options
  * after {@see MARKER} are made from the table of the options of `spindle run`.
  */
-final class WordPages
+final class OptionPages
 {
-    private const MARKER = "<!-- php tools/run-words.php writes the lists of options -->\n";
+    private const MARKER = "<!-- php tools/option-pages.php writes the lists of options -->\n";
     private const NONE = '—';
 
     private function __construct() {}
@@ -38,11 +38,11 @@ final class WordPages
     private static function parallel(): string
     {
         $page = '';
-        foreach (WordTable::groups() as $title => $words) {
+        foreach (OptionTable::groups() as $title => $options) {
             $page .= "\n## {$title}\n\n| option | | here |\n|---|---|---|\n";
-            foreach ($words as $word) {
-                if ($word->meaning !== Meaning::Own) {
-                    $page .= self::row($word, $word->names, $word->note);
+            foreach ($options as $option) {
+                if ($option->meaning !== Meaning::Own) {
+                    $page .= self::row($option, $option->names, $option->note);
                 }
             }
         }
@@ -53,10 +53,10 @@ final class WordPages
     private static function xargs(): string
     {
         $page = "\n## Options\n\n| option | | here |\n|---|---|---|\n";
-        foreach (WordTable::groups() as $words) {
-            foreach ($words as $word) {
-                if ($word->xargs !== []) {
-                    $page .= self::row($word, $word->xargs, $word->xargsNote);
+        foreach (OptionTable::groups() as $options) {
+            foreach ($options as $option) {
+                if ($option->xargs !== []) {
+                    $page .= self::row($option, $option->xargs, $option->xargsNote);
                 }
             }
         }
@@ -65,14 +65,14 @@ final class WordPages
     }
 
     /** @param list<string> $names */
-    private static function row(Word $word, array $names, string $note): string
+    private static function row(KnownOption $option, array $names, string $note): string
     {
-        $value = $word->value === '' ? '' : " *{$word->value}*";
-        $options = '`' . implode('`, `', array_map(Word::spelled(...), $names)) . '`';
-        $text = ucfirst($word->text) . (preg_match('/[.\])]$/', $word->text) === 1 ? '' : '.');
-        $meaning = $word->meaning === Meaning::Same && $note !== '' && $word->note !== $note
+        $value = $option->value === '' ? '' : " *{$option->value}*";
+        $options = '`' . implode('`, `', array_map(KnownOption::spelled(...), $names)) . '`';
+        $text = ucfirst($option->text) . (preg_match('/[.\])]$/', $option->text) === 1 ? '' : '.');
+        $meaning = $option->meaning === Meaning::Same && $note !== '' && $option->note !== $note
             ? Meaning::Other->value
-            : $word->meaning->value;
+            : $option->meaning->value;
         $cells = [$options . $value, $meaning, $text . ($note === '' ? '' : " {$note}.")];
 
         return '| ' . implode(' | ', array_map(self::cell(...), $cells)) . " |\n";

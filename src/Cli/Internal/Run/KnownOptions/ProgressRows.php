@@ -2,10 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal\Run\Words;
+namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 /** Options that show how far a run is. */
-final class ProgressWords
+final class ProgressRows
 {
     private const FORM = 'The bar has another form, and the total of a standard input is known at its end only';
 

@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Docs;
 
 use PHPUnit\Framework\TestCase;
-use Spindle\Cli\Internal\Run\Words\Meaning;
-use Spindle\Cli\Internal\Run\Words\Word;
-use Spindle\Cli\Internal\Run\Words\WordTable;
+use Spindle\Cli\Internal\Run\KnownOptions\KnownOption;
+use Spindle\Cli\Internal\Run\KnownOptions\Meaning;
+use Spindle\Cli\Internal\Run\KnownOptions\OptionTable;
 
 /** The table of the options of `spindle run`, and the pages that are made from it. */
-final class WordPagesTest extends TestCase
+final class OptionPagesTest extends TestCase
 {
     /** The options of GNU parallel 20221122, in the order of its manual's source. Those in brackets take a value. */
     private const PARALLEL = 'B= E= H= I= L= T U= W= X Y arg-file= argfile= a= arg-file-sep= argfilesep= arg-sep='
@@ -61,14 +61,14 @@ final class WordPagesTest extends TestCase
 
     public function testEveryOptionOfGnuParallelIsInTheTable(): void
     {
-        $table = new WordTable();
+        $table = new OptionTable();
         foreach (explode(' ', self::PARALLEL) as $option) {
             $name = rtrim($option, '=');
-            $word = $table->find($name);
-            self::assertNotNull($word, Word::spelled($name));
-            self::assertNotSame(Meaning::Own, $word->meaning, $name);
+            $known = $table->find($name);
+            self::assertNotNull($known, KnownOption::spelled($name));
+            self::assertNotSame(Meaning::Own, $known->meaning, $name);
             if (!\in_array($name, self::OTHER_VALUE, true)) {
-                self::assertSame(str_ends_with($option, '='), $word->takesValue(), "the value of {$name}");
+                self::assertSame(str_ends_with($option, '='), $known->takesValue(), "the value of {$name}");
             }
         }
     }
@@ -76,10 +76,10 @@ final class WordPagesTest extends TestCase
     public function testEveryOptionOfXargsIsInTheTable(): void
     {
         $known = [];
-        foreach (WordTable::groups() as $words) {
-            foreach ($words as $word) {
-                array_push($known, ...$word->xargs);
-                self::assertSame([], array_diff($word->xargs, $word->names));
+        foreach (OptionTable::groups() as $options) {
+            foreach ($options as $option) {
+                array_push($known, ...$option->xargs);
+                self::assertSame([], array_diff($option->xargs, $option->names));
             }
         }
         self::assertEqualsCanonicalizing(explode(' ', self::XARGS), $known);
@@ -88,20 +88,20 @@ final class WordPagesTest extends TestCase
     public function testNoSpellingHasTwoMeaningsAndEachRefusalHasAHint(): void
     {
         $seen = [];
-        foreach (WordTable::groups() as $words) {
-            foreach ($words as $word) {
-                self::assertSame([], array_intersect($word->names, $seen));
-                array_push($seen, ...$word->names);
-                self::assertNotSame('', $word->text, $word->name());
-                self::assertDoesNotMatchRegularExpression('/(?<!\.)\.$/D', $word->text, $word->name());
+        foreach (OptionTable::groups() as $options) {
+            foreach ($options as $option) {
+                self::assertSame([], array_intersect($option->names, $seen));
+                array_push($seen, ...$option->names);
+                self::assertNotSame('', $option->text, $option->name());
+                self::assertDoesNotMatchRegularExpression('/(?<!\.)\.$/D', $option->text, $option->name());
             }
         }
     }
 
     public function testThePagesAreMadeFromTheTable(): void
     {
-        foreach (WordPages::all() as $path => $content) {
-            self::assertStringEqualsFile($path, $content, 'Run php tools/run-words.php and commit the pages');
+        foreach (OptionPages::all() as $path => $content) {
+            self::assertStringEqualsFile($path, $content, 'Run php tools/option-pages.php and commit the pages');
         }
     }
 }

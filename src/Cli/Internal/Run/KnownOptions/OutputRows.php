@@ -2,10 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal\Run\Words;
+namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 /** Options for the output of jobs. */
-final class OutputWords
+final class OutputRows
 {
     private const COLOR = 'use --tag, which begins each line with the input';
     private const LATEST = 'use --line-buffer, or --progress bar';

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal\Run\Words;
+namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 use Spindle\Cli\Internal\Run\Output\ProgressMode;
 use Spindle\Cli\Internal\UsageException;
@@ -18,7 +18,7 @@ final class OptionParser
     /** Spellings whose value is optional, and which GNU parallel and xargs read in two ways without it. */
     private const NEEDS_VALUE = ['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'];
 
-    public function __construct(private readonly WordTable $table = new WordTable()) {}
+    public function __construct(private readonly OptionTable $table = new OptionTable()) {}
 
     /**
      * @param list<string> $tokens the words after the command's name
@@ -57,19 +57,19 @@ final class OptionParser
         $position = strpos($token, '=');
         $name = substr($token, 2, $position === false ? null : $position - 2);
         $value = $position === false ? null : substr($token, $position + 1);
-        $word = \strlen($name) === 1 ? null : $this->table->find($name);
+        $option = \strlen($name) === 1 ? null : $this->table->find($name);
 
-        return $word === null
+        return $option === null
             ? [$this->unknown($token, $name)]
-            : $this->option($word, "--{$name}", $value, $following);
+            : $this->option($option, "--{$name}", $value, $following);
     }
 
     /** Returns an unknown option for Symfony's parser. GNU parallel accepts the beginning of a long name. */
     private function unknown(string $token, string $name): string
     {
         $completions = $name === '' ? [] : $this->table->completions($name);
-        $words = array_unique(array_map(fn(string $full): ?string => $this->table->find($full)?->name(), $completions));
-        if (\count($words) !== 1) {
+        $names = array_unique(array_map(fn(string $full): ?string => $this->table->find($full)?->name(), $completions));
+        if (\count($names) !== 1) {
             return $token;
         }
 
@@ -90,13 +90,13 @@ final class OptionParser
         }
         $options = [];
         for ($i = 1, $length = \strlen($token); $i < $length; ++$i) {
-            $word = $this->table->find($token[$i]);
-            if ($word === null) {
+            $option = $this->table->find($token[$i]);
+            if ($option === null) {
                 return [$token]; // Symfony's parser reports the error.
             }
-            $hasRest = $word->takesValue() && $i + 1 < $length;
+            $hasRest = $option->takesValue() && $i + 1 < $length;
             $value = $hasRest ? substr($token, $i + 1) : null;
-            array_push($options, ...$this->option($word, "-{$token[$i]}", $value, $following));
+            array_push($options, ...$this->option($option, "-{$token[$i]}", $value, $following));
             if ($hasRest) {
                 break;
             }
@@ -111,16 +111,16 @@ final class OptionParser
      *
      * @return list<string>
      */
-    private function option(Word $word, string $spelling, ?string $value, array &$following): array
+    private function option(KnownOption $option, string $spelling, ?string $value, array &$following): array
     {
-        if ($word->meaning === Meaning::Refused) {
-            throw $word->refusal($spelling);
+        if ($option->meaning === Meaning::Refused) {
+            throw $option->refusal($spelling);
         }
-        if ($word->meaning === Meaning::Ignored && $value === null) {
+        if ($option->meaning === Meaning::Ignored && $value === null) {
             return [];
         }
-        if ($value !== null || !$word->takesValue()) {
-            return [$value === null ? "--{$word->name()}" : "--{$word->name()}={$value}"];
+        if ($value !== null || !$option->takesValue()) {
+            return [$value === null ? "--{$option->name()}" : "--{$option->name()}={$value}"];
         }
         $withValue = self::NEEDS_VALUE[$spelling] ?? null;
         if ($withValue !== null) {
@@ -128,7 +128,7 @@ final class OptionParser
                 "option {$spelling}: without a value, GNU parallel and xargs differ; give it as {$withValue} VALUE",
             );
         }
-        if ($word->name() === 'progress') {
+        if ($option->name() === 'progress') {
             return ['--progress=' . self::progressMode($following)];
         }
         if ($spelling === '-l' || $spelling === '--max-lines') {
@@ -136,8 +136,8 @@ final class OptionParser
         }
 
         return $following === []
-            ? ["--{$word->name()}"]
-            : ["--{$word->name()}=" . array_shift($following)];
+            ? ["--{$option->name()}"]
+            : ["--{$option->name()}=" . array_shift($following)];
     }
 
     /**

@@ -2,10 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal\Run\Words;
+namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 /** The options of `spindle sem`. */
-final class SemWords
+final class SemRows
 {
     public const ROWS = [
         [

@@ -2,10 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal\Run\Words;
+namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 /** Options for failures and for the record of a run: retries, halt, job log, results. */
-final class OutcomeWords
+final class OutcomeRows
 {
     public const ROWS = [
         [

@@ -2,10 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal\Run\Words;
+namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 /** Options for the start of jobs and for their environment. */
-final class StartWords
+final class StartRows
 {
     private const THREADS = '-j 100% is the number of usable CPUs, which respects affinity and cgroups';
 

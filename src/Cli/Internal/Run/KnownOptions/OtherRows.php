@@ -2,10 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal\Run\Words;
+namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 /** Options for other machines, and for GNU parallel itself. */
-final class OtherWords
+final class OtherRows
 {
     private const AGENTS = 'start spindle work on the other machines, and use --queue NAME';
     private const FILES = 'jobs on other machines have no copies of files; put the files into a shared folder';

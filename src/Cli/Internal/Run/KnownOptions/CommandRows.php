@@ -2,10 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal\Run\Words;
+namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 /** Options that change the command: its replacement strings, and how many inputs one command has. */
-final class CommandWords
+final class CommandRows
 {
     private const PERL = 'code of Perl is not run, because spindle run has no Perl; use a shell line, such as'
         . " 'x={}; echo \"\${x%.*}\"', or {.} {/} {//} {/.} {1}";

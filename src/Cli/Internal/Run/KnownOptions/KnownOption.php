@@ -2,12 +2,12 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal\Run\Words;
+namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 use Spindle\Cli\Internal\UsageException;
 
 /** One option of `spindle run`, GNU parallel or xargs, with all its spellings. */
-final class Word
+final class KnownOption
 {
     /**
      * @param non-empty-list<string> $names    without dashes, that of spindle run first; one letter is a short option

@@ -2,10 +2,10 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal\Run\Words;
+namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 /** Options that distribute standard input among the jobs. */
-final class PipeWords
+final class PipeRows
 {
     private const SPREAD = 'use --pipe or split(1)';
 

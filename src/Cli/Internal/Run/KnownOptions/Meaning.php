@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal\Run\Words;
+namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 /** The meaning of an option of another tool for `spindle run`. */
 enum Meaning: string
