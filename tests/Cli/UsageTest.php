@@ -124,9 +124,10 @@ final class UsageTest extends TestCase
                 "option {$option}: can't be combined with --queue, which returns an output when its job is over",
             ];
         }
-        foreach (['--nice' => '1', '--work-dir' => '/', '--term-seq' => 'KILL'] as $option => $value) {
+        foreach (['--nice=1', '--work-dir=/', '--term-seq=KILL', '--load=1', '--memfree=1', '--noswap'] as $word) {
+            [$option] = explode('=', $word);
             yield "{$option} on other machines" => [
-                ['run', '--queue', 'q', $option, $value, 'touch ran', ':::', 'a'],
+                ['run', '--queue', 'q', $word, 'touch ran', ':::', 'a'],
                 "option {$option}: can't be combined with --queue, because the agents decide it for their jobs",
             ];
         }
@@ -147,6 +148,26 @@ final class UsageTest extends TestCase
             ['run', '--tmux', 'touch ran', ':::', 'a'],
             'option --tmux: not supported; use --results DIR and tail -f',
         ];
+        foreach (['x', '-x', '1%2', '-', '/', 'none'] as $load) {
+            yield "load {$load}" => [
+                ['run', '--load', $load, 'touch ran', ':::', 'a'],
+                "option --load: '{$load}' is not allowed; give a number of processes such as 4, +N or -N for more or"
+                . ' less than the CPUs, a percentage of the CPUs such as 80%, or a file that contains one of these',
+            ];
+        }
+        foreach (['x', '-1', '1Q', '1.', '99999999999'] as $size) {
+            yield "memory {$size}" => [
+                ['run', '--memfree', $size, 'touch ran', ':::', 'a'],
+                "option --memfree: '{$size}' is not allowed; give a number of bytes; K, M and G stand for powers of"
+                . ' 1024, k, m and g for powers of 1000',
+            ];
+        }
+        foreach (['load', 'memfree'] as $name) {
+            yield "an empty --{$name}" => [
+                ['run', "--{$name}=", 'touch ran', ':::', 'a'],
+                "option --{$name}: the value is empty; give a value",
+            ];
+        }
         foreach (['--resume', '--resume-failed'] as $option) {
             yield "a random order with {$option}" => [
                 ['run', '--shuf', '--joblog', 'log', $option, 'touch ran', ':::', 'a'],

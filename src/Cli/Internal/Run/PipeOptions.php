@@ -29,9 +29,7 @@ final class PipeOptions
     /** Number of parts for each job that runs at once, with --pipe-part. */
     private const DEFAULT_PARTS = '-10';
 
-    private const BLOCK_PATTERN = '/^(\d{1,10}(?:\.\d{1,9})?)([kmgtp]?)$/Di';
-    private const BLOCK_FORM = 'a number of bytes below 2G; K, M and G stand for powers of 1024, k, m and g for powers'
-        . ' of 1000';
+    private const BLOCK_FORM = 'a number of bytes below 2G; ' . ByteSize::UNITS;
 
     /** Escape sequences in the values of --recstart and --recend. */
     private const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
@@ -223,12 +221,7 @@ final class PipeOptions
         if ($size === null) {
             return null;
         }
-        if (preg_match(self::BLOCK_PATTERN, $size, $match) !== 1) {
-            throw UsageException::option('--block', $size, self::BLOCK_FORM);
-        }
-        $base = ctype_upper($match[2]) ? 1024 : 1000;
-        $power = $match[2] === '' ? 0 : (int) strpos('kmgtp', strtolower($match[2])) + 1;
-        $bytes = (float) $match[1] * $base ** $power;
+        $bytes = ByteSize::parse($size) ?? 0.0;
         if ($bytes < 1 || $bytes > BlockSplitter::MAX_BLOCK_BYTES) {
             throw UsageException::option('--block', $size, self::BLOCK_FORM);
         }

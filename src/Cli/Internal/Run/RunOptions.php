@@ -66,6 +66,7 @@ final class RunOptions
             || $this->output->tracesCommand
             || ($this->output->printsCommand && $this->output->mode !== OutputMode::Grouped)
             || $this->start->delay > 0
+            || $this->start->machine !== null
             || $this->start->timeLimit->isAdaptive()
             || $this->outcome->halt !== null;
     }

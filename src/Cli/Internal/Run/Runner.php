@@ -209,6 +209,7 @@ final class Runner
             }
             $this->wait->until(fn(): bool => $this->order?->isFull() !== true);
             $this->wait->untilTime($this->nextStart);
+            $this->options->start->machine?->awaitRoom($this->wait);
             if ($this->wait->isStopped()) {
                 return;
             }

@@ -15,12 +15,13 @@ use Spindle\Remote\RemoteCommands;
 final class StartOptions
 {
     /** Options that only affect jobs on this machine. */
-    private const LOCAL = ['nice', 'work-dir', 'term-seq'];
+    private const LOCAL = ['nice', 'work-dir', 'term-seq', 'load', 'memfree', 'noswap'];
 
     /**
      * @param float               $delay       minimum time between two starts, in seconds
      * @param float               $grace       seconds between SIGTERM and SIGKILL for a job that is ended
      * @param CommandCarrier|null $carrier     runs the jobs on other machines; null to run them here
+     * @param MachineLimits|null  $machine     whether the machine has room for another job; null for no limits
      */
     private function __construct(
         public readonly JobsOption $jobs,
@@ -29,6 +30,7 @@ final class StartOptions
         public readonly float $grace,
         public readonly JobEnvironment $environment,
         public readonly ?CommandCarrier $carrier,
+        public readonly ?MachineLimits $machine,
     ) {}
 
     /**
@@ -39,7 +41,7 @@ final class StartOptions
     public static function of(GivenOptions $given, array $words, InputOptions $input): self
     {
         foreach (self::LOCAL as $name) {
-            if ($given->text('queue') !== null && $given->text($name) !== null) {
+            if ($given->text('queue') !== null && $given->isGiven($name)) {
                 throw new UsageException(
                     "option --{$name}: can't be combined with --queue, because the agents decide it for their jobs",
                 );
@@ -54,6 +56,7 @@ final class StartOptions
             self::grace($given),
             JobEnvironment::of($given, $words, $input->strings),
             self::carrier($given),
+            MachineLimits::of($given),
         );
     }
 

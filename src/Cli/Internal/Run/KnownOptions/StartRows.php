@@ -23,10 +23,21 @@ final class StartRows
             . ' the median run time such as 200% [default: no limit]',
         ],
         ['delay', 'T', Meaning::Same, 'Wait at least this time between two starts, including retries [default: 0]'],
-        ['load', 'LOAD', Meaning::Refused, 'write the number of jobs into a file, and give it as -j FILE'],
-        ['memfree', 'SIZE', Meaning::Refused, 'limit the jobs with -j'],
+        [
+            'load', 'LOAD', Meaning::Same, 'Start a job only when fewer processes than this number run on the machine:'
+            . ' a number, a percentage of the usable CPUs such as 80%, +N, -N, or a file that contains one of these',
+            'Retries are not delayed. Processes of other containers count too',
+        ],
+        [
+            'memfree', 'SIZE', Meaning::Other, 'Start a job only when this number of bytes of memory is available,'
+            . ' such as 2G',
+            'Running jobs are not ended when memory becomes scarce. Retries are not delayed',
+        ],
         ['memsuspend', 'SIZE', Meaning::Refused, 'limit the jobs with -j'],
-        ['noswap', '', Meaning::Refused, 'limit the jobs with -j'],
+        [
+            'noswap', '', Meaning::Same, 'Start no job while the machine swaps both in and out',
+            'Retries are not delayed',
+        ],
         ['limit', 'COMMAND', Meaning::Refused, 'write the number of jobs into a file, and give it as -j FILE'],
         ['nice', 'N', Meaning::Same, 'Run the jobs, and spindle run itself, with this niceness: -20 to 19'],
         [

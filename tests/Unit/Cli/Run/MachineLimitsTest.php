@@ -1,0 +1,92 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Cli\Run;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\Run\LoadLimit;
+use Spindle\Cli\Internal\Run\MachineLimits;
+use Spindle\Cli\Internal\UsageException;
+use Spindle\Internal\CpuCount;
+use Spindle\Tests\OwnDirectory;
+
+final class MachineLimitsTest extends TestCase
+{
+    use OwnDirectory;
+
+    private const SECOND = 1_000_000_000;
+
+    /** A process that reads the file is one of those that run. */
+    public function testOtherProcessesAndStartedJobsCount(): void
+    {
+        $limits = new MachineLimits(LoadLimit::parse('3'), 0.0, false, $this->path());
+        $wait = new InputWait();
+        $this->file('stat', "cpu 1 2 3\nprocs_running 2\nprocs_blocked 1\n");
+        self::assertTrue($limits->haveRoom(hrtime(true)));
+        $limits->awaitRoom($wait);
+        self::assertFalse($limits->haveRoom(hrtime(true)));
+        $this->file('stat', "procs_running 3\nprocs_blocked 0\n");
+        self::assertTrue($limits->haveRoom(hrtime(true) + self::SECOND));
+        $this->file('stat', "procs_running 3\nprocs_blocked 1\n");
+        self::assertFalse($limits->haveRoom(hrtime(true) + 2 * self::SECOND));
+    }
+
+    public function testMemoryMustBeAvailable(): void
+    {
+        $limits = new MachineLimits(null, 2048.0, false, $this->path());
+        $this->file('meminfo', "MemTotal:  9 kB\nMemFree:  9 kB\nMemAvailable:    1 kB\n");
+        self::assertFalse($limits->haveRoom(0));
+        $this->file('meminfo', "MemTotal:  9 kB\nMemFree:  0 kB\nMemAvailable:    2 kB\n");
+        self::assertTrue($limits->haveRoom(0));
+    }
+
+    public function testPagesThatAreSwappedInAndOutDelayAStart(): void
+    {
+        $limits = new MachineLimits(null, 0.0, true, $this->path());
+        $this->file('vmstat', "pswpin 5\npswpout 5\n");
+        self::assertFalse($limits->haveRoom(0));
+        $this->file('vmstat', "pswpin 6\npswpout 5\n");
+        self::assertFalse($limits->haveRoom(self::SECOND - 1));
+        self::assertTrue($limits->haveRoom(self::SECOND));
+        $this->file('vmstat', "pswpin 7\npswpout 6\n");
+        self::assertFalse($limits->haveRoom(2 * self::SECOND));
+        self::assertTrue($limits->haveRoom(3 * self::SECOND));
+    }
+
+    public function testAStoppedRunWaitsForNoRoom(): void
+    {
+        $wait = new InputWait();
+        $wait->stop();
+        $this->file('meminfo', "MemAvailable: 0 kB\n");
+        (new MachineLimits(null, 1.0, false, $this->path()))->awaitRoom($wait);
+
+        $this->expectNotToPerformAssertions();
+    }
+
+    public function testALimitIsANumberOrRelativeToTheCpus(): void
+    {
+        $cpus = (new CpuCount())->usable();
+        $limits = array_map(
+            static fn(string $value): float => LoadLimit::parse($value)->current(),
+            ['2.5', '0', '50%', '+2', "-{$cpus}"],
+        );
+
+        self::assertSame([2.5, 0.01, $cpus / 2.0, $cpus + 2.0, 0.01], $limits);
+    }
+
+    public function testALimitIsReadAgainFromItsFile(): void
+    {
+        $this->file('load', "7\n");
+        $limit = LoadLimit::parse($this->path('load'));
+        self::assertSame(7.0, $limit->current());
+        $this->file('load', '9');
+        self::assertSame(9.0, $limit->current());
+        $this->file('load', 'x');
+        self::assertSame(9.0, $limit->current());
+
+        $this->expectException(UsageException::class);
+        LoadLimit::parse($this->path('load'));
+    }
+}
