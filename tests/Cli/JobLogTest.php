@@ -334,6 +334,31 @@ final class JobLogTest extends TestCase
         $this->assertAllRan($jobs);
     }
 
+    public function testARunWithBlocksOfAnotherSizeIsNotResumed(): void
+    {
+        $this->file('lines', str_repeat("0123456789\n", 1000));
+        $part = ['--pipe-part', '-a', 'lines', '--joblog', 'log'];
+        $this->spindle([...$part, '-j4', '--block', '-2', '--halt', 'now,done=1', 'wc -l']);
+        $process = $this->spindle([...$part, '-j2', '--block', '-2', '--resume', 'wc -l']);
+        self::assertSame([255, ''], [$process->getExitCode(), $process->getOutput()]);
+        self::assertMatchesRegularExpression(
+            "/^spindle: option --resume: job \\d got 1386 bytes according to the job log 'log', but its block has 2761"
+                . ' bytes now; give the same input, --block and --jobs as before\n$/D',
+            $process->getErrorOutput(),
+        );
+
+        $input = (string) file_get_contents($this->path('lines'));
+        $pipe = ['--pipe', '-j1', '--joblog', 'piped'];
+        $this->spindle([...$pipe, '--block', '3k', '--halt', 'now,done=1', 'wc -l'], $input);
+        $process = $this->spindle([...$pipe, '--block', '4k', '--resume', 'wc -l'], $input);
+        self::assertSame([255, ''], [$process->getExitCode(), $process->getOutput()]);
+        self::assertOutcome(
+            0,
+            "272\n272\n184\n",
+            $this->spindle([...$pipe, '--block', '3k', '--resume', 'wc -l'], $input),
+        );
+    }
+
     private function resumable(int $jobs): Process
     {
         $options = ['-j4', '-k', '--joblog', 'log', '--resume'];

@@ -17,12 +17,17 @@ final class FinishedJobs
     private const ENTRY_BYTES = 8;
     private const SUCCEEDED = "\1";
     private const FAILED = "\2";
-    private const FIELDS = '(\d{1,18})\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t(-?\d+)\t(\d+)\t';
-    private const LINE_PATTERN = '/^' . self::FIELDS . '(.*)\n$/Ds';
+    private const FIELDS = '(?<number>\d{1,18})\t[^\t]*\t[^\t]*\t[^\t]*\t(?<sent>[^\t]*)\t[^\t]*\t(?<exit>-?\d+)\t'
+        . '(?<signal>\d+)\t';
+    private const LINE_PATTERN = '/^' . self::FIELDS . '(?<command>.*)\n$/Ds';
     private const START_BYTES = 1024;
 
     /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page number; NUL bytes for no entry */
     private array $pages = [];
+
+    /** @var array<int, int> bytes that jobs got as their standard input, by number; only blocks have any */
+    private array $sent = [];
+
     private int $lastSequence = 0;
 
     /** @var int<0, max> */
@@ -82,7 +87,7 @@ final class FinishedJobs
     /**
      * Returns whether a job must run: the log does not have it, or it failed and $retryFailed is set.
      *
-     * @throws UsageException when the log has another command under this number
+     * @throws UsageException when the log has another command, or a block of another size, under this number
      */
     public function needsRun(InputJob $job, bool $retryFailed): bool
     {
@@ -92,6 +97,13 @@ final class FinishedJobs
         }
         if (substr($entry, 1) !== self::hash(strtr($job->text(), "\n", "\0"))) {
             throw $this->mismatch($job->sequence, "the input has '{$job->text()}'");
+        }
+        $sent = $this->sent[$job->sequence] ?? 0;
+        if ($sent > 0 && $job->sent > 0 && $sent !== $job->sent) {
+            throw new UsageException(
+                "option --resume: job {$job->sequence} got {$sent} bytes according to the job log '{$this->path}', but"
+                . " its block has {$job->sent} bytes now; give the same input, --block and --jobs as before",
+            );
         }
 
         return $retryFailed && $entry[0] === self::FAILED;
@@ -114,13 +126,17 @@ final class FinishedJobs
 
     private function add(string $line, int $number): void
     {
-        if (preg_match(self::LINE_PATTERN, $line, $match) !== 1 || $match[1] === '0') {
+        if (preg_match(self::LINE_PATTERN, $line, $match) !== 1 || $match['number'] === '0') {
             throw new UsageException("option --joblog: line {$number} of '{$this->path}' is not a line of a job log");
         }
-        $sequence = (int) $match[1];
+        $sequence = (int) $match['number'];
         $page = intdiv($sequence, self::JOBS_PER_PAGE);
         $this->pages[$page] ??= str_repeat("\0", self::JOBS_PER_PAGE * self::ENTRY_BYTES);
-        $entry = ($match[2] === '0' && $match[3] === '0' ? self::SUCCEEDED : self::FAILED) . self::hash($match[4]);
+        $hasSucceeded = $match['exit'] === '0' && $match['signal'] === '0';
+        $entry = ($hasSucceeded ? self::SUCCEEDED : self::FAILED) . self::hash($match['command']);
+        if ((int) $match['sent'] > 0) {
+            $this->sent[$sequence] = (int) $match['sent'];
+        }
         $this->pages[$page] = substr_replace(
             $this->pages[$page],
             $entry,
@@ -146,8 +162,8 @@ final class FinishedJobs
         $text = '';
         $file = fopen($this->path, 'r');
         while ($file !== false && ($line = fgets($file)) !== false) {
-            if (preg_match(self::LINE_PATTERN, $line, $match) === 1 && (int) $match[1] === $sequence) {
-                $text = strtr($match[4], "\0", "\n");
+            if (preg_match(self::LINE_PATTERN, $line, $match) === 1 && (int) $match['number'] === $sequence) {
+                $text = strtr($match['command'], "\0", "\n");
             }
         }
 

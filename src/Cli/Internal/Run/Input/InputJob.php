@@ -9,7 +9,7 @@ use Spindle\Command\Command;
 /** The values of one or more records of the input as a command. */
 final class InputJob
 {
-    /** Bytes that the command got as its standard input. They are known when the command has ended. */
+    /** Bytes that the command gets as its standard input. With --round-robin, they are known when it has ended. */
     public int $sent = 0;
 
     /**

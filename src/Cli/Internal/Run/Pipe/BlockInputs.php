@@ -49,7 +49,7 @@ final class BlockInputs implements JobInputs
             ? $job->command
             : self::reading($job->command, $this->files->path($job->sequence));
 
-        return new InputJob(
+        $withBlock = new InputJob(
             $job->sequence,
             JobValues::of(['']),
             $command,
@@ -57,6 +57,9 @@ final class BlockInputs implements JobInputs
             text: $this->describe($job->text()),
             shown: $this->describe($job->commandText()),
         );
+        $withBlock->sent = $this->files->size($job->sequence);
+
+        return $withBlock;
     }
 
     public function describe(string $command): string
@@ -66,7 +69,6 @@ final class BlockInputs implements JobInputs
 
     public function finished(InputJob $job): void
     {
-        $job->sent = $this->files->size($job->sequence);
         $this->files->remove($job->sequence);
     }
 

@@ -72,7 +72,7 @@ final class PartInputs implements JobInputs
             ...($line === null ? $job->command->arguments : ['/bin/sh', '-c', $line]),
         );
 
-        return new InputJob(
+        $withPart = new InputJob(
             $job->sequence,
             JobValues::of(['']),
             $command,
@@ -80,6 +80,9 @@ final class PartInputs implements JobInputs
             text: $job->text(),
             shown: $job->commandText(),
         );
+        $withPart->sent = $headerEnd + $end - $start;
+
+        return $withPart;
     }
 
     public function describe(string $command): string
