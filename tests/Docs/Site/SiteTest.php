@@ -74,7 +74,7 @@ final class SiteTest extends TestCase
     {
         $this->project([
             'docs/how-to/a.md' => "---\norder: 2\n---\n# A\n\nDoes this. And that.\n",
-            'docs/how-to/z.md' => "---\ntitle: Last\norder: 1\n---\n# Z\n",
+            'docs/how-to/z.md' => "---\ntitle: How to end\norder: 1\n---\n# Z\n",
         ]);
         $folder = $this->path('site');
         mkdir("{$folder}/old", recursive: true);
@@ -84,19 +84,15 @@ final class SiteTest extends TestCase
 
         self::assertFileDoesNotExist("{$folder}/old/page.md");
         self::assertStringEqualsFile("{$folder}/how-to/a.md", "# A\n\nDoes this. And that.\n");
-        $sidebar = json_decode((string) file_get_contents("{$folder}/sidebar.json"), true, flags: JSON_THROW_ON_ERROR);
-        self::assertIsArray($sidebar);
-        self::assertIsArray($sidebar['/']);
-        self::assertSame(
-            [
-                'text' => 'How-to',
-                'collapsed' => false,
-                'items' => [['text' => 'Last', 'link' => '/how-to/z'], ['text' => 'A', 'link' => '/how-to/a']],
-            ],
-            $sidebar['/'][0],
+        $navigation = (string) file_get_contents("{$folder}/navigation.json");
+        self::assertStringStartsWith('{"nav":[{"text":"How-to","link":"/how-to/z"},', $navigation);
+        self::assertStringContainsString(
+            '"/":[{"text":"How-to","collapsed":false,"items":['
+                . '{"text":"End","link":"/how-to/z"},{"text":"A","link":"/how-to/a"}]},',
+            $navigation,
         );
         self::assertStringContainsString(
-            "# Project\n\n> It works.\n\n## How-to\n\n- [A](/how-to/a.md): Does this.\n- [Last](/how-to/z.md)\n",
+            "# Project\n\n> It works.\n\n## How-to\n\n- [A](/how-to/a.md): Does this.\n- [How to end](/how-to/z.md)\n",
             (string) file_get_contents("{$folder}/public/llms.txt"),
         );
     }

@@ -38,13 +38,7 @@ export default defineConfig({
     ignoreDeadLinks: 'localhostLinks',
     vite: { plugins: [rewrites] },
     themeConfig: {
-        nav: [
-            { text: 'How-to', link: '/how-to/run-commands' },
-            { text: 'Reference', link: '/reference/api/' },
-            { text: 'Benchmarks', link: '/explanation/benchmarks' },
-            { text: 'Changelog', link: '/changelog' },
-        ],
-        sidebar: JSON.parse(readFileSync(`${pages}sidebar.json`, 'utf8')),
+        ...JSON.parse(readFileSync(`${pages}navigation.json`, 'utf8')),
         outline: [2, 3],
         search: { provider: 'local' },
     },

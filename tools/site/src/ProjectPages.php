@@ -118,12 +118,12 @@ final class ProjectPages
         return "/{$this->paths[$found]}" . ($anchor === '' ? '' : "#{$anchor}");
     }
 
-    /** Returns the file of the project that a relative path names, or the README.md of the folder that it names. */
+    /** Returns the file of the project that a relative path names, or the first page of the folder that it names. */
     private function found(string $file, string $path): ?string
     {
         $resolved = realpath("{$this->project}/" . \dirname($file) . "/{$path}");
         if ($resolved !== false && is_dir($resolved)) {
-            $resolved = realpath("{$resolved}/README.md");
+            $resolved = realpath(is_file("{$resolved}/index.md") ? "{$resolved}/index.md" : "{$resolved}/README.md");
         }
 
         return $resolved !== false && str_starts_with($resolved, "{$this->project}/")

@@ -28,7 +28,7 @@ final readonly class Site
         return new self($project, $pages, $files->images());
     }
 
-    /** Makes a folder contain the pages, the navigation in sidebar.json, and nothing else. */
+    /** Makes a folder contain the pages, the navigation in navigation.json, and nothing else. */
     public function write(string $folder): void
     {
         $files = $this->files();
@@ -52,7 +52,7 @@ final readonly class Site
     private function files(): array
     {
         $files = [
-            'sidebar.json' => json_encode(
+            'navigation.json' => json_encode(
                 Sidebar::of($this->pages),
                 \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES,
             ),
