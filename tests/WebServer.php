@@ -56,7 +56,11 @@ trait WebServer
         chmod($this->path(), 0o755);
         $this->server = new Process([$fpm, '-F', '-R', '-y', $configuration]);
         $this->server->start();
-        Eventually::holds(fn(): bool => file_exists($this->path('socket')), 'FPM listens');
+        // The file exists shortly before FPM accepts connections.
+        Eventually::holds(
+            fn(): bool => @stream_socket_client("unix://{$this->path('socket')}") !== false,
+            'FPM accepts connections',
+        );
     }
 
     private function askFpm(string $page): string

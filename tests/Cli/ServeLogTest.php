@@ -295,7 +295,7 @@ final class ServeLogTest extends TestCase
             '--quiet',
             $options,
             true,
-        ) ? fn(): bool => file_exists($this->path('socket')) : static fn(): bool => str_contains(
+        ) ? fn(): bool => @stream_socket_client("unix://{$this->path('socket')}") !== false : static fn(): bool => str_contains(
             $process->getErrorOutput(),
             'Listening',
         );
