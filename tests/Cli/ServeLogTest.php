@@ -291,14 +291,9 @@ final class ServeLogTest extends TestCase
             ['serve', 'app.php', '--listen', "unix://{$this->path('socket')}", '--listen', '127.0.0.1:0', ...$options],
         );
         $process->start();
-        $ready = \in_array(
-            '--quiet',
-            $options,
-            true,
-        ) ? fn(): bool => @stream_socket_client("unix://{$this->path('socket')}") !== false : static fn(): bool => str_contains(
-            $process->getErrorOutput(),
-            'Listening',
-        );
+        $ready = \in_array('--quiet', $options, true)
+            ? fn(): bool => @stream_socket_client("unix://{$this->path('socket')}") !== false
+            : static fn(): bool => str_contains($process->getErrorOutput(), 'Listening');
         Eventually::holdsByItself($ready, 'it serves', 10.0);
         $this->ask();
         $pid = $process->getPid();

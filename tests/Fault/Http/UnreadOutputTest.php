@@ -43,7 +43,7 @@ final class UnreadOutputTest extends TestCase
         $server = new Process(['sh', '-c', 'exec "$@" 2> log', 'sh', ...$program], $this->path());
         $server->start();
         try {
-            Eventually::holds(fn(): bool => @stream_socket_client("unix://{$this->path('socket')}") !== false, 'it listens', 20);
+            Eventually::holds($this->accepts(...), 'it accepts connections', 20);
             foreach (range(1, 30) as $_) {
                 $client = RawClient::connect("unix://{$this->path('socket')}");
                 self::assertSame('logged', $client->get('/')->response()->body);
@@ -73,7 +73,7 @@ final class UnreadOutputTest extends TestCase
         $server = new Process(['bash', '-c', 'exec "$@" > >(exec true)', 'bash', \PHP_BINARY, $script], $this->path());
         $server->start();
         try {
-            Eventually::holds(fn(): bool => @stream_socket_client("unix://{$this->path('socket')}") !== false, 'it listens');
+            Eventually::holds($this->accepts(...), 'it accepts connections');
             foreach (range(1, 3) as $_) {
                 $client = RawClient::connect("unix://{$this->path('socket')}");
                 self::assertSame(
@@ -86,5 +86,10 @@ final class UnreadOutputTest extends TestCase
         } finally {
             $server->stop();
         }
+    }
+
+    private function accepts(): bool
+    {
+        return @stream_socket_client("unix://{$this->path('socket')}") !== false;
     }
 }
