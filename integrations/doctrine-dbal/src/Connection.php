@@ -47,30 +47,45 @@ final class Connection implements DriverConnection
     /** @var \WeakMap<PostgresPool, string>|null versions of the pools' servers */
     private static ?\WeakMap $versions = null;
 
+    /**
+     * Connections that are not destroyed, to be released at the end of the script. PHP destroys objects in any order
+     * then, and the pool would report that a connection was not released.
+     *
+     * @var \WeakMap<self, true>|null
+     */
+    private static ?\WeakMap $open = null;
+
     private readonly PooledConnection $connection;
 
     private readonly string $version;
 
+    /** Pid of the process that may release the connection. A fork has a copy. */
+    private readonly int $pid;
+
     /**
-     * Borrows a connection. PHP destroys this object, which releases the connection, before objects that are created
-     * here. Otherwise the pool would report at the end of each script that the connection was not released.
-     *
      * @throws Exception
+     * @throws \LogicException when the pool has another JsonMode than Arrays
      */
     public function __construct(PostgresPool $pool)
     {
         self::$versions ??= new \WeakMap();
+        $this->pid = (int) getmypid();
         try {
             $this->connection = $pool->acquire();
             $this->version = self::$versions[$pool] ??= $this->queryVersion();
         } catch (PostgresException $failure) {
             throw Exception::of($failure);
         }
+        if (self::$open === null) {
+            self::$open = new \WeakMap();
+            register_shutdown_function(self::releaseAll(...));
+        }
+        self::$open[$this] = true;
     }
 
     public function __destruct()
     {
-        $this->connection->release();
+        $this->release();
     }
 
     public function prepare(string $sql): Statement
@@ -172,10 +187,30 @@ final class Connection implements DriverConnection
         }
     }
 
+    private function release(): void
+    {
+        if ($this->pid === getmypid()) {
+            $this->connection->release();
+        }
+    }
+
+    private static function releaseAll(): void
+    {
+        foreach (self::$open ?? [] as $connection => $true) {
+            $connection->release();
+        }
+    }
+
     private function queryVersion(): string
     {
         try {
-            $version = $this->connection->query('SHOW server_version')->value();
+            $sql = "SELECT current_setting('server_version'), $1::jsonb #>> '{}'";
+            [[$version, $text]] = $this->connection->query($sql, ['"json"'])->lists();
+            if ($text !== 'json') {
+                throw new \LogicException(
+                    'A pool for Doctrine needs the option json: JsonMode::Arrays, because Doctrine itself encodes JSON',
+                );
+            }
             \assert(\is_string($version));
 
             return $version;

@@ -26,12 +26,14 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresMethod;
 use PHPUnit\Framework\TestCase;
 use Spindle\Doctrine\Driver;
+use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
@@ -338,7 +340,7 @@ final class DriverTest extends TestCase
 
     public function testAFullPoolIsAConnectionFailure(): void
     {
-        $first = $this->connection(maxConnections: 1, acquireTimeout: 0.05);
+        $first = $this->connection(maxConnections: 1, acquireTimeout: 1.5);
         $first->fetchOne('SELECT 1');
         try {
             $this->connection()->fetchOne('SELECT 2');
@@ -374,6 +376,16 @@ final class DriverTest extends TestCase
 
         $this->expectException(DoctrineException::class);
         $this->connection()->lastInsertId();
+    }
+
+    public function testAPoolThatEncodesStringsAsJsonIsRefused(): void
+    {
+        $options = PostgresOptions::of(Cluster::shared()->dsn())->with(['json' => JsonMode::Lossless]);
+        $this->pool = new PostgresPool($options);
+
+        $this->expectException(\LogicException::class);
+        $this->expectExceptionMessage('JsonMode::Arrays');
+        $this->connection()->fetchOne('SELECT 1');
     }
 
     public function testTheVersionSelectsThePlatform(): void
@@ -417,6 +429,31 @@ final class DriverTest extends TestCase
         Eventually::holds(fn(): bool => $this->pool?->statistics()['in_use'] === 0, 'the pool has the connection');
         self::assertCount(1, $this->warnings);
         self::assertStringContainsString('A transaction was left open', $this->warnings[0]);
+    }
+
+    public function testAScriptMayEndWithOpenConnectionsAndForkWithThem(): void
+    {
+        $process = Host::start(self::class . '::endWithOpenConnections', [Cluster::shared()->dsn()]);
+        $process->wait();
+
+        self::assertSame(['', 0], [$process->getErrorOutput(), $process->getExitCode()]);
+        self::assertStringEndsWith('result: [1,2]', $process->getOutput());
+    }
+
+    /** @return list<mixed> results before and after a fork that has ended */
+    public static function endWithOpenConnections(string $dsn): array
+    {
+        $pool = new PostgresPool($dsn);
+        $parameters = ['driverClass' => Driver::class, 'driverOptions' => ['pool' => $pool]];
+        $holder = new \stdClass();
+        [$holder->self, $holder->connection] = [$holder, DriverManager::getConnection($parameters)];
+        $before = $holder->connection->fetchOne('SELECT 1');
+        if (\function_exists('pcntl_fork')) {
+            $pid = pcntl_fork();
+            $pid === 0 ? exit(0) : pcntl_waitpid($pid, $status);
+        }
+
+        return [$before, $holder->connection->fetchOne('SELECT 2')];
     }
 
     public function testConnectionsWithTheSameParametersShareAPool(): void
