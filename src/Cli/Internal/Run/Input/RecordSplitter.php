@@ -27,9 +27,14 @@ final class RecordSplitter
     /** Returns the records that are complete as text, with a separator at the end of each. */
     public function pushText(string $bytes): string
     {
-        $length = (int) strrpos("{$this->separator}{$bytes}", $this->separator);
-        $text = $length === 0 ? '' : $this->rest . substr($bytes, 0, $length);
-        $this->rest = $length === 0 ? $this->rest . $bytes : substr($bytes, $length);
+        $end = strrpos($bytes, $this->separator);
+        if ($end === false) {
+            $this->rest .= $bytes;
+
+            return '';
+        }
+        $text = $this->rest . substr($bytes, 0, $end + 1);
+        $this->rest = substr($bytes, $end + 1);
 
         return $text;
     }
