@@ -4,7 +4,7 @@
 #   bench/all.sh                     everything, with small numbers: some minutes
 #   bench/all.sh --full              everything, at full length: some hours
 #   bench/all.sh [--full] NAME...    only these: echo memory without-ffi sleep shell-line latency generator idle
-#                                    output tables tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu
+#                                    arguments output tables tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu
 #                                    tasks-echo tasks-memory tasks-start contexts postgres-select postgres-cells
 #                                    postgres-far postgres-unit postgres-update postgres-rows postgres-parameter
 #                                    postgres-stream postgres-copy postgres-sleep postgres-gaps postgres-cancel
@@ -43,13 +43,13 @@ done
 if [ -n "$core" ]; then
     exec "$php" bench/core.php ${against:+--against "$against"} ${JSON:+--json "$JSON/core.json"} "$@"
 fi
-many=1000 rounds=3 generated=20000 idle=10 megabytes=1024 tasks=500
+many=1000 rounds=3 generated=20000 idle=10 arguments=100000 megabytes=1024 tasks=500
 bulk=100000 single=500 objects=20000 mixed=2000 iterations=1000000 strings=50 memory=1000000 starts=2 samples=2
 selects=20000 units=500 updates=5000 streamed=100000
 seconds=1 soak=100000 cycles=20 aircraft=100000
 remote=20000 kills=4 backlog=100000
 if [ -n "$full" ]; then
-    many=3000 rounds=7 generated=1000000 idle=60 megabytes=10240 tasks=1000
+    many=3000 rounds=7 generated=1000000 idle=60 arguments=1000000 megabytes=10240 tasks=1000
     bulk=2000000 single=5000 objects=100000 mixed=10000 iterations=10000000 strings=300 memory=10000000
     starts=10 samples=5
     selects=100000 units=5000 updates=50000 streamed=1000000
@@ -114,6 +114,9 @@ measure() {
         idle)
             title 'An idle pool: < 50 ms of CPU in 60 s'
             "$php" bench/idle.php --seconds "$idle" ;;
+        arguments)
+            title 'A million arguments in few commands: >= 0.9 x xargs, and flat in memory'
+            bench arguments -n "$arguments" --rounds "$rounds" ;;
         output)
             title 'Much output from one command: identical, < 16 MB more memory'
             "$php" bench/output.php --megabytes "$megabytes" ;;
@@ -271,8 +274,8 @@ measure() {
     esac
 }
 
-[ $# -gt 0 ] || set -- echo memory without-ffi sleep shell-line latency generator idle output tables \
-    tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory tasks-start contexts \
+[ $# -gt 0 ] || set -- echo memory without-ffi sleep shell-line latency generator idle arguments output \
+    tables tasks-bulk tasks-single tasks-objects tasks-mix tasks-cpu tasks-echo tasks-memory tasks-start contexts \
     postgres-select postgres-cells postgres-far postgres-unit postgres-update postgres-rows postgres-parameter \
     postgres-stream postgres-copy postgres-sleep postgres-gaps postgres-cancel postgres-acquire \
     http-text http-text-same http-json http-echo http-one http-connections http-two http-wait http-psr7 http-collide \

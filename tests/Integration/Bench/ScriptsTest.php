@@ -25,6 +25,10 @@ final class ScriptsTest extends TestCase
             ['tasks.php', '-n', '1', '--rounds', '1', '--only', 'start,death', '--peers', 'none'],
             '/^\| Spindle +\| +\d+\.\d \|(?s:.*)^\| Spindle +\| +\d+\.\d\d \|/m',
         ];
+        yield 'arguments' => [
+            ['arguments.php', '-n', '2000', '--rounds', '1'],
+            '/^\| spindle run -X +\|( +[\d.,… ]+\|){4}$(?s:.*)^\| 2,000 +\|( +\d+\.\d \|){2}$/m',
+        ];
         yield 'output' => [
             ['output.php', '--megabytes', '5'],
             '/^\| to a callback \| identical \|.*\n\| to a stream +\| identical \|/m',
