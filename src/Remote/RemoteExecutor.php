@@ -184,6 +184,13 @@ final class RemoteExecutor implements Executor
         return (new RemoteMap($this->client, $input, PortableTask::encode($task), false))->results($cancellation);
     }
 
+    public function mapOutcomes(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
+    {
+        $map = new RemoteMap($this->client, $input, PortableTask::encode($task), true, keepsFailures: true);
+
+        return $map->results($cancellation);
+    }
+
     /**
      * Refuses new tasks, and waits until all outcomes that this executor awaits have arrived: those of {@see submit()}
      * and {@see attach()}, and those of the values that a running {@see map()} has read. Also waits until the engine

@@ -84,4 +84,23 @@ interface Executor extends Lifecycle
      * @throws CancelledException      from the generator
      */
     public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator;
+
+    /**
+     * Does the same as {@see self::map()}, but continues after failed tasks: yields for each value how its task ended.
+     * What the input throws still ends the map, and so does a value that cannot be serialized.
+     *
+     * @template TKey
+     * @template TValue
+     * @template TResult
+     *
+     * @param iterable<TKey, TValue>    $input
+     * @param callable(TValue): TResult $task
+     *
+     * @return \Generator<TKey, MapOutcome<TResult>>
+     *
+     * @throws UnserializableException when the task cannot be serialized; from the generator, when a value cannot
+     * @throws ExecutorClosedException
+     * @throws CancelledException      from the generator
+     */
+    public function mapOutcomes(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator;
 }

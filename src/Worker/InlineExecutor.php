@@ -68,15 +68,17 @@ final class InlineExecutor implements Executor
 
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
-        $code = TaskCode::encode($task, $this->key);
-        $this->activity->mustBeOpen();
-
-        return (new InlineMap($this->activity, $input, $code, $this->key, $this->onReport))->results($cancellation);
+        return $this->mapOf($input, $task)->results($cancellation);
     }
 
     public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
         return $this->map($input, $task, $cancellation);
+    }
+
+    public function mapOutcomes(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
+    {
+        return $this->mapOf($input, $task)->results($cancellation, keepsFailures: true);
     }
 
     /**
@@ -101,5 +103,14 @@ final class InlineExecutor implements Executor
     public function kill(): void
     {
         $this->activity->kill();
+    }
+
+    /** @param iterable<mixed, mixed> $input */
+    private function mapOf(iterable $input, callable $task): InlineMap
+    {
+        $code = TaskCode::encode($task, $this->key);
+        $this->activity->mustBeOpen();
+
+        return new InlineMap($this->activity, $input, $code, $this->key, $this->onReport);
     }
 }

@@ -115,12 +115,17 @@ final class WorkerPool implements Executor, Statistics
 
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
-        return $this->run($input, $task, true, $cancellation);
+        return $this->run($input, $task, $cancellation);
     }
 
     public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
-        return $this->run($input, $task, false, $cancellation);
+        return $this->run($input, $task, $cancellation, inOrder: false);
+    }
+
+    public function mapOutcomes(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
+    {
+        return $this->run($input, $task, $cancellation, keepsFailures: true);
     }
 
     /**
@@ -189,12 +194,17 @@ final class WorkerPool implements Executor, Statistics
      *
      * @return \Generator<mixed, mixed>
      */
-    private function run(iterable $input, callable $task, bool $inOrder, ?Cancellation $cancellation): \Generator
-    {
+    private function run(
+        iterable $input,
+        callable $task,
+        ?Cancellation $cancellation,
+        bool $inOrder = true,
+        bool $keepsFailures = false,
+    ): \Generator {
         $this->mustBeUsable();
-        $run = new MapRun($this->dispatcher, $input, TaskCode::encode($task, $this->settings->key), $inOrder);
+        $code = TaskCode::encode($task, $this->settings->key);
 
-        return $run->results($cancellation, $this);
+        return (new MapRun($this->dispatcher, $input, $code, $inOrder, $keepsFailures))->results($cancellation, $this);
     }
 
     private function watch(Submission $submission, Cancellation $cancellation): void

@@ -16,6 +16,7 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\QueueFullException;
 use Spindle\Worker\ExecutorClosedException;
+use Spindle\Worker\MapOutcome;
 use Spindle\Worker\PortableTask;
 
 /**
@@ -73,12 +74,16 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** Broker for items of generators, which the caller can read after the end of the executor. */
     private readonly Broker $broker;
 
-    /** @param iterable<mixed, mixed> $input */
+    /**
+     * @param iterable<mixed, mixed> $input
+     * @param bool $keepsFailures whether to yield a MapOutcome for each job, and to continue after failed jobs
+     */
     public function __construct(
         private readonly QueueClient $client,
         iterable $input,
         string $code,
         private readonly bool $inOrder,
+        private readonly bool $keepsFailures = false,
     ) {
         $this->arrived = new OutcomeBuffer(self::MAX_BYTES);
         $this->changed = new Condition();
@@ -107,16 +112,13 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             while (($arrived = $this->takeNext()) !== null) {
                 [$outcome, $key, $id] = $arrived;
                 $arrived = null;
-                if ($outcome instanceof \Generator) {
+                if ($this->keepsFailures) {
+                    yield $key => $this->outcome($outcome, $key, $id);
+                } elseif ($outcome instanceof \Generator) {
                     yield from OneWayGenerator::yieldOnce($key, $outcome);
                     yield from OneWayGenerator::release(); // ends the task now if the caller has dropped the generator
                 } else {
-                    yield $key => $this->client->result(
-                        $id,
-                        $outcome ?? throw $this->refused[$id] ?? JobLostException::unknown($id, $this->client->queue),
-                        $key,
-                        $this->broker,
-                    );
+                    yield $key => $this->client->result($id, $outcome ?? throw $this->loss($id), $key, $this->broker);
                 }
                 $cancellation?->throwIfRequested();
             }
@@ -133,6 +135,24 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             }
             $this->client->end($this);
         }
+    }
+
+    /**
+     * @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if there is none
+     *
+     * @return MapOutcome<mixed>
+     */
+    private function outcome(string|\Generator|null $outcome, mixed $key, string $id): MapOutcome
+    {
+        return $outcome === null ? MapOutcome::failed($this->loss($id)) : MapOutcome::of(
+            fn(): mixed => \is_string($outcome) ? $this->client->result($id, $outcome, $key, $this->broker) : $outcome,
+        );
+    }
+
+    /** Returns why there is no outcome of a job. */
+    private function loss(string $id): BrokerRefusedException|JobLostException
+    {
+        return $this->refused[$id] ?? JobLostException::unknown($id, $this->client->queue);
     }
 
     /** Accepts no more of the input. A running read is not awaited, because its code may have closed the executor. */

@@ -9,6 +9,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\InputConsumer;
 use Spindle\Internal\Async\InputPump;
 use Spindle\Worker\ExecutorClosedException;
+use Spindle\Worker\MapOutcome;
 
 /** One call of map() in this process: reads a value, runs its task, yields the result, and so on. */
 final class InlineMap implements InputConsumer
@@ -44,8 +45,12 @@ final class InlineMap implements InputConsumer
         $this->changed = new Condition();
     }
 
-    /** @return \Generator<mixed, mixed> */
-    public function results(?Cancellation $cancellation): \Generator
+    /**
+     * @param bool $keepsFailures whether to yield a MapOutcome for each task, and to continue after failed tasks
+     *
+     * @return \Generator<mixed, mixed>
+     */
+    public function results(?Cancellation $cancellation, bool $keepsFailures = false): \Generator
     {
         $cancellation?->throwIfRequested();
         $this->activity->beginMap($this);
@@ -55,7 +60,9 @@ final class InlineMap implements InputConsumer
                 $argument = ValueSerializer::serialize($value, 'The argument' . ValueSerializer::keySuffix($key));
                 $next = $value = null;
                 $work = fn(): mixed => $this->task()(ValueSerializer::unserialize($argument, TaskCode::MISSING));
-                yield $key => InlineTask::start($this->activity, $work, $key, $this->onReport, $cancellation)->await();
+                $result = fn(): mixed
+                    => InlineTask::start($this->activity, $work, $key, $this->onReport, $cancellation)->await();
+                yield $key => $keepsFailures ? MapOutcome::of($result) : $result();
                 $cancellation?->throwIfRequested();
             }
         } finally {

@@ -10,6 +10,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\ExecutorClosedException;
+use Spindle\Worker\MapOutcome;
 
 /**
  * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop. The number
@@ -88,12 +89,16 @@ final class MapRun implements Source
     /** When the event loop last ran while the caller waited, in nanoseconds of hrtime(); 0 if it has not. */
     private int $lastLoopTurn = 0;
 
-    /** @param iterable<mixed, mixed> $input */
+    /**
+     * @param iterable<mixed, mixed> $input
+     * @param bool $keepsFailures whether to yield a MapOutcome for each task, and to continue after failed tasks
+     */
     public function __construct(
         private readonly TaskDispatcher $dispatcher,
         iterable $input,
         private readonly string $code,
         private readonly bool $inOrder,
+        private readonly bool $keepsFailures = false,
     ) {
         $this->id = ++self::$lastId;
         $this->changed = new Condition();
@@ -117,7 +122,9 @@ final class MapRun implements Source
             while (($chunk = $this->nextChunk()) !== null) {
                 [$count, $keys, $outcome, , $attempt, $bytes] = $chunk;
                 $chunk = null;
-                if (\is_string($outcome)) {
+                if ($this->keepsFailures) {
+                    yield from $this->outcomes($outcome, $keys, $attempt, $cancellation);
+                } elseif (\is_string($outcome)) {
                     foreach (ValuePacking::values($outcome) as $i => $value) {
                         yield $keys[$i] => $value;
                         if ($cancellation !== null && $this->abandonIfCancelled($cancellation)) {
@@ -294,6 +301,36 @@ final class MapRun implements Source
     {
         $this->finished = true;
         $this->changed->notify();
+    }
+
+    /**
+     * @param string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed> $outcome
+     * @param list<mixed> $keys
+     *
+     * @return \Generator<mixed, MapOutcome<mixed>>
+     */
+    private function outcomes(
+        string|array|\Throwable|\Generator $outcome,
+        array $keys,
+        int $attempt,
+        ?Cancellation $cancellation,
+    ): \Generator {
+        $values = match (true) {
+            \is_string($outcome) => ValuePacking::values($outcome),
+            \is_array($outcome) => $outcome[1],
+            default => [$outcome],
+        };
+        foreach ($values as $i => $value) {
+            yield $keys[$i] => MapOutcome::of(static fn(): mixed => match (true) {
+                \is_array($outcome)
+                    => TaskOutcome::value(\ord($outcome[0][$i]), $outcome[1][$i], $attempt, $keys[$i]),
+                $value instanceof \Throwable => throw $value,
+                default => $value,
+            });
+            if ($cancellation !== null && $this->abandonIfCancelled($cancellation)) {
+                break;
+            }
+        }
     }
 
     private function cancelled(CancelledException $exception): void

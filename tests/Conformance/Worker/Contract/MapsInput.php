@@ -4,11 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
+use Spindle\Worker\MapOutcome;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\UnserializableException;
 
 use function Amp\delay;
 
@@ -145,6 +150,63 @@ trait MapsInput
 
         self::assertCount(5, $results->values);
         self::assertSame($expected, $results->keys);
+    }
+
+    public function testOutcomesContinueAfterFailedTasksInTheOrderOfTheInput(): void
+    {
+        $input = ['a' => 1, 'b' => 2, 'c' => 3, 'd' => 4];
+        $task = static fn(int $number): mixed => match ($number) {
+            1 => $number,
+            2 => throw new \DomainException("bad\n{$number}"),
+            3 => abs(...),
+            default => ['a text' => str_repeat('x', 10_000)],
+        };
+        $outcomes = iterator_to_array($this->executor()->mapOutcomes($input, $task));
+
+        self::assertSame(array_keys($input), array_keys($outcomes));
+        self::assertSame(
+            [true, false, false, true],
+            array_map(static fn(MapOutcome $outcome): bool => $outcome->succeeded(), array_values($outcomes)),
+        );
+        self::assertSame(1, $outcomes['a']->value());
+        self::assertSame(['a text' => str_repeat('x', 10_000)], $outcomes['d']->value());
+        self::assertInstanceOf(UnserializableException::class, $outcomes['c']->failure);
+        $failed = self::thrown(TaskFailedException::class, $outcomes['b']->value(...));
+        self::assertSame($outcomes['b']->failure, $failed);
+        self::assertSame([\DomainException::class, 'b'], [$failed->thrown->class, $failed->key]);
+        self::assertStringContainsString('bad 2', $outcomes['b']->describe());
+        self::assertSame('succeeded', $outcomes['a']->describe());
+    }
+
+    public function testOutcomesEndWithTheInputThatThrows(): void
+    {
+        $input = (static function (): \Generator {
+            yield 1;
+            throw new \DomainException('no more');
+        })();
+        $values = [];
+        $thrown = self::thrown(\DomainException::class, function () use ($input, &$values): void {
+            foreach ($this->executor()->mapOutcomes($input, Number::double(...)) as $outcome) {
+                $values[] = $outcome->value();
+            }
+        });
+
+        self::assertSame(['no more', [2]], [$thrown->getMessage(), $values]);
+    }
+
+    public function testCancelledOutcomesAreNoFailuresOfTasks(): void
+    {
+        $cancellation = new DeferredCancellation();
+        $seen = 0;
+        self::thrown(CancelledException::class, function () use ($cancellation, &$seen): void {
+            $token = $cancellation->getCancellation();
+            foreach ($this->executor()->mapOutcomes([1, 2, 3], Number::double(...), $token) as $outcome) {
+                $seen += (int) $outcome->succeeded();
+                $cancellation->cancel();
+            }
+        });
+
+        self::assertSame(1, $seen);
     }
 
     public function testAnEmptyInputHasNoResults(): void

@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker;
+
+/**
+ * How one task of {@see Executor::mapOutcomes()} ended: with a value, or with a failure.
+ *
+ * @template-covariant TValue
+ */
+final readonly class MapOutcome
+{
+    /** @param TValue|null $value */
+    private function __construct(private mixed $value, public ?\Throwable $failure) {}
+
+    /**
+     * @internal
+     *
+     * @template TResult
+     *
+     * @param \Closure(): TResult $result throws the failure of the task
+     *
+     * @return self<TResult>
+     */
+    public static function of(\Closure $result): self
+    {
+        try {
+            return new self($result(), null);
+        } catch (TaskException|UnserializableException $failure) {
+            return self::failed($failure);
+        }
+    }
+
+    /**
+     * @internal
+     *
+     * @return self<never>
+     */
+    public static function failed(\Throwable $failure): self
+    {
+        return new self(null, $failure);
+    }
+
+    public function succeeded(): bool
+    {
+        return $this->failure === null;
+    }
+
+    /**
+     * Returns the return value of the task.
+     *
+     * @return TValue
+     *
+     * @throws \Throwable the failure of the task
+     */
+    public function value(): mixed
+    {
+        /** @var TValue */
+        return $this->failure === null ? $this->value : throw $this->failure;
+    }
+
+    /** Returns one line for a log: "succeeded", or the message of the failure. */
+    public function describe(): string
+    {
+        return $this->failure === null
+            ? 'succeeded'
+            : (string) preg_replace('/\s*\n\s*/', ' ', $this->failure->getMessage());
+    }
+}
