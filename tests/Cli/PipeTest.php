@@ -348,6 +348,14 @@ final class PipeTest extends TestCase
             ['--pipe', '-0'], "option --null: can't be combined with --pipe: records end with --recend '\\0'",
         ];
         yield '-X' => [['--pipe', '-X'], "option --each-word: can't be combined with --pipe: a job has one block"];
+        yield '--tee without --pipe' => [['--tee'], 'option --tee: give --pipe too, with < FILE for a file'];
+        yield '--tee without arguments' => [
+            ['--pipe', '--tee'],
+            'option --tee: standard input is the data of all jobs; give the arguments of the jobs after :::',
+        ];
+        yield '--tee with blocks' => [
+            ['--pipe', '--tee', '--block', '1k'], "option --block: can't be combined with --tee: there are no blocks",
+        ];
         yield '--resume' => [
             ['--pipe', '--round-robin', '--resume', '--joblog', 'log'],
             'option --resume: with --round-robin, a job gets other blocks in each run',

@@ -37,6 +37,7 @@ final class PipeLinesTest extends TestCase
         yield from self::headers();
         yield from self::parts();
         yield from self::spreading();
+        yield from self::tee();
         yield from self::outcomes();
     }
 
@@ -253,6 +254,28 @@ final class PipeLinesTest extends TestCase
         yield 'a device' => [['--pipe-part', '-a', '/dev/null', 'cat'], '', '', 255];
         yield 'a folder' => [['--pipe-part', '-a', '/', 'cat'], '', '', 255];
         yield 'parts that are counted' => [['--pipe-part', '-N2', '-a', 'lines', 'cat'], '', '', 255];
+    }
+
+    /** @return \Generator<string, array{list<string>, string, string}> */
+    private static function tee(): \Generator
+    {
+        yield 'all of the input for each job' => [
+            ['--pipe', '--tee', 'wc', '{}', ':::', '-l', '-c'], self::numbers(12), "12\n27\n",
+        ];
+        yield 'all of the input without reading it' => [
+            ['--pipe', '--tee', 'head -n 1; echo {}{#}', ':::', 'a', 'b'], self::numbers(3), "1\na1\n1\nb2\n",
+        ];
+        yield 'all of the input with tags' => [
+            ['--pipe', '--tee', '--tag', 'cat', '{}', ':::', '-', '-'], "x\ny\n", "-\tx\n-\ty\n-\tx\n-\ty\n",
+        ];
+        yield 'an empty input for each job' => [['--pipe', '--tee', 'wc', '{}', ':::', '-l', '-c'], '', "0\n0\n"];
+        yield 'all of a large input' => [
+            ['--pipe', '--tee', 'wc', '{}', ':::', '-l', '-c'], self::numbers(300_000), "300000\n1988895\n",
+        ];
+        yield 'more values than one' => [
+            ['-j0', '--pipe', '--tee', 'cat; echo {1}{2}', ':::', 'a', 'b', ':::', '1', '2'], "x\n",
+            "x\na1\nx\na2\nx\nb1\nx\nb2\n",
+        ];
     }
 
     /**

@@ -83,7 +83,7 @@ final class InputOptions
         $packing = self::packing($given, $maxRecords, $format);
 
         return new self(
-            new ValueInputs($sources, $packing, $format),
+            PipeOptions::teed($given, $lists, new ValueInputs($sources, $packing, $format)),
             $format,
             $strings,
             $columns,

@@ -18,6 +18,7 @@ use Spindle\Cli\Internal\Run\Pipe\PartInputs;
 use Spindle\Cli\Internal\Run\Pipe\PatternEnds;
 use Spindle\Cli\Internal\Run\Pipe\RecordEnds;
 use Spindle\Cli\Internal\Run\Pipe\RoundRobinInputs;
+use Spindle\Cli\Internal\Run\Pipe\TeeInputs;
 use Spindle\Cli\Internal\Run\Pipe\TextEnds;
 use Spindle\Cli\Internal\UsageException;
 
@@ -34,7 +35,9 @@ final class PipeOptions
     /** Escape sequences in the values of --recstart and --recend. */
     private const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
 
-    private const PIPE_ONLY = ['block', 'recstart', 'recend', 'regexp', 'remove-rec-sep', 'round-robin', 'cat', 'fifo'];
+    private const BLOCKS_ONLY = [
+        'block', 'recstart', 'recend', 'regexp', 'remove-rec-sep', 'round-robin', 'cat', 'fifo',
+    ];
 
     /** Options for values, which jobs with blocks do not have, and what to do instead. */
     private const NOT_WITH_BLOCKS = [
@@ -51,6 +54,10 @@ final class PipeOptions
         'max-chars' => 'the size is that of --block',
         'jsonl' => 'a block is not a task',
         'queue' => 'blocks are files on this machine',
+    ];
+    private const NOT_WITH_TEE = [
+        'jsonl' => 'a task does not read standard input',
+        'queue' => 'standard input is a file on this machine',
     ];
     private const NOT_WITH_PIPE = ['arg-file' => 'blocks are read from standard input; use < FILE, or --pipe-part'];
     private const NOT_WITH_PART = [
@@ -75,16 +82,52 @@ final class PipeOptions
     public static function areGiven(GivenOptions $given): bool
     {
         $given->rejectTogether('pipe', 'pipe-part', 'which reads standard input and not files');
-        if ($given->flag('pipe') || $given->flag('pipe-part')) {
+        $isTee = $given->flag('tee');
+        if (!$isTee && ($given->flag('pipe') || $given->flag('pipe-part'))) {
             return true;
         }
-        foreach (self::PIPE_ONLY as $name) {
+        foreach (self::BLOCKS_ONLY as $name) {
             if ($given->isGiven($name)) {
-                throw new UsageException("option --{$name}: give --pipe or --pipe-part too");
+                throw new UsageException("option --{$name}: " . ($isTee
+                    ? "can't be combined with --tee: there are no blocks"
+                    : 'give --pipe or --pipe-part too'));
             }
         }
 
         return false;
+    }
+
+    /**
+     * Returns the inputs of jobs that read all of standard input if --tee is given.
+     *
+     * @param list<ArgumentList> $lists
+     *
+     * @throws UsageException when an option or a combination is invalid, or there is no standard input
+     */
+    public static function teed(GivenOptions $given, array $lists, JobInputs $values): JobInputs
+    {
+        if (!$given->flag('tee')) {
+            return $values;
+        }
+        if (!$given->flag('pipe')) {
+            throw new UsageException('option --tee: give --pipe too, with < FILE for a file');
+        }
+        self::reject($given, '--tee', self::NOT_WITH_TEE);
+        $files = $given->texts('arg-file');
+        foreach ($lists as $list) {
+            array_push($files, ...($list->isFiles ? $list->words : []));
+        }
+        if (($files === [] && $lists === []) || \in_array('-', $files, true)) {
+            throw new UsageException(
+                'option --tee: standard input is the data of all jobs; give the arguments of the jobs after :::',
+            );
+        }
+
+        return new TeeInputs(
+            $values,
+            InputSource::standardInput("\n"),
+            new BlockFiles(areWritten: !$given->flag('dry-run')),
+        );
     }
 
     /** Returns whether {} is the name of a file with the block. */

@@ -45,9 +45,14 @@ final class PipeRows
         ],
         ['cat', '', Meaning::Same, 'Put each block into a temporary file, whose name is {}'],
         ['fifo', '', Meaning::Other, 'As --cat', '{} is a file and not a named pipe'],
-        ['tee', '', Meaning::Refused, 'give the input as a file to each job'],
-        ['bin', 'N', Meaning::Refused, self::SPREAD],
-        ['shard', 'N', Meaning::Refused, self::SPREAD],
+        [
+            'tee', '', Meaning::Other, 'With --pipe: give all of standard input to each job, whose arguments are after'
+            . ' :::',
+            'Jobs start when all of standard input has been read, and any number of them can run at once.'
+            . ' `--pipe-part` is refused with it',
+        ],
+        ['bin', 'COLUMN', Meaning::Refused, self::SPREAD],
+        ['shard', 'COLUMN', Meaning::Refused, self::SPREAD],
         ['group-by groupby', 'COLUMN', Meaning::Refused, self::SPREAD],
     ];
 

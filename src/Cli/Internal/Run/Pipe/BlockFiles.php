@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\Run\Output\OutputFailedException;
+use Spindle\Command\Command;
 use Spindle\Internal\UnlinkedFile;
 
 /**
@@ -16,6 +17,9 @@ final class BlockFiles
     /** Name of GNU parallel for the file of a block in the text of a command. */
     private const SHOWN_NAME = '$PARALLEL_TMP';
 
+    /** Runs a program whose standard input is a file. */
+    private const READING_PROGRAM = 'file=$1; shift; exec "$@" <"$file"';
+
     private readonly string $prefix;
 
     /** @var array<int, string> path by number of the job */
@@ -25,20 +29,30 @@ final class BlockFiles
     private array $sizes = [];
 
     /** @param bool $areWritten false to assign only names, for --dry-run */
-    public function __construct(private readonly bool $areWritten = true)
+    public function __construct(public readonly bool $areWritten = true)
     {
         $this->prefix = UnlinkedFile::prefix(sys_get_temp_dir());
     }
 
+    /** Returns a command that reads a file as its standard input. */
+    public static function readBy(Command $command, string $path): Command
+    {
+        return $command->line === null
+            ? Command::ofJoined('/bin/sh', '-c', self::READING_PROGRAM, 'sh', $path, ...$command->arguments)
+            : Command::shell('exec <' . escapeshellarg($path) . "\n{$command->line}");
+    }
+
     /**
+     * @param iterable<string> $pieces
+     *
      * @return string the path of the file
      *
      * @throws OutputFailedException
      */
-    public function write(int $number, string ...$pieces): string
+    public function write(int $number, iterable $pieces): string
     {
         $this->paths[$number] = $path = $this->prefix . bin2hex(random_bytes(4));
-        $this->sizes[$number] = array_sum(array_map(\strlen(...), $pieces));
+        $this->sizes[$number] = 0;
         if (!$this->areWritten) {
             return $path;
         }
@@ -54,6 +68,7 @@ final class BlockFiles
             if (@fwrite($file, $piece) !== \strlen($piece)) {
                 throw OutputFailedException::temporaryFile();
             }
+            $this->sizes[$number] += \strlen($piece);
         }
 
         return $path;

@@ -8,7 +8,6 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Input\JobInputs;
 use Spindle\Cli\Internal\Run\Input\JobValues;
-use Spindle\Command\Command;
 
 /**
  * Each job reads one block of standard input: the option --pipe. The block is a temporary file, which is the standard
@@ -17,9 +16,6 @@ use Spindle\Command\Command;
 final class BlockInputs implements JobInputs
 {
     use HasNumberedJobs;
-
-    /** Runs a program whose standard input is a file. */
-    private const PROGRAM = 'file=$1; shift; exec "$@" <"$file"';
 
     /** @param bool $insertsFileName whether the name of the file is the value of the job, as with --cat */
     public function __construct(
@@ -38,7 +34,7 @@ final class BlockInputs implements JobInputs
     {
         $number = 0;
         foreach ($this->blocks->read($wait) as $block) {
-            $path = $this->files->write(++$number, $this->blocks->header, $block);
+            $path = $this->files->write(++$number, [$this->blocks->header, $block]);
             yield $number => JobValues::of([$this->insertsFileName ? $path : '']);
         }
     }
@@ -47,7 +43,7 @@ final class BlockInputs implements JobInputs
     {
         $command = $this->insertsFileName
             ? $job->command
-            : self::reading($job->command, $this->files->path($job->sequence));
+            : BlockFiles::readBy($job->command, $this->files->path($job->sequence));
 
         $withBlock = new InputJob(
             $job->sequence,
@@ -75,12 +71,5 @@ final class BlockInputs implements JobInputs
     public function close(): void
     {
         $this->files->removeAll();
-    }
-
-    private static function reading(Command $command, string $path): Command
-    {
-        return $command->line === null
-            ? Command::of('/bin/sh', '-c', self::PROGRAM, 'sh', $path, ...$command->arguments)
-            : Command::shell('exec <' . escapeshellarg($path) . "\n{$command->line}");
     }
 }

@@ -1,0 +1,72 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Pipe;
+
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\InputSource;
+use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\Run\Input\JobInputs;
+
+/**
+ * Each job reads all of standard input: the option --tee. Standard input is copied to a temporary file before the first
+ * job starts, so that the jobs can run one after the other.
+ */
+final class TeeInputs implements JobInputs
+{
+    /** Number under which the file is kept; no job has it. */
+    private const ALL = 0;
+
+    /** @param JobInputs $values values of the jobs */
+    public function __construct(
+        private readonly JobInputs $values,
+        private readonly InputSource $source,
+        private readonly BlockFiles $files,
+    ) {}
+
+    public function count(): ?int
+    {
+        return $this->values->count();
+    }
+
+    public function nameOf(int $number): string
+    {
+        return $this->values->nameOf($number);
+    }
+
+    public function lookahead(): int
+    {
+        return $this->values->lookahead();
+    }
+
+    public function jobs(InputWait $wait, \Closure $concurrency): \Generator
+    {
+        $this->files->write(self::ALL, $this->files->areWritten ? $this->source->bytes($wait) : []);
+        yield from $this->values->jobs($wait, $concurrency);
+    }
+
+    public function withInput(InputJob $job): InputJob
+    {
+        return new InputJob(
+            $job->sequence,
+            $job->values,
+            BlockFiles::readBy($job->command, $this->files->path(self::ALL)),
+            $job->slot,
+            text: $job->text(),
+            shown: $job->commandText(),
+        );
+    }
+
+    public function describe(string $command): string
+    {
+        return $command;
+    }
+
+    public function finished(InputJob $job): void {}
+
+    public function close(): void
+    {
+        $this->files->removeAll();
+    }
+}
