@@ -334,6 +334,21 @@ final class JobLogTest extends TestCase
         $this->assertAllRan($jobs);
     }
 
+    public function testANumberFarBeyondTheInputIsReportedAtOnce(): void
+    {
+        $this->spindle(['--joblog', 'log', 'echo', ':::', 'a']);
+        $line = "999999999999999999\t:\t1700000000.000\t0.010\t0\t2\t0\t0\techo z\n";
+        file_put_contents($this->path('log'), $line, \FILE_APPEND);
+
+        self::assertOutcome(
+            255,
+            '',
+            $this->spindle(['--joblog', 'log', '--resume', 'echo', ':::', 'a', 'b']),
+            "spindle: option --resume: job 999999999999999999 is 'echo z' in the job log 'log', but the input ends"
+                . " after job 2; give the same input and command as before\n",
+        );
+    }
+
     public function testARunWithBlocksOfAnotherSizeIsNotResumed(): void
     {
         $this->file('lines', str_repeat("0123456789\n", 1000));

@@ -85,6 +85,13 @@ final class SemTest extends TestCase
         }
     }
 
+    public function testSeveralWordsRunNoBuiltinOfTheShell(): void
+    {
+        $process = $this->sem('for u in "" -u; do sem --id a --fg $u eval "touch ran"; echo $?; done; ls -d ran home');
+
+        self::assertSame("127\n127\nhome\n", $process->getOutput());
+    }
+
     public function testNeverMoreThanTheLimitRun(): void
     {
         $command = '"echo s >> log; sleep 0.05; echo e >> log"';

@@ -114,6 +114,24 @@ final class FinishedJobs
         return $this->entry($sequence) !== null;
     }
 
+    /** Returns the lowest number of a finished job above another number; null for none. */
+    public function firstAfter(int $sequence): ?int
+    {
+        $first = null;
+        foreach (array_keys($this->pages) as $page) {
+            $start = $page * self::JOBS_PER_PAGE;
+            $end = min($start + self::JOBS_PER_PAGE, $first ?? \PHP_INT_MAX);
+            for ($number = max($start, $sequence + 1); $number < $end; ++$number) {
+                if ($this->has($number)) {
+                    $first = $number;
+                    break;
+                }
+            }
+        }
+
+        return $first;
+    }
+
     /** @param string $found what the input has instead of the logged job */
     public function mismatch(int $sequence, string $found): UsageException
     {

@@ -77,10 +77,9 @@ final class ResumedInput
 
     private function rejectShortInput(int $length): void
     {
-        for ($number = $length + 1; $number <= $this->finished->lastSequence(); ++$number) {
-            if ($this->finished->has($number)) {
-                throw $this->finished->mismatch($number, "the input ends after job {$length}");
-            }
+        $missing = $this->finished->firstAfter($length);
+        if ($missing !== null) {
+            throw $this->finished->mismatch($missing, "the input ends after job {$length}");
         }
     }
 }

@@ -41,15 +41,18 @@ final class SemCommand extends Command
     /** Columns of the text of an option. */
     private const TEXT_COLUMNS = 45;
 
-    /** Descriptor 3 is the pipe of the semaphore. Only this shell has it, and not what the command leaves running. */
-    private const UNGROUPED = '"$@" 3>&-; exit $?';
+    /**
+     * Descriptor 3 is the pipe of the semaphore. Only this shell has it, and not what the command leaves running. With
+     * exec, a program is run and no builtin of the shell.
+     */
+    private const UNGROUPED = '(exec "$@") 3>&-; exit $?';
 
     /** Prints the output when the command has ended, so that outputs of several commands are not mixed. */
     private const GROUPED = <<<'SH'
         out=$(mktemp) && err=$(mktemp) || exit 254
         exec 5>"$out" 6>"$err" 7<"$out" 8<"$err"
         rm -f "$out" "$err"
-        "$@" >&5 2>&6 3>&- 5>&- 6>&- 7<&- 8<&-
+        (exec "$@") >&5 2>&6 3>&- 5>&- 6>&- 7<&- 8<&-
         status=$?
         cat <&7
         cat <&8 >&2
