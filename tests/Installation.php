@@ -18,10 +18,11 @@ namespace Spindle\Tests;
  */
 final class Installation
 {
+    public const NAME = 'spindle/spindle';
+
     /** The folder of Spindle in a project. */
     public const SPINDLE = 'vendor/' . self::NAME;
 
-    private const NAME = 'spindle/spindle';
     private const VENDOR = __DIR__ . '/../vendor';
 
     /** Classes of Composer that its autoloader provides in every project. */

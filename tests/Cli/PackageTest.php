@@ -5,8 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\TestCase;
+use Spindle\Cli\ConsoleApplication;
 use Spindle\Tests\Installation;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Package\LocalPackages;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\ExecutableFinder;
 use Symfony\Component\Process\Process;
@@ -48,6 +50,30 @@ final class PackageTest extends TestCase
         );
         self::assertDirectoryExists("{$package}/docs/how-to");
         self::assertDirectoryDoesNotExist("{$package}/docs/contributing");
+    }
+
+    public function testComposerCopiesTheSameFilesFromACheckout(): void
+    {
+        if ((new ExecutableFinder())->find('composer') === null) {
+            self::markTestSkipped('Composer is not installed');
+        }
+        $options = ['symlink' => false, 'versions' => [Installation::NAME => ConsoleApplication::VERSION]];
+        $checkout = ['type' => 'path', 'url' => (string) realpath(self::CHECKOUT), 'options' => $options];
+        $application = $this->path('application');
+        mkdir($application);
+        file_put_contents("{$application}/composer.json", json_encode([
+            'require' => [Installation::NAME => '^' . ConsoleApplication::VERSION],
+            'repositories' => LocalPackages::repositories($checkout),
+        ], \JSON_THROW_ON_ERROR));
+        LocalPackages::composer($application, $this->path('composer'), 'update');
+        $run = new Process([\PHP_BINARY, 'vendor/bin/spindle', 'run', ':::', 'echo hello'], $application);
+        $run->run();
+
+        self::assertEqualsCanonicalizing(
+            Text::names($this->path(Installation::SPINDLE)),
+            Text::names("{$application}/" . Installation::SPINDLE),
+        );
+        self::assertSame([0, "hello\n", ''], [$run->getExitCode(), $run->getOutput(), $run->getErrorOutput()]);
     }
 
     public function testTheCommandNeedsOnlyTheRequiredPackages(): void
