@@ -110,7 +110,8 @@ final class Creation
     {
         $libc = new Libc();
         $c = $libc->functions;
-        [$pid, $arguments, $environment] = [$libc->integers('int[1]'), new Vector($libc), new Vector($libc)];
+        $pid = $libc->integers('int[1]');
+        [$arguments, $environment] = [new Vector($libc, false), new Vector($libc, false)];
         [$actions, $attributes] = [$libc->new('spawn_actions[1]'), $libc->new('spawn_attributes[1]')];
         $c->posix_spawn_file_actions_init($actions);
         $c->posix_spawnattr_init($attributes);
