@@ -242,14 +242,17 @@ final class DriverTest extends TestCase
     {
         $table = $this->table($this->connection(), 'id int');
         $inserted = [1 => new DeferredFuture(), 2 => new DeferredFuture()];
+        $counted = [1 => new DeferredFuture(), 2 => new DeferredFuture()];
         $counts = await(array_map(
-            fn(int $id) => async(function () use ($table, $id, $inserted): mixed {
+            fn(int $id) => async(function () use ($table, $id, $inserted, $counted): mixed {
                 $connection = $this->connection();
                 $connection->beginTransaction();
                 $connection->insert($table, ['id' => $id]);
                 $inserted[$id]->complete();
                 $inserted[3 - $id]->getFuture()->await();
                 $count = $connection->fetchOne("SELECT count(*) FROM {$table}");
+                $counted[$id]->complete();
+                $counted[3 - $id]->getFuture()->await();
                 $id === 2 ? $connection->rollBack() : $connection->commit();
                 $connection->close();
 
