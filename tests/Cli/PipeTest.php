@@ -348,6 +348,30 @@ final class PipeTest extends TestCase
             ['--pipe', '-0'], "option --null: can't be combined with --pipe: records end with --recend '\\0'",
         ];
         yield '-X' => [['--pipe', '-X'], "option --each-word: can't be combined with --pipe: a job has one block"];
+        foreach (['0', '-1', 'name', '1 s/x//', '9999999'] as $column) {
+            yield "--group-by {$column}" => [
+                ['--pipe', '--group-by', $column],
+                "option --group-by: '{$column}' is not allowed; give the number of a column, from 1",
+            ];
+        }
+        yield '--group-by without a column' => [
+            ['--pipe', '--group-by='], 'option --group-by: the value is empty; give a value',
+        ];
+        yield '--group-by without --pipe' => [
+            ['--group-by', '1'], 'option --group-by: give --pipe or --pipe-part too',
+        ];
+        yield '--group-by with --recend' => [
+            ['--pipe', '--group-by', '1', '--recend', 'x'],
+            "option --recend: can't be combined with --group-by: a record is a group of lines",
+        ];
+        yield '--group-by with a wrong separator' => [
+            ['--pipe', '--group-by', '1', '--colsep', '['],
+            "option --colsep: '[' is not allowed; give a regular expression",
+        ];
+        yield 'columns' => [
+            ['--pipe', '--colsep', ','],
+            "option --colsep: can't be combined with --pipe: a block has no columns without --group-by",
+        ];
         yield '--tee without --pipe' => [['--tee'], 'option --tee: give --pipe too, with < FILE for a file'];
         yield '--tee without arguments' => [
             ['--pipe', '--tee'],

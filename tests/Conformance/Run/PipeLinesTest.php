@@ -37,6 +37,7 @@ final class PipeLinesTest extends TestCase
         yield from self::headers();
         yield from self::parts();
         yield from self::spreading();
+        yield from self::columns();
         yield from self::tee();
         yield from self::outcomes();
     }
@@ -254,6 +255,34 @@ final class PipeLinesTest extends TestCase
         yield 'a device' => [['--pipe-part', '-a', '/dev/null', 'cat'], '', '', 255];
         yield 'a folder' => [['--pipe-part', '-a', '/', 'cat'], '', '', 255];
         yield 'parts that are counted' => [['--pipe-part', '-N2', '-a', 'lines', 'cat'], '', '', 255];
+    }
+
+    /** @return \Generator<string, array{list<string>, string, string}> */
+    private static function columns(): \Generator
+    {
+        $input = "a 1\na 2\nb 2\na 2\n";
+        $group = ['--pipe', '--colsep', ' ', self::NUMBERED];
+        yield 'lines with the same first column' => [
+            ['-N1', '--group-by', '1', ...$group], $input, "<1>\na 1\na 2\n<2>\nb 2\n<3>\na 2\n",
+        ];
+        yield 'lines with the same last column' => [
+            ['-N1', '--groupby', '2', ...$group], $input, "<1>\na 1\n<2>\na 2\nb 2\na 2\n",
+        ];
+        yield 'two groups in a block' => [
+            ['-N2', '--group-by', '1', ...$group], $input, "<1>\na 1\na 2\nb 2\n<2>\na 2\n",
+        ];
+        yield 'groups of a column that is missing' => [
+            ['-N1', '--group-by', '3', ...$group], $input, "<1>\n{$input}",
+        ];
+        yield 'groups without a size' => [['--group-by', '1', ...$group], $input, "<1>\n{$input}"];
+        yield 'groups of columns with tabs' => [
+            ['--pipe', '-N1', '--group-by', '1', self::NUMBERED],
+            "a\tb\na\tc\nb c\nb d\n", "<1>\na\tb\na\tc\n<2>\nb c\n<3>\nb d\n",
+        ];
+        yield 'groups of columns with a regular expression' => [
+            ['--pipe', '-N1', '--group-by', '2', '--colsep', '[,;]+', self::NUMBERED],
+            "a,b,x\na;;b;\nb,c,x\n", "<1>\na,b,x\na;;b;\n<2>\nb,c,x\n",
+        ];
     }
 
     /** @return \Generator<string, array{list<string>, string, string}> */

@@ -12,6 +12,7 @@ use Spindle\Cli\Internal\Run\Pipe\BlockFiles;
 use Spindle\Cli\Internal\Run\Pipe\BlockInputs;
 use Spindle\Cli\Internal\Run\Pipe\Blocks;
 use Spindle\Cli\Internal\Run\Pipe\BlockSplitter;
+use Spindle\Cli\Internal\Run\Pipe\GroupEnds;
 use Spindle\Cli\Internal\Run\Pipe\Header;
 use Spindle\Cli\Internal\Run\Pipe\PartedFile;
 use Spindle\Cli\Internal\Run\Pipe\PartInputs;
@@ -36,14 +37,14 @@ final class PipeOptions
     private const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
 
     private const BLOCKS_ONLY = [
-        'block', 'recstart', 'recend', 'regexp', 'remove-rec-sep', 'round-robin', 'cat', 'fifo',
+        'block', 'recstart', 'recend', 'regexp', 'remove-rec-sep', 'group-by', 'round-robin', 'cat', 'fifo',
     ];
 
     /** Options for values, which jobs with blocks do not have, and what to do instead. */
     private const NOT_WITH_BLOCKS = [
         'null' => "records end with --recend '\\0'",
         'delimiter' => 'records end with --recend',
-        'colsep' => 'a block has no columns',
+        'colsep' => 'a block has no columns without --group-by',
         'trim' => 'blocks are not changed',
         'link' => 'a block has no values',
         'eof' => 'a block has no last line',
@@ -54,6 +55,13 @@ final class PipeOptions
         'max-chars' => 'the size is that of --block',
         'jsonl' => 'a block is not a task',
         'queue' => 'blocks are files on this machine',
+    ];
+    private const NOT_WITH_GROUPS = [
+        'recstart' => 'a record is a group of lines',
+        'recend' => 'a record is a group of lines',
+        'regexp' => 'a record is a group of lines',
+        'max-lines' => 'a record is a group of lines',
+        'remove-rec-sep' => 'a record is a group of lines',
     ];
     private const NOT_WITH_TEE = [
         'jsonl' => 'a task does not read standard input',
@@ -70,6 +78,7 @@ final class PipeOptions
         'cat' => 'a part is not copied to a file; use --pipe',
         'fifo' => 'a part is not copied to a file; use --pipe',
         'no-run-if-empty' => 'parts are not read; use --pipe',
+        'group-by' => 'lines are not compared; use --pipe',
     ];
 
     private function __construct() {}
@@ -148,7 +157,8 @@ final class PipeOptions
         if ($template === []) {
             throw new UsageException("option {$option}: give the command that reads the blocks, such as wc -l");
         }
-        self::reject($given, $option, self::NOT_WITH_BLOCKS);
+        $hasColumns = $given->isGiven('group-by');
+        self::reject($given, $option, array_diff_key(self::NOT_WITH_BLOCKS, $hasColumns ? ['colsep' => true] : []));
         self::reject($given, $option, $given->flag('pipe') ? self::NOT_WITH_PIPE : self::NOT_WITH_PART);
         if ($given->flag('pipe-part')) {
             return self::parts($given, $lists);
@@ -234,6 +244,15 @@ final class PipeOptions
 
     private static function ends(GivenOptions $given): RecordEnds
     {
+        $column = $given->text('group-by');
+        if ($column !== null) {
+            self::reject($given, '--group-by', self::NOT_WITH_GROUPS);
+            if (preg_match('/^[1-9]\d{0,5}$/D', $column) !== 1) {
+                throw UsageException::option('--group-by', $column, 'the number of a column, from 1');
+            }
+
+            return new GroupEnds($given->text('colsep') ?? '\t', (int) $column);
+        }
         [$end, $start] = [$given->rawText('recend'), $given->rawText('recstart')];
         if ($given->isGiven('max-lines')) {
             if ($end !== null || $start !== null) {

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\KnownOptions;
 /** Options that distribute standard input among the jobs. */
 final class PipeRows
 {
-    private const SPREAD = 'use --pipe or split(1)';
+    private const SPREAD = 'sort the lines by the column, and use --pipe --group-by';
 
     public const ROWS = [
         [
@@ -28,7 +28,7 @@ final class PipeRows
             . ' if a record is longer [default: 1M]',
             'K, M and G stand for powers of 1024, k, m and g for powers of 1000',
         ],
-        ['block-timeout blocktimeout bt', 'T', Meaning::Refused, 'a block ends after --block bytes'],
+        ['block-timeout blocktimeout bt', 'T', Meaning::Refused, 'use a smaller --block, or -N'],
         ['recstart', 'TEXT', Meaning::Same, 'A record starts with this text', '\n, \t, \r, \0 and \\\\ are escapes'],
         [
             'recend', 'TEXT', Meaning::Same, 'A record ends with this text; with an empty text, each byte is a record'
@@ -53,7 +53,12 @@ final class PipeRows
         ],
         ['bin', 'COLUMN', Meaning::Refused, self::SPREAD],
         ['shard', 'COLUMN', Meaning::Refused, self::SPREAD],
-        ['group-by groupby', 'COLUMN', Meaning::Refused, self::SPREAD],
+        [
+            'group-by groupby', 'COLUMN', Meaning::Other, 'A record is all consecutive lines with the same value in the'
+            . ' column of this number. --colsep separates columns [default: a tab]',
+            'Names of columns and code of Perl are refused, and `--pipe-part`. A last line without a line feed belongs'
+            . ' to the group before it',
+        ],
     ];
 
     private function __construct() {}

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Cli\Run\Pipe;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Run\Pipe\BlockSplitter;
+use Spindle\Cli\Internal\Run\Pipe\GroupEnds;
 use Spindle\Cli\Internal\Run\Pipe\PatternEnds;
 use Spindle\Cli\Internal\Run\Pipe\RecordEnds;
 use Spindle\Cli\Internal\Run\Pipe\TextEnds;
@@ -33,6 +34,9 @@ final class BlockSplitterTest extends TestCase
         ]];
         yield 'two texts' => [new TextEnds("\n", '--'), 20, 1, true, [
             "one\n", "--two\n", "--\n\nthree four five\n", "--six--\nseven\n", '--eight',
+        ]];
+        yield 'groups' => [new GroupEnds('-', 1), 12, 1, true, [
+            "one\n", "--two\n--\n\n", "three four five\n", "--six--\n", "seven\n--eight",
         ]];
         yield 'bytes' => [new TextEnds('', ''), 20, 0, false, str_split(self::INPUT, 20)];
         yield 'patterns' => [new PatternEnds('\n+', '[-a-z]'), 24, 1, true, [

@@ -1,0 +1,68 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Pipe;
+
+use Spindle\Cli\Internal\UsageException;
+
+/** A record is all consecutive lines with the same value in a column: the option --group-by. */
+final class GroupEnds implements RecordEnds
+{
+    private readonly string $separator;
+
+    /**
+     * @param string $separator regular expression that separates columns
+     * @param int    $column    from 1
+     *
+     * @throws UsageException
+     */
+    public function __construct(string $separator, private readonly int $column)
+    {
+        if (!PatternEnds::isValid($separator)) {
+            throw UsageException::option('--colsep', $separator, 'a regular expression');
+        }
+        $this->separator = PatternEnds::delimited($separator);
+    }
+
+    public function last(string $text, int $from, int $limit): int
+    {
+        $last = $from;
+        foreach ($this->ends($text, $from, $limit) as $end) {
+            $last = $end;
+        }
+
+        return $last;
+    }
+
+    public function next(string $text, int $from, int $limit, int $count): ?int
+    {
+        foreach ($this->ends($text, $from, $limit) as $end) {
+            if (--$count === 0) {
+                return $end;
+            }
+        }
+
+        return null;
+    }
+
+    public function withoutSeparators(string $block): string
+    {
+        return $block;
+    }
+
+    /** @return \Generator<int, int> where a complete line has another value than the line before */
+    private function ends(string $text, int $from, int $limit): \Generator
+    {
+        $previous = null;
+        while (($end = strpos($text, "\n", $from)) !== false && $end < $limit) {
+            $columns = preg_split($this->separator, substr($text, $from, $end - $from), $this->column + 1);
+            $value = $columns[$this->column - 1] ?? '';
+            if ($previous !== null && $value !== $previous) {
+                yield $from;
+            }
+            $previous = $value;
+            $from = $end + 1;
+        }
+    }
+}
