@@ -40,7 +40,7 @@ final class ScriptsTest extends TestCase
             ];
             yield 'latency' => [
                 ['latency.php', '-n', '20', '--rounds', '1'],
-                '/^\| Spindle, proc_open +\| +\d\.\d{3} \|/m',
+                '/^\| Spindle, proc_open +\| +\d+\.\d{3} \|/m',
             ];
         }
     }
