@@ -60,7 +60,10 @@ final class ServeBlocksTest extends TestCase
         self::assertSame([200, 200], [$others[0]->response()->status, $others[1]->response()->status]);
 
         $this->awaitLogged('The handler of GET /between blocked the event loop for 1.');
-        self::assertSame(1, $this->timesLogged('blocked the event loop'));
+        // On a busy machine, the process itself may have to wait for half a second.
+        foreach (['/wait', '/wait-and-wait'] as $target) {
+            self::assertFalse($this->logged("The handler of GET {$target} blocked the event loop for 1."));
+        }
     }
 
     public function testTheFunctionThatBlocksIsTracedWithWatch(): void
@@ -74,14 +77,14 @@ final class ServeBlocksTest extends TestCase
                 . ' Instead of usleep(), use Amp\delay()',
         );
         self::assertFileExists($this->path('made'), 'the handler goes on');
-        self::assertSame(1, $this->timesLogged('blocks its event loop'));
+        self::assertSame(1, $this->timesLogged('blocks its event loop while it handled GET /report'));
     }
 
     public function testAComputationIsTracedWithTheOption(): void
     {
         $this->serve(self::APP, ['--processes', '2', '--trace-blocks']);
         self::assertSame(200, $this->get('/wait')->status);
-        self::assertFalse($this->logged('blocks its event loop'));
+        self::assertFalse($this->logged('blocks its event loop while it handled GET /wait'));
         self::assertSame(200, $this->get('/loop')->status);
 
         $this->awaitLogged(
@@ -95,9 +98,9 @@ final class ServeBlocksTest extends TestCase
         $this->serve(self::APP, ['--watch']);
         for ($i = 1; $i <= 2; ++$i) {
             self::assertSame(200, $this->get('/loop')->status);
-            $this->awaitLogged('blocks its event loop', $i);
+            $this->awaitLogged('blocks its event loop while it handled GET /loop', $i);
         }
-        self::assertSame(2, $this->timesLogged('blocks its event loop'));
+        self::assertSame(2, $this->timesLogged('blocks its event loop while it handled GET /loop'));
     }
 
     public function testTheSignalOfATerminalIsNoBlock(): void
