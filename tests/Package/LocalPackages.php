@@ -48,7 +48,7 @@ final class LocalPackages
             'COMPOSER_DISABLE_NETWORK' => '1',
             'COMPOSER_HOME' => $home,
             'COMPOSER_CACHE_DIR' => "{$home}/cache",
-        ], null, 120))->mustRun();
+        ], null, 240))->mustRun();
     }
 
     /** @return list<array{name: string}> */
