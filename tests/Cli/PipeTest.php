@@ -259,6 +259,27 @@ final class PipeTest extends TestCase
         self::assertFileDoesNotExist($this->path('ran'));
     }
 
+    /** @return iterable<string, array{list<string>}> options and command */
+    public static function slowJobs(): iterable
+    {
+        yield 'a line for the shell' => [['--pipe', 'sleep 60']];
+        yield 'a program' => [['--pipe', 'sleep', '60']];
+        yield 'a part of a file' => [['--pipe-part', '-a', 'lines', '--block', '-1', 'sleep', '60']];
+    }
+
+    /** @param list<string> $arguments */
+    #[DataProvider('slowJobs')]
+    public function testAFailureHasTheCommandThatWasGiven(array $arguments): void
+    {
+        $this->file('lines', "a\n");
+        $process = $this->spindle(['-j1', '--timeout', '0.2', ...$arguments], "a\n");
+
+        self::assertMatchesRegularExpression(
+            '/^spindle: sleep 60: timed out \(0.2 s\) after \d+\.\d{3} s\n$/D',
+            $process->getErrorOutput(),
+        );
+    }
+
     public function testAJobFailsIfItsFileHasVanished(): void
     {
         $this->file('lines', "a\nb\n");

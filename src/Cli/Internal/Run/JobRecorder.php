@@ -42,7 +42,7 @@ final class JobRecorder
         $received = $this->console->group(function () use ($job, $result): int {
             $received = $this->writer->write($job, $result);
             if ($result->error !== null) {
-                $this->console->notice($result->describe());
+                $this->console->notice(self::failure($job, $result->error, $result));
             }
 
             return $received;
@@ -55,5 +55,17 @@ final class JobRecorder
     public function finish(): void
     {
         $this->log?->finish();
+    }
+
+    /** Returns how a job failed, with the command of the job and not the one that also opens its block. */
+    private static function failure(InputJob $job, string $error, CommandResult $result): string
+    {
+        return \sprintf(
+            '%s: %s after %.3f s%s',
+            $job->commandText(),
+            $error,
+            $result->duration,
+            $result->attempts > 1 ? ", attempt {$result->attempts}" : '',
+        );
     }
 }
