@@ -15,7 +15,8 @@ final class ProgressOptions
     /**
      * @param bool        $colours      whether the command line allows colours on a terminal
      * @param bool        $hasKeys      whether keys may be read from the terminal, which is not the input of the run
-     * @param string|null $againCommand command that runs the failed jobs of the job log again; null without a job log
+     * @param string|null $againCommand command that runs the failed jobs of the job log again; null without a job log,
+     *                                  and if it can't be resumed
      */
     public function __construct(
         public readonly ProgressMode $mode,
@@ -32,12 +33,14 @@ final class ProgressOptions
     public static function of(GivenOptions $given, array $words): self
     {
         $isBar = $given->flag('bar') || $given->flag('eta');
+        // --resume-failed is refused there, because a job has another number or input in each run.
+        $isRandom = $given->flag('shuf') || $given->flag('round-robin');
 
         return new self(
             ProgressMode::parse($given->text('progress') ?? ($isBar ? ProgressMode::Bar->value : null)),
             !$given->flag('no-ansi'),
             array_intersect(['-', '/dev/stdin'], [...$given->texts('arg-file'), ...$words]) === [],
-            $given->text('joblog') === null ? null : self::againCommand(),
+            $given->text('joblog') === null || $isRandom ? null : self::againCommand(),
         );
     }
 
