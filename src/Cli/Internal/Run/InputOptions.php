@@ -104,10 +104,10 @@ final class InputOptions
         $lists = [];
         foreach ($words as $word) {
             $list = match ($word) {
-                $arguments => new ArgumentList(false, false),
-                $files => new ArgumentList(true, false),
-                "{$arguments}+" => new ArgumentList(false, true),
-                "{$files}+" => new ArgumentList(true, true),
+                $arguments => new ArgumentList(isFiles: false, isLinked: false),
+                $files => new ArgumentList(isFiles: true, isLinked: false),
+                "{$arguments}+" => new ArgumentList(isFiles: false, isLinked: true),
+                "{$files}+" => new ArgumentList(isFiles: true, isLinked: true),
                 default => null,
             };
             if ($list !== null) {
@@ -219,7 +219,7 @@ final class InputOptions
         return $header === null ? [] : $sources->header();
     }
 
-    /** Returns how many records a command has: null for as many as fit, 0 for one whose values are not inserted. */
+    /** Returns how many records a command has: null for as many as fit; 0 for one, which is not inserted (-N 0). */
     private static function maxRecords(GivenOptions $given): ?int
     {
         $maxRecords = null;

@@ -55,7 +55,7 @@ final class CommandTemplate
         }
         $isShellLine = \count($words) === 1
             && !$isQuoted
-            && preg_match(self::SHELL_CHARACTER_PATTERN, $strings->removedFrom($words[0])) === 1;
+            && preg_match(self::SHELL_CHARACTER_PATTERN, $strings->removeFrom($words[0])) === 1;
         if ($addsValues && !$strings->isIn(implode(' ', $words))) {
             self::rejectUnknownColumn(implode(' ', $words), $strings);
             $isShellLine ? $words[0] .= " {$strings->forValues()}" : $words[] = $strings->forValues();
@@ -121,7 +121,11 @@ final class CommandTemplate
         return $this->body instanceof ProgramTemplate && $this->body->addsRecordsUnchanged();
     }
 
-    /** @return array{int, int} bytes of the command without values, with one more for the end of each word; words */
+    /**
+     * Returns the size of the command without values.
+     *
+     * @return array{int, int} bytes, with one for the end of each word, and number of words
+     */
     public function baseSize(): array
     {
         $words = $this->body->baseWords();

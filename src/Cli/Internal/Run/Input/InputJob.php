@@ -6,19 +6,19 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
-/** The values of one or more records of the input as a command. */
+/** A job: the values of one or more records of the input, and the command with them. */
 final class InputJob
 {
     /** Bytes that the command gets as its standard input. With --round-robin, they are known when it has ended. */
     public int $sent = 0;
 
     /**
-     * @param int         $sequence number of the job, from 1
-     * @param JobValues   $values   of all records of the job
-     * @param int         $slot     number of the job's slot; 0 when slots have no numbers
-     * @param int|float|string $id   of a task of --jsonl
-     * @param string|null  $text     the command in the job log if it differs from the command
-     * @param string|null  $shown    the command as it is printed if it differs from the command
+     * @param int              $sequence number of the job, from 1
+     * @param JobValues        $values   of all records of the job
+     * @param int              $slot     number of the job's slot; 0 when slots have no numbers
+     * @param int|float|string $id       of a task of --jsonl
+     * @param string|null      $text     the command in the job log; null if it is $shown
+     * @param string|null      $shown    the command as it is printed; null if it is $command
      */
     public function __construct(
         public readonly int $sequence,

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
+use Spindle\Cli\Internal\Run\FileType;
+use Spindle\Cli\Internal\Run\LastWarning;
 use Spindle\Cli\Internal\UsageException;
 
 /** Source of records: the arguments after `:::`, a file, or standard input. Records are read on demand. */
 final class InputSource
 {
     private const READ_SIZE = 1 << 16;
-    private const S_IFMT = 0o170000;
-    private const S_IFREG = 0o100000;
     private const ADVICE = 'give input through a pipe, from a file (-a FILE; -a - reads the terminal),'
         . ' or as arguments (::: ARGUMENT...)';
 
@@ -53,11 +53,11 @@ final class InputSource
         error_clear_last();
         $stream = is_dir($path) ? false : @fopen(self::streamPath($path), 'r');
         if ($stream === false) {
-            $reason = is_dir($path) ? 'it is a folder' : strtolower(self::reason("it can't be opened"));
+            $reason = is_dir($path) ? 'it is a folder' : strtolower(LastWarning::reason("it can't be opened"));
 
             throw new UsageException("option --arg-file: can't read '{$path}': {$reason}");
         }
-        if (!self::isFile($stream) && self::streamPath($path) === $path) {
+        if (!FileType::isRegular($stream) && self::streamPath($path) === $path) {
             // In blocking mode, PHP would wait until a FIFO has all requested bytes. No other process shares this open
             // file, so the mode affects only this process.
             stream_set_blocking($stream, false);
@@ -81,11 +81,7 @@ final class InputSource
         return new self('input line', [], $stream, $separator);
     }
 
-    /** Returns whether {@see records()} can be called again. */
-    public function canRestart(): bool
-    {
-        return $this->stream === null;
-    }
+
 
     /**
      * Removes the first record, and returns it; null if there is none. Waits for it without the event loop. Must be
@@ -99,7 +95,7 @@ final class InputSource
         if ($this->stream === null) {
             return $this->arguments[0] ?? null;
         }
-        $start = self::isFile($this->stream) ? (int) ftell($this->stream) : null;
+        $start = FileType::isRegular($this->stream) ? (int) ftell($this->stream) : null;
         stream_set_read_buffer($this->stream, 0);
         while (!str_contains($this->unread, $this->separator) && !feof($this->stream)) {
             [$readable, $none] = [[$this->stream], []];
@@ -128,7 +124,7 @@ final class InputSource
         if ($this->stream === null) {
             return max(0, \count($this->arguments) - ($this->hasHeader ? 1 : 0));
         }
-        if (!self::isFile($this->stream) || \strlen($this->separator) > 1) {
+        if (!FileType::isRegular($this->stream) || \strlen($this->separator) > 1) {
             return null;
         }
         $start = (int) ftell($this->stream);
@@ -234,7 +230,7 @@ final class InputSource
     /**
      * Yields the bytes of a stream as they are read. Ends early when $wait is stopped.
      *
-     * @param int          $number number of records before the current bytes; the caller updates it
+     * @param int          $number number of records before the current bytes, for messages; the caller updates it
      * @param positive-int $size   largest number of bytes that are read at once
      *
      * @return \Generator<int, string>
@@ -248,7 +244,7 @@ final class InputSource
             yield $this->unread;
             $this->unread = '';
         }
-        $isFile = self::isFile($this->stream);
+        $isFile = FileType::isRegular($this->stream);
         stream_set_read_buffer($this->stream, 0);
         while (true) {
             if (!$isFile) {
@@ -261,7 +257,7 @@ final class InputSource
             $bytes = @fread($this->stream, $size);
             if ($bytes === false || ($bytes === '' && error_get_last() !== null)) {
                 throw new UsageException(
-                    "can't read the input after line {$number}: " . self::reason('unknown error'),
+                    "can't read the input after line {$number}: " . LastWarning::reason('unknown error'),
                 );
             }
             if ($bytes !== '') {
@@ -314,23 +310,5 @@ final class InputSource
             $number,
             RecordSplitter::MAX_RECORD_BYTES >> 20,
         ));
-    }
-
-    /** @param resource $stream */
-    private static function isFile(mixed $stream): bool
-    {
-        return ((fstat($stream)['mode'] ?? 0) & self::S_IFMT) === self::S_IFREG;
-    }
-
-    private static function reason(string $default): string
-    {
-        $message = error_get_last()['message'] ?? $default;
-
-        return preg_replace(
-            '/^\w+\([^)]*\): (?:Failed to open stream: |[Rr]ead of \d+ bytes failed with errno=\d+ )?/',
-            '',
-            $message,
-        )
-            ?? $message;
     }
 }

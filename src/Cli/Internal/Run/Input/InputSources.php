@@ -198,35 +198,35 @@ final class InputSources
             return;
         }
         $spools = array_map(static fn(): RecordSpool => new RecordSpool(), $sources);
-        $rows = array_map(fn(InputSource $source): \Generator => $this->values($wait, $source), $sources);
+        $cursors = array_map(fn(InputSource $source): \Generator => $this->values($wait, $source), $sources);
         $hasEnded = array_fill(0, \count($sources), false);
         while (!$wait->isStopped()) {
             $row = [];
-            foreach ($rows as $i => $next) {
-                if (!$next->valid()) {
+            foreach ($cursors as $i => $cursor) {
+                if (!$cursor->valid()) {
                     if (!$this->restarts || $wait->isStopped()) {
                         return;
                     }
                     $hasEnded[$i] = true;
-                    $rows[$i] = $next = $spools[$i]->records();
+                    $cursors[$i] = $cursor = $spools[$i]->records();
                 }
-                array_push($row, ...$next->current());
+                array_push($row, ...$cursor->current());
             }
             if (!\in_array(false, $hasEnded, true)) {
                 return;
             }
             yield $row;
-            foreach ($rows as $i => $next) {
-                if ($this->restarts && !$hasEnded[$i] && $next->valid()) {
-                    $spools[$i]->add(0, $next->current());
+            foreach ($cursors as $i => $cursor) {
+                if ($this->restarts && !$hasEnded[$i] && $cursor->valid()) {
+                    $spools[$i]->add(0, $cursor->current());
                 }
-                $next->next();
+                $cursor->next();
             }
         }
     }
 
     /**
-     * A source without records has one empty value for the records of the others, as in GNU parallel.
+     * Yields the values of each record. As in GNU parallel, a source without records has one empty value.
      *
      * @return \Generator<int, list<string>>
      */

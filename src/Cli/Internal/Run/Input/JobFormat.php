@@ -19,7 +19,11 @@ interface JobFormat
     /** Returns whether each record is added to a command as one word, without any change. */
     public function addsRecordsUnchanged(): bool;
 
-    /** @return array{int, int} bytes of a command without values, with one more for the end of each word; words */
+    /**
+     * Returns the size of a command without values.
+     *
+     * @return array{int, int} bytes, with one for the end of each word, and number of words
+     */
     public function baseSize(): array;
 
     /**

@@ -13,7 +13,7 @@ final class Packing
     private const POINTER_BYTES = 8;
 
     /**
-     * @param int|null $maxRecords   null for as many as fit; 0 for one whose values are not inserted
+     * @param int|null $maxRecords   null for as many as fit; 0 for one, which is not inserted
      * @param int      $maxBytes     limit of the command's words, each with a byte for its end
      * @param int      $limit        of the system: as $maxBytes, but with the pointers to the words
      * @param bool     $isSpread     whether the last records are distributed among the jobs that run at once

@@ -74,7 +74,7 @@ final class ProgramTemplate implements TemplateBody
                 if (\is_string($part)) {
                     $bytes += $this->repeatsWords ? \strlen($part) * \count($values) : 0;
                 } elseif ($part->isList()) {
-                    $bytes += array_sum(array_map(\strlen(...), array_map($part->of(...), $values)));
+                    $bytes += array_sum(array_map(\strlen(...), array_map($part->apply(...), $values)));
                 }
             }
             $bytes += \count($values);
@@ -93,9 +93,10 @@ final class ProgramTemplate implements TemplateBody
     {
         $words = [];
         foreach ($this->words as $parts) {
-            $isValuesOnly = \count($parts) === 3 && $parts[0] === '' && $parts[2] === '';
-            if ($isValuesOnly && $parts[1] instanceof Replacement && $parts[1]->isList()) {
-                array_push($words, ...($parts[1]->part === '' ? $values : array_map($parts[1]->of(...), $values)));
+            $list = $parts[1] ?? null;
+            $isListOnly = $list instanceof Replacement && $list->isList() && $parts === ['', $list, ''];
+            if ($isListOnly) {
+                array_push($words, ...($list->part === '' ? $values : array_map($list->apply(...), $values)));
             } elseif (\count($values) > 1 && $this->repeatsWords && self::hasList($parts)) {
                 foreach ($values as $value) {
                     array_push($words, ...self::expand($parts, $values, [$value], $sequence, $slot));
@@ -138,10 +139,7 @@ final class ProgramTemplate implements TemplateBody
                 $isMissing = $isMissing && $part === '';
                 continue;
             }
-            $texts = $part->isList()
-                ? array_map($part->of(...), $listed)
-                : array_filter([$part->scalar($values, $sequence, $slot)], \is_string(...));
-            foreach ($texts as $index => $text) {
+            foreach ($part->texts($values, $listed, $sequence, $slot) as $index => $text) {
                 if ($index > 0) {
                     $words[] = $word;
                     $word = '';

@@ -16,7 +16,10 @@ final class QuotedPlace
     /** Characters that mean nothing to a shell inside of an argument. */
     private const PLAIN_CHARACTER = '[\w./:=,+%@-]';
 
-    /** A line up to a place in an argument of a program, where no word is reserved. Only such characters follow. */
+    /**
+     * The text before and after a place in an argument of a program, where no word is reserved. Between the program and
+     * the place are only plain characters and blanks.
+     */
     private const IN_ARGUMENT_PATTERN = '~(?:^|[;|&(]|(?<!\\\\)\n)[ \t]*(?!' . self::RESERVED_WORD . '[ \t])'
         . '[\w./+-]+[ \t](?:(?:' . self::PLAIN_CHARACTER . '|[ \t])*[ \t])?' . self::PLAIN_CHARACTER . '*$~D';
     private const REST_OF_ARGUMENT_PATTERN = '~^' . self::PLAIN_CHARACTER . '*(?:[\s;|)]|$)~D';
@@ -49,7 +52,7 @@ final class QuotedPlace
         $before = $parts[$i - 1];
         $after = $parts[$i + 1];
         \assert(\is_string($before) && \is_string($after));
-        // Without the other values, because a value can be missing.
+        // The text without other values, because they can be missing.
         $earlier = implode('', array_filter(\array_slice($parts, 0, $i), \is_string(...)));
         $later = implode('', array_filter(\array_slice($parts, $i + 1), \is_string(...)));
         $isDelimited = ($before !== '' || $i === 1)

@@ -37,25 +37,29 @@ final class Replacement
     }
 
     /**
-     * Returns the text for a replacement string that is not a list; null if the job has no value at its position.
+     * Returns the texts for the replacement string: those of all listed values if it is a list; otherwise one, or none
+     * if the job has no value at its position.
      *
-     * @param list<string> $values
+     * @param list<string> $values of the job
+     * @param list<string> $listed values that a list stands for
+     *
+     * @return list<string>
      */
-    public function scalar(array $values, int $sequence, string $slot): ?string
+    public function texts(array $values, array $listed, int $sequence, string $slot): array
     {
-        if ($this->part === self::SEQUENCE) {
-            return (string) $sequence;
+        if ($this->isNumber()) {
+            return [$this->part === self::SEQUENCE ? (string) $sequence : $slot];
         }
-        if ($this->part === self::SLOT) {
-            return $slot;
+        if ($this->position === null) {
+            return array_map($this->apply(...), $listed);
         }
-        $position = (int) $this->position;
-        $value = $values[$position > 0 ? $position - 1 : \count($values) + $position] ?? null;
+        $value = $values[$this->position > 0 ? $this->position - 1 : \count($values) + $this->position] ?? null;
 
-        return $value === null ? null : $this->of($value);
+        return $value === null ? [] : [$this->apply($value)];
     }
 
-    public function of(string $value): string
+    /** Returns the part of a value that replaces the replacement string. */
+    public function apply(string $value): string
     {
         return match ($this->part) {
             '' => $value,

@@ -86,7 +86,7 @@ final class ReplacementStrings
     }
 
     /** Returns a text without its replacement strings. */
-    public function removedFrom(string $text): string
+    public function removeFrom(string $text): string
     {
         return (string) preg_replace($this->pattern($text), '', $text);
     }

@@ -77,7 +77,7 @@ final class ShellTemplate implements TemplateBody
                 if (\is_string($part)) {
                     $bytes += \count($this->pieces) > 1 ? \strlen($part) * \count($values) : 0;
                 } elseif ($part->replacement->isList()) {
-                    $texts = array_map($part->quote(...), array_map($part->replacement->of(...), $values));
+                    $texts = array_map($part->quote(...), array_map($part->replacement->apply(...), $values));
                     $bytes += array_sum(array_map(\strlen(...), $texts)) + \count($values);
                 }
             }
@@ -99,10 +99,7 @@ final class ShellTemplate implements TemplateBody
                 $text .= $part;
                 continue;
             }
-            $replacement = $part->replacement;
-            $texts = $replacement->isList()
-                ? array_map($replacement->of(...), $listed)
-                : array_filter([$replacement->scalar($values, $sequence, $slot)], \is_string(...));
+            $texts = $part->replacement->texts($values, $listed, $sequence, $slot);
             $text .= implode(' ', array_map($part->quote(...), $texts));
         }
 

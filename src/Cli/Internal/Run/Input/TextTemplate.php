@@ -45,7 +45,7 @@ final class TextTemplate
         return false;
     }
 
-    /** @throws BadRecordException when the text for a job is no path, because the system can't open it */
+    /** @throws BadRecordException when the system can't open the text for a job as a path */
     public function checkPath(InputJob $job): void
     {
         if (str_contains($this->text($job), "\0")) {
@@ -61,11 +61,9 @@ final class TextTemplate
         $text = '';
         $values = $job->values->list();
         foreach ($this->parts as $part) {
-            $text .= match (true) {
-                \is_string($part) => $part,
-                $part->isList() => implode(' ', array_map($part->of(...), $values)),
-                default => $part->scalar($values, $job->sequence, (string) $job->slot),
-            };
+            $text .= \is_string($part)
+                ? $part
+                : implode(' ', $part->texts($values, $values, $job->sequence, (string) $job->slot));
         }
 
         return $text;

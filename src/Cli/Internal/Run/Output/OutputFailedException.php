@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
+use Spindle\Cli\Internal\Run\LastWarning;
 use Spindle\SpindleException;
 
 /** A part of a job's outcome could not be written. The job counts as not done. */
@@ -14,19 +15,15 @@ final class OutputFailedException extends \RuntimeException implements SpindleEx
         return new self("can't write {$what}: {$reason}");
     }
 
-    /** Uses the last warning of PHP as the reason. */
+    /** The reason is PHP's last warning. */
     public static function temporaryFile(): self
     {
         return self::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
     }
 
-    /** Uses the last warning of PHP as the reason. */
+    /** The reason is PHP's last warning. */
     public static function lastError(string $what): self
     {
-        $message = error_get_last()['message'] ?? 'unknown error';
-
-        $pattern = '/^\w+\([^)]*\): (?:Write of \d+ bytes failed with errno=\d+ |Failed to open stream: )?/i';
-
-        return self::write($what, preg_replace($pattern, '', $message) ?? $message);
+        return self::write($what, LastWarning::reason('unknown error'));
     }
 }
