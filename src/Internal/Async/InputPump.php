@@ -39,7 +39,7 @@ final class InputPump
     /** @var list<mixed> */
     private array $keys = [];
 
-    /** Number of these values at which the clock is read; 0 when nothing more may be kept back. */
+    /** Number of kept values at which the clock is read again; 0 to pass on the next value at once. */
     private int $nextCheck = 0;
 
     private bool $isOver = false;
