@@ -62,7 +62,7 @@ final class RoundRobinInputs implements JobInputs
 
     public function withInput(InputJob $job): InputJob
     {
-        if ($this->rest !== null) { // this is the last job
+        if ($this->rest !== null) { // The last job was created.
             EventLoop::queue($this->distribute(...));
         }
         $queue = $this->queues[$job->sequence];
