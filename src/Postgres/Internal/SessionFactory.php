@@ -79,6 +79,7 @@ final class SessionFactory
         ClientStream::class,
         ClientTls::class,
         Endpoint::class,
+        ErrorPlace::class,
         NetworkException::class,
         Exchange::class,
         Backoff::class,

@@ -73,9 +73,13 @@ final class ManyClientsTest extends TestCase
         $this->disconnect(700);
 
         self::assertSame('hello from /late', $late->response()->body);
-        self::assertCount(1, $server->log(), 'the warning is logged once');
-        self::assertStringStartsWith(self::FULL, $server->log()[0]);
-        self::assertStringContainsString('ev, event and uv', $server->log()[0]);
+        // A busy machine may also have a warning about code that blocked the event loop.
+        $warnings = array_values(array_filter(
+            $server->log(),
+            static fn(string $line): bool => str_starts_with($line, self::FULL),
+        ));
+        self::assertCount(1, $warnings, 'the warning is logged once');
+        self::assertStringContainsString('ev, event and uv', $warnings[0]);
     }
 
     public function testIdleConnectionsOfOneAddressCanNotShutOutOtherClients(): void

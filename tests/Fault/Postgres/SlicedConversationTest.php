@@ -33,6 +33,7 @@ final class SlicedConversationTest extends TestCase
     private const TWO_ROWS = '[{"a":"1","b":"x"},{"a":null,"b":""}]';
     private const TWO_LISTS = '[["1","x"],[null,""]]';
     private const ERROR = 'Spindle\Postgres\QueryException: no such table (SQLSTATE 42P01)';
+    private const ERROR_WITH_PLACE = self::ERROR . ' in line 1: an e >>> rror';
     private const DIVISION = 'Spindle\Postgres\QueryException: division by zero (SQLSTATE 22012)';
 
     public function testAConversationInOnePieceEachIsUnderstood(): void
@@ -152,13 +153,13 @@ final class SlicedConversationTest extends TestCase
             'no rows' => '[]',
             'nothing' => '[]',
             'no columns' => '5',
-            'an error' => self::ERROR,
+            'an error' => self::ERROR_WITH_PLACE,
             'an error after rows' => self::DIVISION,
             'an error after rows again' => self::DIVISION,
             'in a pipeline' => json_encode(
                 [
                     self::TWO_LISTS,
-                    self::ERROR,
+                    self::ERROR_WITH_PLACE,
                     self::TWO_LISTS,
                     '[]',
                     self::DIVISION,
@@ -182,7 +183,7 @@ final class SlicedConversationTest extends TestCase
             'a script' => 'null',
             'a script that fails' => 'Spindle\Postgres\QueryException: it is there (SQLSTATE 42710)',
             'a transaction' => json_encode(
-                [[['1', 'x'], [null, '']], self::ERROR, [['1', 'x'], [null, '']]],
+                [[['1', 'x'], [null, '']], self::ERROR_WITH_PLACE, [['1', 'x'], [null, '']]],
                 \JSON_THROW_ON_ERROR,
             ),
             'heard' => json_encode([

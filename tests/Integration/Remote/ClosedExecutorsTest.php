@@ -118,9 +118,11 @@ final class ClosedExecutorsTest extends TestCase
     public function testALoopOverAnArrayThatWasReadDoesNotFail(): void
     {
         $executor = $this->remote();
+        $before = self::jobCount();
         $results = [];
         foreach ($executor->map([1, 2], abs(...)) as $result) {
             $results[] = $result;
+            Eventually::holds(static fn(): bool => self::jobCount() === $before + 2, 'the array was read');
             $executor->close();
         }
 
@@ -316,5 +318,13 @@ final class ClosedExecutorsTest extends TestCase
     private static function mailboxes(): int
     {
         return \count((array) Redis::shared()->command('PUBSUB', 'CHANNELS', 'spindle:to:*'));
+    }
+
+    /** Returns the number of jobs that the shared queue has had. */
+    private static function jobCount(): int
+    {
+        $statistics = (new RedisBroker(Redis::shared()->url()))->statistics(self::$sharedQueue);
+
+        return $statistics['waiting'] + $statistics['running'] + $statistics['done_total'];
     }
 }

@@ -246,7 +246,7 @@ final class ServerErrorTest extends TestCase
 
         self::assertSame(
             [
-                'bad $1 (SQLSTATE 23505)',
+                'bad $1 (SQLSTATE 23505) in line 1: SE >>> LECT $1',
                 '23505',
                 'ERROR',
                 'a hint',
