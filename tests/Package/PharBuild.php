@@ -50,7 +50,7 @@ final class PharBuild
         $phar = new \Phar($temporary);
         $phar->startBuffering();
         $phar->setSignatureAlgorithm(\Phar::SHA256);
-        $phar->setStub(self::stub(hash_final($content)));
+        $phar->setStub(self::stub(substr(hash_final($content), 0, 12))); // short, because logs contain paths
         $phar->buildFromIterator(new \ArrayIterator($files));
         $phar->compressFiles(\Phar::GZ);
         $phar->stopBuffering();
