@@ -329,10 +329,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $pool = $this->pools->for($request->url, $proxy, $options);
         $mayExpect = true;
         for ($mustBeNew = false;; $mustBeNew = true) {
-            $left = $deadline === \PHP_INT_MAX ? \INF : ($deadline - hrtime(true)) / 1e9;
-            if ($left <= 0) {
-                throw RequestTimeoutException::of($request, "it was not complete within {$options->timeout} s");
-            }
+            $left = self::secondsUntil($deadline, $request, $options);
             $connection = $pool->acquire($request, $options, $left, $cancellation, $mustBeNew);
             $connection->begin($options, $deadline, $cancellation);
             $isRelayed = $proxy !== null && $request->url->scheme === 'http';
@@ -371,6 +368,16 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
             return $this->response($request, $options, $pool, $connection, $head, $upload);
         }
+    }
+
+    /** @throws RequestTimeoutException when the deadline has passed */
+    private static function secondsUntil(int $deadline, OutgoingRequest $request, RequestOptions $options): float
+    {
+        $left = $deadline === \PHP_INT_MAX ? \INF : ($deadline - hrtime(true)) / 1e9;
+
+        return $left > 0
+            ? $left
+            : throw RequestTimeoutException::of($request, "it was not complete within {$options->timeout} s");
     }
 
     private function response(
