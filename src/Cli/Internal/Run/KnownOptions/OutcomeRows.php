@@ -30,8 +30,8 @@ final class OutcomeRows
         [
             'results result res', 'DIR', Meaning::Same, 'Save outputs in files instead of printing them: in a folder of'
             . ' this folder for each job, or under a name with replacement strings',
-            'A folder of a job has two more files, `command` and `exitval`. Files of others are not replaced. `.csv`,'
-            . ' `.tsv` and `.json` are refused',
+            'A folder of a job has two more files, `command` and `exitval`. *DIR* gets the file `.spindle-results`,'
+            . ' which marks it. Files of others are not replaced. `.csv`, `.tsv` and `.json` are refused',
         ],
         ['strict', '', Meaning::Own, 'Start no more jobs after an input line that is not a valid command'],
     ];
