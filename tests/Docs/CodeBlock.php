@@ -40,7 +40,7 @@ final readonly class CodeBlock
      *     <!-- test: exit=3 -->                    the last command of a console block ends with this status
      *     <!-- test: serves=127.0.0.1:80/x -->     a server: the test requests this, and interrupts the server
      *     <!-- test: in=examples/x -->             runs in this folder of the project, with a new database
-     *     <!-- test: served -->                    runs while the last command of the page's first "serves" block is up
+     *     <!-- test: served -->                    runs while the server of the first console block with "serves" is up
      *     <!-- test: stays -->                     the last command runs until the end of the test
      *     <!-- test: skip-run because REASON -->   not run; the syntax of a PHP block is still checked
      *
@@ -117,13 +117,19 @@ final readonly class CodeBlock
     }
 
     /**
-     * Returns the first block that starts a server.
+     * Returns the first console block that starts a server.
      *
      * @param list<self> $blocks
      */
     public static function serverOf(array $blocks): ?self
     {
-        return array_values(array_filter($blocks, static fn(self $block): bool => $block->serves !== null))[0] ?? null;
+        foreach ($blocks as $block) {
+            if ($block->serves !== null && $block->language === 'console') {
+                return $block;
+            }
+        }
+
+        return null;
     }
 
     /** Returns whether a test does something with the block, other than to write it into a file. */
