@@ -17,6 +17,7 @@ use Spindle\Http\Internal\Server\BlockDetector;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\Listeners;
+use Spindle\Http\Internal\Server\PoolStatistics;
 use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Http\Internal\Server\Service;
 use Spindle\Internal\Async\FiberQueue;
@@ -201,7 +202,10 @@ final class HttpServer implements Lifecycle
             lag: $this->service->lag->last(),
             maxLag: $this->service->lag->max(),
             memory: memory_get_usage(true),
-            pools: array_map($this->poolStatistics(...), $this->application->statistics),
+            pools: array_map(
+                fn(Statistics $pool): array => PoolStatistics::of($pool, $this->service),
+                $this->application->statistics,
+            ),
         );
     }
 
@@ -329,32 +333,6 @@ final class HttpServer implements Lifecycle
     public function unanswered(): int
     {
         return $this->unanswered;
-    }
-
-    /** @return array<string, int|float> the values that are finite numbers */
-    private function poolStatistics(Statistics $pool): array
-    {
-        try {
-            $values = $pool->statistics();
-            $numbers = array_filter($values, self::isNumber(...));
-            foreach (array_keys(array_diff_key($values, $numbers)) as $name) {
-                $this->service->warnOnce(
-                    "The value {$name} of " . $pool::class . ' is not a finite number, and is left out',
-                );
-            }
-
-            return $numbers;
-        } catch (\Throwable $failure) {
-            $this->service->warnOnce('The statistics of ' . $pool::class . ' could not be read', $failure);
-
-            return [];
-        }
-    }
-
-    /** Returns whether a value is a finite number. {@see Statistics} can require that only in a docblock. */
-    private static function isNumber(mixed $value): bool
-    {
-        return \is_int($value) || \is_float($value) && is_finite($value);
     }
 
     private function closeWithin(
