@@ -139,10 +139,10 @@ final readonly class BlockTrace
     /** @param Frame $frame */
     private static function name(array $frame): string
     {
-        // The class of a closure is that of the code around it.
-        $isClosure = str_starts_with($frame['function'], '{closure');
-
-        return ($isClosure ? '' : ($frame['class'] ?? '') . ($frame['type'] ?? '')) . "{$frame['function']}()";
+        // The class of a closure is that of the code around it. Since PHP 8.4, its name has a file and a line.
+        return str_starts_with($frame['function'], '{closure')
+            ? '{closure}()'
+            : ($frame['class'] ?? '') . ($frame['type'] ?? '') . "{$frame['function']}()";
     }
 
     /**
