@@ -23,10 +23,11 @@ final class ErrorPlace
     /** @param int|null $position in characters, from 1 */
     public static function describe(#[\SensitiveParameter] string $sql, ?int $position, string $sqlState): string
     {
-        if ($position === null || \strlen($sql) > self::MAX_BYTES) {
+        $isPlace = $position !== null && $position >= 1 && $position <= \strlen($sql) + 1;
+        if (!$isPlace || \strlen($sql) > self::MAX_BYTES) {
             return '';
         }
-        $masked = self::masked($sql);
+        $masked = SqlText::masked($sql);
         if (preg_match('/^(.{' . ($position - 1) . '})(.*)$/Dsu', $masked, $parts) !== 1) {
             return '';
         }
@@ -37,16 +38,6 @@ final class ErrorPlace
 
         return " in line {$number}: " . trim(self::end($before) . ' >>> ' . self::beginning($after))
             . ($isFromPdo ? '; write parameters as $1, $2, …, not as ? or :name' : '');
-    }
-
-    /** Replaces each character in quotes by an asterisk, so that positions remain. */
-    private static function masked(#[\SensitiveParameter] string $sql): string
-    {
-        return (string) preg_replace_callback(
-            "/'((?:[^']|'')*+)'/",
-            static fn(array $match): string => "'" . preg_replace('/[^\n]/u', '*', $match[1]) . "'",
-            $sql,
-        );
     }
 
     /** Returns the end of the last line. */

@@ -32,6 +32,19 @@ final class SqlText
         )*+~xsA
         REGEX;
 
+    /** Matches a string, which may lack its end, in three parts: the quote, the text, and the quote at the end. */
+    private const STRING_PATTERN = <<<'REGEX'
+        ~(?:
+            --[^\n\r]*+
+          | (?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/)
+          | "(?:[^"]++|"")*+"
+        )(*SKIP)(*FAIL)
+          | (?<![\w$])([eE]')((?:[^'\\]++|\\.|'')*+)('|\z)
+          | (')((?:[^']++|'')*+)('|\z)
+          | (?<![\w$])(\$(?:[a-zA-Z_\x80-\xFF][\w\x80-\xFF]*+)?\$)(.*?)(\g{-3}|\z)
+        ~xs
+        REGEX;
+
     /**
      * Matches one or more spaces or comments. A pattern that uses BLANK must begin with {@see COMMENT}, which defines
      * nested comments. The first alternative is faster, and matches most comments: those without others inside.
@@ -48,6 +61,20 @@ final class SqlText
         if (str_contains($sql, "\0")) {
             throw new \LogicException('An SQL statement must not contain NUL bytes');
         }
+    }
+
+    /** Replaces each character of the strings by an asterisk, so that positions remain. */
+    public static function masked(#[\SensitiveParameter] string $sql): string
+    {
+        return (string) preg_replace_callback(
+            self::STRING_PATTERN,
+            static function (array $match): string {
+                [$quote, $text, $end] = \array_slice($match, -3);
+
+                return $quote . preg_replace('/[^\n]/u', '*', $text) . $end;
+            },
+            $sql,
+        );
     }
 
     public static function isCopy(string $sql): bool

@@ -31,12 +31,28 @@ final class ErrorPlaceTest extends TestCase
             ' in line 1: …' . str_repeat('a', 39) . ' >>> form ' . str_repeat('b', 35) . '…',
         ];
         yield 'after quoted text' => ["SELECT 'it''s é', form x", 19, " in line 1: SELECT '*******', >>> form x"];
+        yield 'after an escaped quote' => [
+            "SELECT E'it\\'s', x form y", 20, " in line 1: SELECT E'*****', x >>> form y",
+        ];
+        yield 'after dollar quotes' => [
+            "SELECT \$a\$it's \$\$\$a\$, 'b' form x", 27, " in line 1: SELECT \$a\$*******\$a\$, '*' >>> form x",
+        ];
+        yield 'a string without an end' => ["SELECT 'secret", 8, " in line 1: SELECT >>> '******"];
+        yield 'dollar quotes without an end' => ['SELECT $$secret', 8, ' in line 1: SELECT >>> $$******'];
+        yield 'after a quote in a comment' => [
+            "/* it's */ SELECT 'b' form x", 23, " in line 1: /* it's */ SELECT '*' >>> form x",
+        ];
+        yield 'after a quote in a name' => [
+            "SELECT \"it's\", 'b' form x", 20, " in line 1: SELECT \"it's\", '*' >>> form x",
+        ];
         yield 'a question mark' => ['SELECT WHERE id = ?', 20, ' in line 1: SELECT WHERE id = ? >>>' . self::ADVICE];
         yield 'several question marks' => ['VALUES (?, ?)', 10, ' in line 1: VALUES (? >>> , ?)' . self::ADVICE];
         yield 'a name' => ['SELECT WHERE id = :id', 19, ' in line 1: SELECT WHERE id = >>> :id' . self::ADVICE];
         yield 'an operator' => ["SELECT a ? 'b' form x", 16, " in line 1: SELECT a ? '*' >>> form x"];
         yield 'a question mark in quotes' => ["SELECT '= ?' form x", 14, " in line 1: SELECT '***' >>> form x"];
         yield 'beyond the end' => ['SELECT', 9, ''];
+        yield 'far beyond the end' => ['SELECT', 100_000, ''];
+        yield 'before the beginning' => ['SELECT', 0, ''];
         yield 'no UTF-8' => ["SELECT \xFF", 8, ''];
         yield 'a long statement' => [str_repeat(' ', 70_000), 8, ''];
     }
