@@ -87,7 +87,7 @@ interface Executor extends Lifecycle
 
     /**
      * Does the same as {@see self::map()}, but continues after failed tasks: yields for each value how its task ended.
-     * What the input throws still ends the map, and so does a value that cannot be serialized.
+     * An exception of the input still ends the map, and so does a value that cannot be serialized.
      *
      * @template TKey
      * @template TValue

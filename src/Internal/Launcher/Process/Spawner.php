@@ -163,8 +163,8 @@ final class Spawner
     private function spawnOrFallBack(string $path, LauncherJob $job): int
     {
         $error = $this->spawn($path, $job);
-        $wasFoundByPath = !str_contains($job->program(), '/');
-        if ($wasFoundByPath && ($error === self::ENOENT || $error === self::EACCES)) {
+        $isGone = $error === self::ENOENT || $error === self::EACCES;
+        if ($isGone && !str_contains($job->program(), '/')) {
             $this->cachedPaths = []; // the program may have moved
             $path = $this->resolve($job);
             $error = $this->spawn($path, $job);
