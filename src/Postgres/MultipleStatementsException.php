@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
+use Spindle\Postgres\Internal\SqlText;
+
 /** A method for a single statement, such as query(), got several statements. Nothing was executed. */
 final class MultipleStatementsException extends \InvalidArgumentException implements PostgresException
 {
@@ -12,9 +14,20 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
         parent::__construct($message);
     }
 
-    /** @internal */
-    public static function in(string $second, int $position): self
+    /**
+     * Returns the exception for a text of several statements; null for one statement. The limitation of
+     * {@see SqlText::secondStatement()} applies to it.
+     *
+     * @internal
+     */
+    public static function of(string $sql): ?self
     {
+        $found = SqlText::secondStatement($sql);
+        if ($found === null) {
+            return null;
+        }
+        [$second, $position] = $found;
+
         return new self(
             "Only one statement can be executed at a time. A second one begins at character {$position}: {$second}. "
                 . 'Use executeScript() for several statements',

@@ -6,6 +6,7 @@ namespace Spindle\Doctrine;
 
 use Doctrine\DBAL\Driver\Connection as DriverConnection;
 use Doctrine\DBAL\Driver\Exception\NoIdentityValue;
+use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresPool;
@@ -20,18 +21,6 @@ final class Connection implements DriverConnection
 {
     /** SQLSTATE of lastval() when the session has used no sequence: object_not_in_prerequisite_state. */
     private const NO_SEQUENCE_USED = '55000';
-
-    /** Matches a statement that another one follows, except for strings and comments that contain a semicolon. */
-    private const SEVERAL_STATEMENTS = <<<'REGEX'
-        ~^(?:[^;'"$/-]++
-            |'(?:[^']++|'')*+'
-            |"[^"]*+"
-            |(?<tag>\$(?:[a-z_][a-z_0-9]*+)?\$).*?\g{tag}
-            |--[^\n]*+
-            |/\*.*?\*/
-            |[$/-]
-        )*+;\s*+[^\s;]~sxi
-        REGEX;
 
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
 
@@ -106,7 +95,7 @@ final class Connection implements DriverConnection
      */
     public function exec(string $sql): int
     {
-        if (preg_match(self::CHANGES_SCHEMA, $sql) !== 1 && preg_match(self::SEVERAL_STATEMENTS, $sql) !== 1) {
+        if (preg_match(self::CHANGES_SCHEMA, $sql) !== 1 && MultipleStatementsException::of($sql) === null) {
             return $this->run($sql, [])->rowCount();
         }
         $this->ensureOwner();

@@ -418,6 +418,35 @@ final class DriverTest extends TestCase
         self::assertSame([null, '2024-01-01 00:00:00'], $connection->fetchFirstColumn("SELECT value FROM {$table}"));
     }
 
+    /** @return iterable<string, array{string}> */
+    public static function statementsWithASemicolon(): iterable
+    {
+        yield 'a string with a backslash' => ["UPDATE {table} SET value = E'\\'; x'"];
+        yield 'a comment in a comment' => ["/* a /* b */ ; */ UPDATE {table} SET value = 'a'"];
+        yield 'a comment at the end' => ["UPDATE {table} SET value = 'a'; -- end"];
+    }
+
+    #[DataProvider('statementsWithASemicolon')]
+    public function testTheRowsOfOneStatementWithASemicolonAreCounted(string $sql): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'value text');
+        $connection->insert($table, ['value' => 'before']);
+
+        self::assertSame(1, $connection->executeStatement(str_replace('{table}', $table, $sql)));
+    }
+
+    public function testAScriptWithADollarSignInANameIsExecuted(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'value text');
+        $connection->executeStatement(
+            "INSERT INTO {$table} SELECT 'a' AS a$\$; INSERT INTO {$table} SELECT 'b' AS b$\$",
+        );
+
+        self::assertSame(2, $connection->fetchOne("SELECT count(*) FROM {$table}"));
+    }
+
     public function testACloseReturnsTheConnectionWithoutItsTransaction(): void
     {
         $connection = $this->connection(maxConnections: 1);

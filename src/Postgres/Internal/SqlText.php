@@ -104,16 +104,16 @@ final class SqlText
             $method = $direction === 'FROM STDIN' ? 'copyFrom()' : 'copyTo()';
             throw new \LogicException("{$method} needs a COPY … {$direction}");
         }
-        $second = self::secondStatement($sql);
-        if ($second !== null) {
-            throw MultipleStatementsException::in(...$second);
+        $failure = MultipleStatementsException::of($sql);
+        if ($failure !== null) {
+            throw $failure;
         }
     }
 
     /**
      * Returns the beginning of the second statement, and its position in characters from 1; null when there is none.
-     * Only for texts that the server has refused as several statements: the body of a routine (BEGIN ATOMIC … END) also
-     * has semicolons, which this method does not recognize.
+     * Not for texts that may create a routine, unless the server has refused them as several statements: a body
+     * (BEGIN ATOMIC … END) also has semicolons, which this method does not recognize.
      *
      * @return array{string, int}|null
      */

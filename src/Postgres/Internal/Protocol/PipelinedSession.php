@@ -712,10 +712,9 @@ final class PipelinedSession implements Session
             $parameters,
             $error->field('M') ?? '',
         ));
-        $second = $error->sqlState() === '42601' && str_contains((string) $error->field('R'), 'exec_parse_message')
-            ? SqlText::secondStatement($sql)
-            : null;
+        $isRefusedScript = $error->sqlState() === '42601'
+            && str_contains((string) $error->field('R'), 'exec_parse_message');
 
-        return $second === null ? QueryException::of($error, $sql) : MultipleStatementsException::in(...$second);
+        return ($isRefusedScript ? MultipleStatementsException::of($sql) : null) ?? QueryException::of($error, $sql);
     }
 }
