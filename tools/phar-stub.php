@@ -42,9 +42,10 @@ final class SpindlePhar
     {
         $failures = [];
         foreach (self::parents() as $parent) {
-            $failure = self::unpackInto($parent);
+            $folder = self::create("{$parent}/" . self::CONTENT);
+            $failure = $folder === null ? 'can not be created' : self::unpackInto($folder);
             if ($failure === null) {
-                return "{$parent}/" . self::CONTENT;
+                return (string) $folder;
             }
             $failures[] = "{$parent} {$failure}";
         }
@@ -70,13 +71,18 @@ final class SpindlePhar
         return $parents;
     }
 
-    /** @return string|null why the folder can not be used; null on success */
-    private static function unpackInto(string $parent): ?string
+    /** @return string|null path without links, which another user could change later; null on failure */
+    private static function create(string $folder): ?string
     {
-        $folder = "{$parent}/" . self::CONTENT;
-        if (!@is_dir($folder) && !@mkdir($folder, 0700, true) && !is_dir($folder)) {
-            return 'can not be created';
-        }
+        $exists = @is_dir($folder) || @mkdir($folder, 0700, true) || is_dir($folder);
+        $path = $exists ? realpath($folder) : false;
+
+        return $path === false ? null : $path;
+    }
+
+    /** @return string|null why the folder can not be used; null on success */
+    private static function unpackInto(string $folder): ?string
+    {
         if (!self::isPrivate($folder)) {
             return 'can be changed by another user';
         }
@@ -92,21 +98,22 @@ final class SpindlePhar
             if ($failure !== null) {
                 return $failure;
             }
-            self::removeUnused($parent);
+            self::removeUnused(dirname($folder));
         }
 
         return 'is changed by another process';
     }
 
-    /** Returns whether only this user and root can change the folder or replace one above it. */
+    /** Returns whether only this user and root can change the folder or replace one above it. A link is not private. */
     private static function isPrivate(string $folder): bool
     {
         // In a user namespace, root outside of it has another number.
         $trusted = [0, self::user(), fileowner('/')];
-        for ($path = (string) realpath($folder); $path !== '/'; $path = dirname($path)) {
-            $mode = (int) fileperms($path);
+        for ($path = $folder; $path !== '/'; $path = dirname($path)) {
+            $status = @lstat($path);
+            $mode = $status['mode'] ?? self::OTHERS_WRITE;
             $isSafe = ($mode & self::OTHERS_WRITE) === 0 || ($mode & self::STICKY) !== 0;
-            if (!$isSafe || !in_array(fileowner($path), $trusted, true)) {
+            if (!$isSafe || !in_array($status['uid'] ?? null, $trusted, true)) {
                 return false;
             }
         }
@@ -155,7 +162,7 @@ final class SpindlePhar
         $folder = dirname($path);
         $temporary = "{$folder}/." . bin2hex(random_bytes(8));
 
-        return (@is_dir($folder) || @mkdir($folder, 0700, true) || is_dir($folder))
+        return self::create($folder) !== null
             && @file_put_contents($temporary, $bytes) === strlen($bytes)
             && rename($temporary, $path);
     }
@@ -165,7 +172,7 @@ final class SpindlePhar
     {
         foreach (array_diff((array) scandir($parent), ['.', '..', self::CONTENT]) as $name) {
             $folder = "{$parent}/{$name}";
-            $lock = @fopen("{$folder}/" . self::LOCK, 'ce');
+            $lock = self::isPrivate($folder) ? @fopen("{$folder}/" . self::LOCK, 'r+e') : false;
             if ($lock === false || !flock($lock, LOCK_EX | LOCK_NB)) {
                 continue;
             }
@@ -176,8 +183,13 @@ final class SpindlePhar
             );
             /** @var SplFileInfo $entry */
             foreach ($entries as $entry) {
-                $entry->isDir() && !$entry->isLink() ? @rmdir($entry->getPathname()) : @unlink($entry->getPathname());
+                $path = $entry->getPathname();
+                if ($path !== "{$folder}/" . self::LOCK) {
+                    $entry->isDir() && !$entry->isLink() ? @rmdir($path) : @unlink($path);
+                }
             }
+            // The last file: another process that waits for the lock unpacks its program after this removal.
+            @unlink("{$folder}/" . self::LOCK);
             @rmdir($folder);
         }
     }

@@ -159,6 +159,33 @@ final class PharTest extends TestCase
         self::assertFileDoesNotExist($this->path('cache/spindle/unused'));
     }
 
+    public function testFoldersThatAreNotPrivateProgramsAreNotRemoved(): void
+    {
+        mkdir($this->path('cache/spindle/other'), 0o700, true);
+        mkdir($this->path('elsewhere'), 0o700);
+        touch($this->path('cache/spindle/other/file'));
+        touch($this->path('elsewhere/.lock'));
+        touch($this->path('elsewhere/file'));
+        symlink($this->path('elsewhere'), $this->path('cache/spindle/link'));
+
+        $process = $this->execute([self::built(), '--version'], ['XDG_CACHE_HOME' => $this->path('cache')]);
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        self::assertSame(['file'], Text::names($this->path('cache/spindle/other')));
+        self::assertFileExists($this->path('elsewhere/file'));
+    }
+
+    public function testACacheThatIsALinkIsUsed(): void
+    {
+        mkdir($this->path('elsewhere'));
+        symlink($this->path('elsewhere'), $this->path('cache'));
+
+        $process = $this->execute([self::built(), '--version'], ['XDG_CACHE_HOME' => $this->path('cache')]);
+
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
+        self::assertFileExists(self::unpacked($this->path('elsewhere')) . '/.files');
+    }
+
     public function testAFolderThatOtherUsersCanChangeIsNotUsed(): void
     {
         mkdir($this->path('cache'));
