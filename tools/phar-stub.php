@@ -162,9 +162,16 @@ final class SpindlePhar
         $folder = dirname($path);
         $temporary = "{$folder}/." . bin2hex(random_bytes(8));
 
-        return self::create($folder) !== null
+        if (
+            self::create($folder) !== null
             && @file_put_contents($temporary, $bytes) === strlen($bytes)
-            && rename($temporary, $path);
+            && rename($temporary, $path)
+        ) {
+            return true;
+        }
+        is_file($temporary) && unlink($temporary);
+
+        return false;
     }
 
     /** Removes the programs of other versions that no process uses. */
