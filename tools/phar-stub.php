@@ -146,7 +146,11 @@ final class SpindlePhar
         /** @var SplFileInfo $file */
         foreach (new RecursiveIteratorIterator(new RecursiveDirectoryIterator($root)) as $file) {
             $path = ltrim(substr($file->getPathname(), strlen($root)), '/');
-            $bytes = (string) file_get_contents($file->getPathname());
+            $bytes = @file_get_contents($file->getPathname());
+            if ($bytes === false) {
+                return "can not get {$path}, which needs a temporary file in " . sys_get_temp_dir() . ': '
+                    . (error_get_last()['message'] ?? 'it could not be written');
+            }
             if (!self::put("{$folder}/{$path}", $bytes)) {
                 return "has no place for {$path}: " . (error_get_last()['message'] ?? 'the disk is full');
             }

@@ -141,6 +141,18 @@ final class PharTest extends TestCase
         self::assertFileExists($file);
     }
 
+    public function testNoEmptyFilesAreUnpackedWithoutTemporaryFiles(): void
+    {
+        $cache = ['HOME' => '', 'XDG_CACHE_HOME' => $this->path('cache')];
+
+        $refused = $this->execute([self::built(), '--version'], ['TMPDIR' => '/proc', ...$cache]);
+        $run = $this->execute([self::built(), '--version'], $cache);
+
+        self::assertSame([255, ''], [$refused->getExitCode(), $refused->getOutput()]);
+        self::assertStringContainsString('which needs a temporary file in /proc: ', $refused->getErrorOutput());
+        self::assertOutcome(0, 'Spindle ' . ConsoleApplication::VERSION . "\n", $run);
+    }
+
     public function testOtherVersionsAreRemovedUnlessTheyRun(): void
     {
         foreach (['used', 'unused'] as $name) {
