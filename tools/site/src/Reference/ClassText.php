@@ -44,12 +44,6 @@ final readonly class ClassText
         return $this->text->line($match[0] ?? $this->comment->text);
     }
 
-    /** Returns the first paragraph of the description. */
-    public function introduction(): string
-    {
-        return $this->text->line(explode("\n\n", $this->comment->text)[0]);
-    }
-
     /** Returns a table of the constructor's parameters with their defaults, for a class of options. */
     public function options(): string
     {
