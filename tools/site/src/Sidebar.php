@@ -116,8 +116,7 @@ final class Sidebar
     {
         $groups = [];
         foreach ($pages as $page) {
-            $namespace = 'Spindle' . strtr(substr($page->folder(), \strlen(ClassNames::FOLDER)), '/', '\\');
-            $groups[$namespace][] = $page;
+            $groups[ClassNames::namespaceOf($page->folder())][] = $page;
         }
         ksort($groups);
 

@@ -38,8 +38,8 @@ final readonly class ApiReference
         }
         $overview = '';
         foreach ($rows as $folder => $lines) {
-            $namespace = 'Spindle' . strtr(substr($folder, \strlen(ClassNames::FOLDER)), '/', '\\');
-            $overview .= "\n## {$namespace}\n\n| class | |\n|---|---|\n" . implode("\n", $lines) . "\n";
+            $overview .= "\n## " . ClassNames::namespaceOf($folder) . "\n\n| class | |\n|---|---|\n"
+                . implode("\n", $lines) . "\n";
         }
 
         return [

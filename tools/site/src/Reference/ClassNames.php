@@ -33,6 +33,12 @@ final readonly class ClassNames
         return self::FOLDER . strtr(substr($class, \strlen('Spindle')), '\\', '/') . '.md';
     }
 
+    /** Returns the namespace of the classes whose pages are in a folder of the site. */
+    public static function namespaceOf(string $folder): string
+    {
+        return 'Spindle' . strtr(substr($folder, \strlen(self::FOLDER)), '/', '\\');
+    }
+
     /**
      * Returns the link target of a name, as it is written in a docblock or a page: a class, `Class::method()`,
      * `Class::$property` or `Class::CONSTANT`; in a docblock also a member of the class itself.
