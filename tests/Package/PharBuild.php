@@ -28,6 +28,8 @@ final class PharBuild
      * @param string $folder empty folder for a copy of the program, which the caller removes
      *
      * @return int number of packed files
+     *
+     * @throws \RuntimeException when Composer fails, or the file can't be written
      */
     public static function write(string $file, string $folder): int
     {
@@ -54,9 +56,12 @@ final class PharBuild
         $phar->buildFromIterator(new \ArrayIterator($files));
         $phar->compressFiles(\Phar::GZ);
         $phar->stopBuffering();
-        copy($temporary, "{$file}.new");
-        chmod("{$file}.new", 0o755);
-        rename("{$file}.new", $file); // a running program keeps the file that it has opened
+        $isWritten = copy($temporary, "{$file}.new")
+            && chmod("{$file}.new", 0o755)
+            && rename("{$file}.new", $file); // a running program keeps the file that it has opened
+        if (!$isWritten) {
+            throw new \RuntimeException("{$file} could not be written");
+        }
 
         return \count($files);
     }
