@@ -73,10 +73,11 @@ $report->table(number_format($count) . ' arguments, with the start', $all, [
 $megabytes = static fn(string ...$kibibytes): string
     => number_format(max(0, ...array_map(intval(...), array_values($kibibytes))) / 1024, 1);
 $rows = [];
-foreach ([intdiv($count, 100), intdiv($count, 10), $count] as $size) {
-    $write(max(1, $size));
+foreach ([100, 10, 1] as $divisor) {
+    $size = max(1, intdiv($count, $divisor));
+    $write($size);
     preg_match_all('/^(\d+)\t(\d+)$/m', $run(...$spindle, ...['sh', '-c', PEAKS, 'sh']), $peaks);
-    $rows[] = [number_format(max(1, $size)), $megabytes(...$peaks[1]), $megabytes(...$peaks[2])];
+    $rows[] = [number_format($size), $megabytes(...$peaks[1]), $megabytes(...$peaks[2])];
 }
 $report->rows('Peak of resident memory in MB', ['arguments', 'process', 'launcher'], $rows);
 $report->finish($json);
