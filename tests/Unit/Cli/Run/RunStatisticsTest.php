@@ -7,27 +7,17 @@ namespace Spindle\Tests\Unit\Cli\Run;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Run\Output\LineProgress;
 use Spindle\Cli\Internal\Run\RunStatistics;
-use Spindle\Internal\Clock;
 use Spindle\Tests\Unit\Cli\Run\Output\RecordedLines;
+use Spindle\Tests\VirtualTime;
 
 final class RunStatisticsTest extends TestCase
 {
-    private float $now = 5.0;
-
-    protected function setUp(): void
-    {
-        Clock::replace(fn(): float => $this->now);
-    }
-
-    protected function tearDown(): void
-    {
-        Clock::replace(null);
-    }
+    use VirtualTime;
 
     public function testARateAndARemainderFollowFromWhatIsDone(): void
     {
         $statistics = $this->statistics(succeeded: 6, failed: 2, started: 10, total: 40);
-        $this->now += 4.0;
+        $this->freeze(4.0);
 
         self::assertSame(
             [8, 4.0, 2.0, 16.0, 2],
@@ -45,7 +35,7 @@ final class RunStatisticsTest extends TestCase
     {
         self::assertNull($this->statistics(0, 0, 2, 40)->remainingSeconds());
         $statistics = $this->statistics(1, 0, 2, null);
-        $this->now += 1e-9;
+        $this->freeze(1e-9);
 
         self::assertNull($statistics->remainingSeconds());
     }
@@ -72,7 +62,7 @@ final class RunStatisticsTest extends TestCase
     public function testTextAndJsonReportTheSameValues(): void
     {
         $statistics = $this->statistics(6, 2, 10, 40);
-        $this->now += 4.0;
+        $this->freeze(4.0);
 
         self::assertSame('8/40 done, 2 failed, 2.0/s, ETA 0:16', LineProgress::plain($statistics));
         self::assertSame(
@@ -84,7 +74,7 @@ final class RunStatisticsTest extends TestCase
     public function testUnknownValuesAreMissingInTextAndNullInJson(): void
     {
         $statistics = $this->statistics(1, 0, 1, null);
-        $this->now += 1.0;
+        $this->freeze(1.0);
 
         self::assertSame('1 done, 0 failed, 1.0/s', LineProgress::plain($statistics));
         self::assertSame(

@@ -13,21 +13,11 @@ use Spindle\Cli\Internal\Run\Output\ScreenState;
 use Spindle\Cli\Internal\Run\Output\ScreenStyle;
 use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Command\Command;
-use Spindle\Internal\Clock;
+use Spindle\Tests\VirtualTime;
 
 final class BarViewTest extends TestCase
 {
-    private float $now = 0.0;
-
-    protected function setUp(): void
-    {
-        Clock::replace(fn(): float => $this->now);
-    }
-
-    protected function tearDown(): void
-    {
-        Clock::replace(null);
-    }
+    use VirtualTime;
 
     /** @return iterable<string, array{int, string}> */
     public static function widths(): iterable
@@ -72,7 +62,7 @@ final class BarViewTest extends TestCase
     private function state(?int $total): ScreenState
     {
         $statistics = new RunStatistics();
-        $this->now += 4.0;
+        $this->freeze(4.0);
         [$statistics->succeeded, $statistics->failed, $statistics->total] = [6, 2, $total];
         $job = new InputJob(9, JobValues::of(['x']), Command::of('sleep', str_repeat('1', 100)));
 
