@@ -15,6 +15,7 @@ use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\Transaction;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
@@ -27,6 +28,7 @@ use function Amp\delay;
 /** Common code of the client's tests. After each test, the server has none of its connections left. */
 abstract class PostgresContract extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
     use LeavesNothing;
     use UsesCluster;
@@ -216,28 +218,6 @@ abstract class PostgresContract extends TestCase
     protected static function assertUsable(PostgresLink $link): void
     {
         self::assertSame([[42, 'ok']], $link->query('SELECT $1::int, $2::text', [42, 'ok'])->lists());
-    }
-
-    /**
-     * Returns the exception that the work throws, after a check of its class.
-     *
-     * @template T of \Throwable
-     *
-     * @param class-string<T> $class
-     * @param \Closure(): mixed $work
-     *
-     * @return T
-     */
-    protected static function thrown(string $class, \Closure $work): \Throwable
-    {
-        try {
-            $work();
-        } catch (\Throwable $thrown) {
-            self::assertInstanceOf($class, $thrown, "{$thrown->getMessage()}\n{$thrown->getTraceAsString()}");
-
-            return $thrown;
-        }
-        self::fail("No {$class} is thrown");
     }
 
     /**

@@ -13,6 +13,7 @@ use Spindle\Remote\JobStatus;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
@@ -20,6 +21,7 @@ use Spindle\Tests\LeavesNothing;
 /** The guarantees of every broker, whatever its engine. */
 abstract class BrokerContract extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
     use LeavesNothing;
 
@@ -220,27 +222,5 @@ abstract class BrokerContract extends TestCase
     protected static function ids(array $deliveries): array
     {
         return array_map(static fn(Delivery $delivery): string => $delivery->id, $deliveries);
-    }
-
-    /**
-     * Returns what $work throws, and asserts its class.
-     *
-     * @template T of \Throwable
-     *
-     * @param class-string<T>   $class
-     * @param \Closure(): mixed $work
-     *
-     * @return T
-     */
-    protected static function thrown(string $class, \Closure $work): \Throwable
-    {
-        try {
-            $work();
-        } catch (\Throwable $thrown) {
-            self::assertInstanceOf($class, $thrown, "{$thrown->getMessage()}\n{$thrown->getTraceAsString()}");
-
-            return $thrown;
-        }
-        self::fail("No {$class} is thrown");
     }
 }

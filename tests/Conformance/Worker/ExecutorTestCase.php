@@ -10,6 +10,7 @@ use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Revolt\EventLoop\DriverFactory;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\EndsInTime;
@@ -22,6 +23,7 @@ use function Amp\Future\await;
 /** Base class of the tests of executors. */
 abstract class ExecutorTestCase extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
     use LeavesNothing;
     use OwnDirectory;
@@ -169,28 +171,6 @@ abstract class ExecutorTestCase extends TestCase
             ['a' => 2, 'b' => 4],
             iterator_to_array($executor->map(['a' => 1, 'b' => 2], [Number::class, 'double'])),
         );
-    }
-
-    /**
-     * Returns the exception that the work throws, after a check of its class.
-     *
-     * @template T of \Throwable
-     *
-     * @param class-string<T>   $class
-     * @param \Closure(): mixed $work
-     *
-     * @return T
-     */
-    protected static function thrown(string $class, \Closure $work): \Throwable
-    {
-        try {
-            $work();
-        } catch (\Throwable $thrown) {
-            self::assertInstanceOf($class, $thrown, "{$thrown->getMessage()}\n{$thrown->getTraceAsString()}");
-
-            return $thrown;
-        }
-        self::fail("No {$class} is thrown");
     }
 
     /**

@@ -23,6 +23,7 @@ use Spindle\Http\Client\GuzzleHandler;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\ServesHttp;
@@ -38,6 +39,7 @@ use function Amp\delay;
  */
 final class GuzzleCasesTest extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
     use OwnDirectory;
     use ServesHttp;
@@ -147,7 +149,7 @@ final class GuzzleCasesTest extends TestCase
             self::assertSame('secret', (string) $this->send($request, $options)->getBody());
         }
         foreach ([[], ['verify' => true]] as $options) {
-            $this->assertThrows(ConnectException::class, fn() => $this->send($request, $options));
+            self::thrown(ConnectException::class, fn() => $this->send($request, $options));
         }
     }
 
@@ -232,7 +234,7 @@ final class GuzzleCasesTest extends TestCase
 
     public function testARefusingProxyIsAConnectionFailure(): void
     {
-        $failure = $this->assertThrows(ConnectException::class, fn() => $this->send(
+        $failure = self::thrown(ConnectException::class, fn() => $this->send(
             new Request('GET', 'http://www.example.com/'),
             ['proxy' => '127.0.0.1:1'],
         ));
@@ -367,7 +369,7 @@ final class GuzzleCasesTest extends TestCase
     public function testARefusedConnectionIsAConnectException(): void
     {
         $options = ['timeout' => 1, 'connect_timeout' => 1];
-        $this->assertThrows(ConnectException::class, fn() => $this->send(
+        self::thrown(ConnectException::class, fn() => $this->send(
             new Request('GET', 'http://localhost:1'),
             $options,
         ));
@@ -387,7 +389,7 @@ final class GuzzleCasesTest extends TestCase
     {
         $server = new ScriptedServer(ScriptedServer::answering($answer));
         foreach ([[], ['stream' => true]] as $options) {
-            $failure = $this->assertThrows(
+            $failure = self::thrown(
                 RequestException::class,
                 fn() => $this->send(new Request('GET', $server->url()), $options),
             );
@@ -398,13 +400,13 @@ final class GuzzleCasesTest extends TestCase
 
     public function testAnotherSchemeIsRefused(): void
     {
-        $this->assertThrows(RequestException::class, fn() => $this->send(new Request('GET', 'file:///etc/passwd')));
+        self::thrown(RequestException::class, fn() => $this->send(new Request('GET', 'file:///etc/passwd')));
     }
 
     public function testAnExceptionOfOnHeadersRejectsThePromise(): void
     {
         $this->answer(new Response(200, ['X-Foo' => 'bar'], 'abc 123'));
-        $failure = $this->assertThrows(RequestException::class, fn() => $this->send(
+        $failure = self::thrown(RequestException::class, fn() => $this->send(
             new Request('GET', $this->url()),
             ['on_headers' => static fn() => throw new \Exception('test')],
         ));
@@ -549,7 +551,7 @@ final class GuzzleCasesTest extends TestCase
             $socket->read();
             $socket->read();
         });
-        $this->assertThrows(ConnectException::class, fn() => $this->send(
+        self::thrown(ConnectException::class, fn() => $this->send(
             new Request('GET', $server->url()),
             ['timeout' => 0.1],
         ));
@@ -602,25 +604,5 @@ final class GuzzleCasesTest extends TestCase
         self::assertInstanceOf(ResponseInterface::class, $response);
 
         return $response;
-    }
-
-    /**
-     * @template T of \Throwable
-     *
-     * @param class-string<T> $type
-     * @param \Closure(): mixed $call
-     *
-     * @return T
-     */
-    private function assertThrows(string $type, \Closure $call): \Throwable
-    {
-        try {
-            $call();
-        } catch (\Throwable $failure) {
-            self::assertInstanceOf($type, $failure, $failure->getMessage());
-
-            return $failure;
-        }
-        self::fail("{$type} was not thrown");
     }
 }

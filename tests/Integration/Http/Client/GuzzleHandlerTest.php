@@ -25,6 +25,7 @@ use Spindle\Http\Client\GuzzleHandler;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Response;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ScriptedServer;
@@ -35,6 +36,7 @@ use function Amp\delay;
 
 final class GuzzleHandlerTest extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
     use OwnDirectory;
     use ServesHttp;
@@ -163,9 +165,9 @@ final class GuzzleHandlerTest extends TestCase
     public function testStatusesAndConnectionFailuresHaveTheExceptionsOfGuzzle(): void
     {
         $this->serve(static fn(): Response => Response::text('missing', 404));
-        $this->assertThrows(ClientException::class, fn() => $this->guzzle()->get('/'));
-        $this->assertThrows(ConnectException::class, fn() => $this->guzzle()->get('http://127.0.0.1:1/'));
-        $this->assertThrows(ConnectException::class, function (): void {
+        self::thrown(ClientException::class, fn() => $this->guzzle()->get('/'));
+        self::thrown(ConnectException::class, fn() => $this->guzzle()->get('http://127.0.0.1:1/'));
+        self::thrown(ConnectException::class, function (): void {
             $server = new ScriptedServer(static function (Socket $socket): void {
                 $socket->read();
                 delay(0.5);
@@ -176,7 +178,7 @@ final class GuzzleHandlerTest extends TestCase
                 $server->close();
             }
         });
-        $this->assertThrows(RequestException::class, function (): void {
+        self::thrown(RequestException::class, function (): void {
             $server = new ScriptedServer(ScriptedServer::answering("nonsense\r\n\r\n"));
             try {
                 $this->guzzle()->get($server->url());
@@ -239,7 +241,7 @@ final class GuzzleHandlerTest extends TestCase
     public function testHeadersCanBeRefusedBeforeTheBody(): void
     {
         $this->serve(static fn(): Response => Response::text('large'));
-        $failure = $this->assertThrows(RequestException::class, fn() => $this->guzzle()->get('/', [
+        $failure = self::thrown(RequestException::class, fn() => $this->guzzle()->get('/', [
             'on_headers' => static fn(ResponseInterface $response) => throw new \RuntimeException('too large'),
         ]));
 
@@ -289,25 +291,5 @@ final class GuzzleHandlerTest extends TestCase
             'handler' => HandlerStack::create(new GuzzleHandler($this->httpClient ??= new HttpClient())),
             'base_uri' => str_replace('tcp:', 'http:', $this->address),
         ]);
-    }
-
-    /**
-     * @template T of \Throwable
-     *
-     * @param class-string<T> $type
-     * @param \Closure(): mixed $call
-     *
-     * @return T
-     */
-    private function assertThrows(string $type, \Closure $call): \Throwable
-    {
-        try {
-            $call();
-        } catch (\Throwable $failure) {
-            self::assertInstanceOf($type, $failure, $failure->getMessage());
-
-            return $failure;
-        }
-        self::fail("{$type} was not thrown");
     }
 }
