@@ -56,7 +56,7 @@ trait Nginx
         );
         $nginx->start();
         Eventually::holds(
-            static fn(): bool => !$nginx->isRunning() || @stream_socket_client("tcp://{$address}") !== false,
+            static fn(): bool => !$nginx->isRunning() || Streams::accepts("tcp://{$address}"),
             'nginx listens',
         );
         self::assertTrue($nginx->isRunning(), implode("\n", Text::lines($this->path('nginx.log'))));

@@ -24,6 +24,12 @@ final class Streams
         return [$pair[0], $pair[1]];
     }
 
+    /** Returns whether a server accepts a connection at an address such as `tcp://127.0.0.1:80`. */
+    public static function accepts(string $address): bool
+    {
+        return @stream_socket_client($address) !== false;
+    }
+
     /** @return resource a listening socket */
     public static function server(): mixed
     {

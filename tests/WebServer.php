@@ -29,7 +29,7 @@ trait WebServer
         $this->server = (new Process([\PHP_BINARY, '-S', $address, $page]))->disableOutput();
         $this->server->start();
         Eventually::holds(
-            static fn(): bool => @stream_socket_client("tcp://{$address}") !== false,
+            static fn(): bool => Streams::accepts("tcp://{$address}"),
             'the server answers',
         );
 
@@ -58,7 +58,7 @@ trait WebServer
         $this->server->start();
         // The file exists shortly before FPM accepts connections.
         Eventually::holds(
-            fn(): bool => @stream_socket_client("unix://{$this->path('socket')}") !== false,
+            fn(): bool => Streams::accepts("unix://{$this->path('socket')}"),
             'FPM accepts connections',
         );
     }

@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Streams;
 use Symfony\Component\Process\Process;
 
 /** Tests what `spindle serve` writes to standard error. */
@@ -292,7 +293,7 @@ final class ServeLogTest extends TestCase
         );
         $process->start();
         $ready = \in_array('--quiet', $options, true)
-            ? fn(): bool => @stream_socket_client("unix://{$this->path('socket')}") !== false
+            ? fn(): bool => Streams::accepts("unix://{$this->path('socket')}")
             : static fn(): bool => str_contains($process->getErrorOutput(), 'Listening');
         Eventually::holdsByItself($ready, 'it serves', 10.0);
         $this->ask();

@@ -158,7 +158,7 @@ final class DemoTest extends TestCase
         }, 'the cluster is gone', 20);
         self::assertSame(1, preg_match('~ http://(\S+)/openapi\.json~', $process->getOutput(), $match));
         Eventually::holds(
-            static fn(): bool => @stream_socket_client("tcp://{$match[1]}") === false,
+            static fn(): bool => !Streams::accepts("tcp://{$match[1]}"),
             'the server is gone',
             20,
         );

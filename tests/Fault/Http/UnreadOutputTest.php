@@ -90,6 +90,6 @@ final class UnreadOutputTest extends TestCase
 
     private function accepts(): bool
     {
-        return @stream_socket_client("unix://{$this->path('socket')}") !== false;
+        return Streams::accepts("unix://{$this->path('socket')}");
     }
 }

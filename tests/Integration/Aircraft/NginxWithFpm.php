@@ -61,7 +61,7 @@ final class NginxWithFpm extends Assert implements Host
         $this->fpm->start();
         $this->nginx->start();
         $serves = fn(): bool
-            => file_exists($this->path('php-fpm.sock')) && @stream_socket_client($this->address) !== false;
+            => file_exists($this->path('php-fpm.sock')) && Streams::accepts($this->address);
         Eventually::holdsByItself(
             fn(): bool => $serves() || !$this->fpm->isRunning() || !$this->nginx->isRunning(),
             'it serves',

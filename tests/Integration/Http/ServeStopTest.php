@@ -15,6 +15,7 @@ use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
+use Spindle\Tests\Streams;
 use Spindle\Tests\Text;
 
 /** SIGTERM and SIGINT: the command answers the requests that have arrived, then ends. */
@@ -126,7 +127,7 @@ final class ServeStopTest extends TestCase
 
         $server->signal(\SIGTERM);
         $this->awaitLogged('Stopping');
-        Eventually::holds(fn(): bool => @stream_socket_client($this->address) === false, 'connections are refused');
+        Eventually::holds(fn(): bool => !Streams::accepts($this->address), 'connections are refused');
         $this->file('go', '');
 
         foreach ($clients as $client) {

@@ -85,7 +85,7 @@ final class PgbouncerTest extends TestCase
         $this->pooler = new Process([$program, ...$user, $configuration]);
         $this->pooler->start();
         Eventually::holds(
-            static fn(): bool => @stream_socket_client("tcp://127.0.0.1:{$port}") !== false,
+            static fn(): bool => Streams::accepts("tcp://127.0.0.1:{$port}"),
             'pgbouncer listens',
         );
 
