@@ -47,9 +47,7 @@ trait Nginx
         if ($program === false) {
             self::markTestSkipped('nginx is not installed');
         }
-        $socket = Streams::server();
-        $address = (string) stream_socket_get_name($socket, false);
-        fclose($socket);
+        $address = Streams::unusedAddress();
         $configuration = $this->file('nginx.conf', $this->nginxConfiguration($http($address)));
         $this->nginx = $nginx = new Process(
             [$program, '-p', $this->path(), '-e', $this->path('nginx.log'), '-c', $configuration],

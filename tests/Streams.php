@@ -30,6 +30,16 @@ final class Streams
         return @stream_socket_client($address) !== false;
     }
 
+    /** Returns the host and port of an address of the loopback interface at which nothing listens. */
+    public static function unusedAddress(): string
+    {
+        $socket = self::server();
+        $address = (string) stream_socket_get_name($socket, false);
+        fclose($socket);
+
+        return $address;
+    }
+
     /** @return resource a listening socket */
     public static function server(): mixed
     {

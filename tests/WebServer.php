@@ -22,9 +22,7 @@ trait WebServer
     /** @return string URL of the page */
     private function startBuiltIn(string $page): string
     {
-        $socket = Streams::server();
-        $address = (string) stream_socket_get_name($socket, false);
-        fclose($socket);
+        $address = Streams::unusedAddress();
         // The server's log lines would fill a pipe that nothing reads.
         $this->server = (new Process([\PHP_BINARY, '-S', $address, $page]))->disableOutput();
         $this->server->start();

@@ -403,7 +403,7 @@ final class WorkTest extends TestCase
 
     public function testTheAdminAddressReportsStatisticsAndTheBrokersHealth(): void
     {
-        $address = self::freeAddress();
+        $address = Streams::unusedAddress();
         $queue = self::newQueue();
         $process = $this->work($queue, ['--admin', $address, '--admin-host', 'a']);
         $executor = $this->executor($queue);
@@ -436,7 +436,7 @@ final class WorkTest extends TestCase
     public function testTheAdminAddressReportsTheStatisticsOfTheQueue(): void
     {
         $queue = self::newQueue();
-        $address = self::freeAddress();
+        $address = Streams::unusedAddress();
         $process = $this->work(
             $queue,
             ['--workers', '2', '--heartbeat', '0.1', '--admin', $address, '--admin-host', 'a'],
@@ -794,15 +794,6 @@ final class WorkTest extends TestCase
 
             return [$name, TaskContext::current()->attempt];
         };
-    }
-
-    private static function freeAddress(): string
-    {
-        $socket = Streams::server();
-        $address = (string) stream_socket_get_name($socket, false);
-        fclose($socket);
-
-        return $address;
     }
 
     /** @param array<string, int> $statistics */

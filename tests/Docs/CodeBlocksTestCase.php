@@ -197,18 +197,9 @@ abstract class CodeBlocksTestCase extends TestCase
             return [];
         }
         $address = explode('/', $server->serves)[0];
-        $this->freeAddresses[$address] ??= self::unusedAddress();
+        $this->freeAddresses[$address] ??= Streams::unusedAddress();
 
         return [$address => $this->freeAddresses[$address]];
-    }
-
-    private static function unusedAddress(): string
-    {
-        $socket = Streams::server();
-        $address = (string) stream_socket_get_name($socket, false);
-        fclose($socket);
-
-        return $address;
     }
 
     /** @param array<string, string> $free */

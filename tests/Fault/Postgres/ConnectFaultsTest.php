@@ -38,6 +38,7 @@ use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\ScramServer;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Scale;
+use Spindle\Tests\Streams;
 
 use function Amp\delay;
 use function Amp\Dns\dnsResolver;
@@ -658,12 +659,7 @@ final class ConnectFaultsTest extends TestCase
 
     private static function closedPort(): int
     {
-        $socket = stream_socket_server('tcp://127.0.0.1:0');
-        \assert($socket !== false);
-        $port = (int) substr((string) strrchr((string) stream_socket_get_name($socket, false), ':'), 1);
-        fclose($socket);
-
-        return $port;
+        return (int) parse_url('tcp://' . Streams::unusedAddress(), \PHP_URL_PORT);
     }
 
     private static function failure(PostgresOptions $options): ConnectionFailedException|AuthenticationException

@@ -79,9 +79,7 @@ final class ConnectionRefusalsTest extends TestCase
 
     public function testAConnectionThatIsRefusedIsReportedAtOnceAndAsThat(): void
     {
-        $listener = Streams::server();
-        $address = (string) stream_socket_get_name($listener, false);
-        fclose($listener);
+        $address = Streams::unusedAddress();
         $began = hrtime(true);
         $failure = self::thrown(static fn(): mixed => (new RedisBroker("redis://{$address}"))->status('any', 'any'));
 

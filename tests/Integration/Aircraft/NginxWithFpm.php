@@ -29,9 +29,7 @@ final class NginxWithFpm extends Assert implements Host
         if ($nginx === false || !is_executable($fpm)) {
             self::markTestSkipped("nginx or {$fpm} is not here");
         }
-        $socket = Streams::server();
-        $address = (string) stream_socket_get_name($socket, false);
-        fclose($socket);
+        $address = Streams::unusedAddress();
         $this->address = "tcp://{$address}";
         foreach (['nginx.conf', 'php-fpm.conf'] as $file) {
             $this->file(

@@ -65,9 +65,7 @@ final class PgbouncerTest extends TestCase
             ? '/usr/sbin/pgbouncer'
             : self::markTestSkipped('pgbouncer is not here');
         $cluster = Cluster::shared();
-        $socket = Streams::server();
-        $port = (int) substr((string) strrchr((string) stream_socket_get_name($socket, false), ':'), 1);
-        fclose($socket);
+        $port = parse_url('tcp://' . Streams::unusedAddress(), \PHP_URL_PORT);
         $configuration = $this->file('pgbouncer.ini', <<<INI
             [databases]
             * = host=127.0.0.1 port={$cluster->port} user={$cluster->user} password={$cluster->password}

@@ -62,9 +62,7 @@ final class ServerFaultsTest extends TestCase
 
     public function testARefusedConnectionIsNamedAndTheRequestWasNotSent(): void
     {
-        $listener = Streams::server();
-        $address = (string) stream_socket_get_name($listener, false);
-        fclose($listener);
+        $address = Streams::unusedAddress();
         $failure = self::failure(fn() => $this->client()->get("http://user:pw@{$address}/path?secret=1"));
 
         self::assertInstanceOf(ConnectFailedException::class, $failure);
