@@ -10,10 +10,12 @@ use Spindle\Cli\Internal\Run\LoadLimit;
 use Spindle\Cli\Internal\Run\MachineLimits;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\CpuCount;
+use Spindle\Tests\EndsInTime;
 use Spindle\Tests\OwnDirectory;
 
 final class MachineLimitsTest extends TestCase
 {
+    use EndsInTime;
     use OwnDirectory;
 
     private const SECOND = 1_000_000_000;
