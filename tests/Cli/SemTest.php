@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Cli;
 
-use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Eventually;
@@ -15,9 +14,7 @@ use Symfony\Component\Process\Process;
 /** `spindle sem`, compared with `sem` of GNU parallel where it is installed. */
 final class SemTest extends TestCase
 {
-    use RunsSpindle;
-
-    private const PARALLEL = '/usr/bin/parallel';
+    use RunsGnuParallel;
 
     /** Functions for the lines: hold waits in a command until the line calls go. */
     private const FUNCTIONS = 'rm -f go begun; go() { touch go; }; hold="until [ -e go ]; do sleep 0.01; done"; ';
@@ -65,13 +62,6 @@ final class SemTest extends TestCase
         ],
     ];
 
-    #[Before]
-    protected function createFolders(): void
-    {
-        mkdir($this->path('home'));
-        $this->file('home/will-cite', '');
-    }
-
     /** @return iterable<string, array{string, string}> */
     public static function lines(): iterable
     {
@@ -92,9 +82,9 @@ final class SemTest extends TestCase
 
     public function testSeveralWordsRunNoBuiltinOfTheShell(): void
     {
-        $process = $this->sem('for u in "" -u; do sem --id a --fg $u eval "touch ran"; echo $?; done; ls -d ran home');
+        $process = $this->sem('for u in "" -u; do sem --id a --fg $u eval "touch ran"; echo $?; done; ls -d ran .home');
 
-        self::assertSame("127\n127\nhome\n", $process->getOutput());
+        self::assertSame("127\n127\n.home\n", $process->getOutput());
     }
 
     public function testNeverMoreThanTheLimitRun(): void
@@ -235,10 +225,7 @@ final class SemTest extends TestCase
 
     private function bash(string $script): Process
     {
-        $environment = [
-            self::MARK => $this->mark, 'TMPDIR' => $this->path(), 'PARALLEL_HOME' => $this->path('home'),
-            'SHELL' => '/bin/sh', 'PARALLEL' => '',
-        ];
+        $environment = ['TMPDIR' => $this->path(), ...$this->parallelEnvironment()];
         $process = new Process(['bash', '-c', $script], $this->path(), $environment, '', 60.0);
         $process->run();
 

@@ -4,8 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Run;
 
-use PHPUnit\Framework\Attributes\Before;
-use Spindle\Tests\Cli\RunsSpindle;
+use Spindle\Tests\Cli\RunsGnuParallel;
 use Spindle\Tests\Fork\ProgramResult;
 use Spindle\Tests\Scale;
 use Symfony\Component\Process\Process;
@@ -16,19 +15,10 @@ use Symfony\Component\Process\Process;
  */
 trait ComparesRuns
 {
-    use RunsSpindle;
-
-    private const PARALLEL = '/usr/bin/parallel';
+    use RunsGnuParallel;
 
     /** Columns of a job log that both tools must have in common: Seq, Send, Receive, Exitval, Signal, Command. */
     private const LOG_COLUMNS = [0 => true, 4 => true, 5 => true, 6 => true, 7 => true, 8 => true];
-
-    #[Before]
-    protected function agreeToCite(): void
-    {
-        mkdir($this->path('.home'));
-        $this->file('.home/will-cite', '');
-    }
 
     /**
      * @param list<string>                      $words
@@ -65,10 +55,13 @@ trait ComparesRuns
     /** @param list<string> $words */
     private function runParallel(array $words, string $input): Process
     {
-        $environment = [
-            self::MARK => $this->mark, 'PARALLEL_HOME' => $this->path('.home'), 'SHELL' => '/bin/sh', 'PARALLEL' => '',
-        ];
-        $process = new Process([self::PARALLEL, ...$words], $this->path(), $environment, $input, 60.0);
+        $process = new Process(
+            [self::PARALLEL, ...$words],
+            $this->path(),
+            $this->parallelEnvironment(),
+            $input,
+            60.0,
+        );
         $process->run();
 
         return $process;
