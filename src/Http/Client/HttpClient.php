@@ -228,10 +228,11 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * - origins, connections, idle: now
-     * - waiting: requests that wait for a connection now
-     * - running: calls that have not returned now
-     * - requests_total, failed_total: calls so far, and those that ended with an exception
+     * Returns the current state, and counters since the client was created:
+     * - `origins`: servers, each counted once for each proxy and TLS setting
+     * - `connections`: connections that are open or being opened; `idle`: those that are not in use
+     * - `waiting`: requests that wait for a connection; `running`: calls that have not returned
+     * - `requests_total`: calls; `failed_total`: calls that ended with an exception
      */
     public function statistics(): array
     {
