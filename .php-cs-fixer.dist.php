@@ -29,6 +29,7 @@ return (new Config())
         'modernize_strpos' => true,
         // Only where a backslash lets the compiler emit an opcode instead of a call.
         'native_function_invocation' => ['include' => ['@compiler_optimized'], 'scope' => 'namespaced', 'strict' => true],
+        'no_extra_blank_lines' => ['tokens' => ['curly_brace_block', 'extra']],
         'no_superfluous_phpdoc_tags' => ['allow_mixed' => true],
         'no_trailing_whitespace_in_string' => false,
         'no_unused_imports' => true,

@@ -60,7 +60,6 @@ final class Structure extends NodeVisitorAbstract
 
     private string $file = '';
 
-
     /** @var list<array{name: string, complexity: int}> functions around the current node */
     private array $functions = [];
 

@@ -240,7 +240,6 @@ final class AgentFaultsTest extends TestCase
         $redis->stop();
     }
 
-
     public function testAFrameThatWasTamperedWithIsRefusedUnread(): void
     {
         $redis = Redis::shared();

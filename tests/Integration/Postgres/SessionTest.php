@@ -276,5 +276,4 @@ final class SessionTest extends TestCase
 
         return $name;
     }
-
 }

@@ -212,6 +212,4 @@ final class JobLog
             ? throw new UsageException("option --joblog: can't write '{$path}': no process reads this pipe")
             : false;
     }
-
-
 }

@@ -350,8 +350,6 @@ final class Runner
         $halt->now ? $this->control->kill() : $this->control->drain();
     }
 
-
-
     /** Returns the number of all jobs, with those that a resumed run skips. It is known if --halt needs it. */
     private function jobCount(): int
     {

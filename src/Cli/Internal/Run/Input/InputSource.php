@@ -81,8 +81,6 @@ final class InputSource
         return new self('input line', [], $stream, $separator);
     }
 
-
-
     /**
      * Removes the first record, and returns it; null if there is none. Waits for it without the event loop. Must be
      * called before the records are counted or read.

@@ -112,6 +112,4 @@ final class OutputOrder
             yield $job => $result;
         }
     }
-
-
 }
