@@ -387,7 +387,7 @@ final class PipeTest extends TestCase
         ];
         yield '--group-by with a wrong separator' => [
             ['--pipe', '--group-by', '1', '--colsep', '['],
-            "option --colsep: '[' is not allowed; give a regular expression",
+            "option --colsep: '[' is not allowed; give a regular expression, such as , or \\t",
         ];
         yield 'columns' => [
             ['--pipe', '--colsep', ','],
@@ -414,6 +414,19 @@ final class PipeTest extends TestCase
             '',
             $this->spindle(['--pipe', 'cat', ':::', 'a']),
             "spindle: option --pipe: blocks are read from standard input; remove the list of arguments\n",
+        );
+    }
+
+    public function testALineWhoseColumnsCannotBeFoundIsNotPutIntoAGroup(): void
+    {
+        $line = str_repeat('a', 40) . 'b';
+        $options = ['--pipe', '-N1', '--group-by', '2', '--colsep', '(?:a+)+[cd]', 'cat'];
+
+        self::assertOutcome(
+            255,
+            '',
+            $this->spindle($options, "a\n{$line}\n"),
+            "spindle: option --colsep: can't split '{$line}': Backtrack limit exhausted\n",
         );
     }
 

@@ -9,19 +9,16 @@ use Spindle\Cli\Internal\UsageException;
 /** The options that make values from a record: --colsep, --trim, -E and -r. */
 final class RecordFields
 {
-    /** Delimits regular expressions. PCRE accepts any character that is not a letter, a digit or a backslash. */
-    private const DELIMITER = "\1";
-
     private const TRIM_PATTERNS = ['n' => null, 'l' => '~^\s+~', 'r' => '~\s+$~D', 'lr' => '~^\s+|\s+$~D'];
 
     /**
-     * @param string|null $separator  delimited regular expression; null for one column
-     * @param string|null $trim       regular expression of what is removed from each value; null for nothing
-     * @param string|null $end        the record that ends the input; null for none
-     * @param bool        $skipsBlank whether blank records are skipped
+     * @param ColumnSeparator|null $separator  null for one column
+     * @param string|null          $trim       regular expression of what is removed from each value; null for nothing
+     * @param string|null          $end        the record that ends the input; null for none
+     * @param bool                 $skipsBlank whether blank records are skipped
      */
     private function __construct(
-        private readonly ?string $separator,
+        private readonly ?ColumnSeparator $separator,
         private readonly ?string $trim,
         private readonly ?string $end,
         private readonly bool $skipsBlank,
@@ -30,17 +27,14 @@ final class RecordFields
     /** @throws UsageException */
     public static function of(?string $colsep, ?string $trim, ?string $end, bool $skipsBlank): self
     {
-        $separator = self::DELIMITER . $colsep . self::DELIMITER;
-        if ($colsep !== null && (str_contains($colsep, self::DELIMITER) || @preg_match($separator, '') === false)) {
-            throw UsageException::option('--colsep', $colsep, 'a regular expression, such as , or \t');
-        }
+        $separator = $colsep === null ? null : new ColumnSeparator($colsep);
         // As in GNU parallel, blanks around columns are removed by default.
         $trim = $trim === 'rl' ? 'lr' : $trim ?? ($colsep === null ? 'n' : 'lr');
         if (!\array_key_exists($trim, self::TRIM_PATTERNS)) {
             throw UsageException::option('--trim', $trim, 'l, r, lr or n');
         }
 
-        return new self($colsep === null ? null : $separator, self::TRIM_PATTERNS[$trim], $end, $skipsBlank);
+        return new self($separator, self::TRIM_PATTERNS[$trim], $end, $skipsBlank);
     }
 
     /** Returns whether records are values, without any change. */
@@ -77,10 +71,7 @@ final class RecordFields
      */
     public function values(string $record): array
     {
-        $values = $this->separator === null ? [$record] : @preg_split($this->separator, $record);
-        if ($values === false) {
-            throw new UsageException("option --colsep: can't split '{$record}': " . preg_last_error_msg());
-        }
+        $values = $this->separator?->split($record) ?? [$record];
 
         return $this->trim === null ? $values : preg_replace($this->trim, '', $values);
     }

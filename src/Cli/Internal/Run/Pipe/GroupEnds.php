@@ -4,25 +4,23 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
+use Spindle\Cli\Internal\Run\Input\ColumnSeparator;
 use Spindle\Cli\Internal\UsageException;
 
 /** A record is all consecutive lines with the same value in a column: the option --group-by. */
 final class GroupEnds implements RecordEnds
 {
-    private readonly string $separator;
+    private readonly ColumnSeparator $separator;
 
     /**
      * @param string $separator regular expression that separates columns
      * @param int    $column    from 1
      *
-     * @throws UsageException
+     * @throws UsageException when the regular expression is invalid
      */
     public function __construct(string $separator, private readonly int $column)
     {
-        if (!PatternEnds::isValid($separator)) {
-            throw UsageException::option('--colsep', $separator, 'a regular expression');
-        }
-        $this->separator = PatternEnds::delimited($separator);
+        $this->separator = new ColumnSeparator($separator);
     }
 
     public function last(string $text, int $from, int $limit): int
@@ -51,12 +49,16 @@ final class GroupEnds implements RecordEnds
         return $block;
     }
 
-    /** @return \Generator<int, int> where a complete line has another value than the line before */
+    /**
+     * Yields the start of each complete line whose value differs from that of the line before.
+     *
+     * @return \Generator<int, int>
+     */
     private function ends(string $text, int $from, int $limit): \Generator
     {
         $previous = null;
         while (($end = strpos($text, "\n", $from)) !== false && $end < $limit) {
-            $columns = preg_split($this->separator, substr($text, $from, $end - $from), $this->column + 1);
+            $columns = $this->separator->split(substr($text, $from, $end - $from), $this->column + 1);
             $value = $columns[$this->column - 1] ?? '';
             if ($previous !== null && $value !== $previous) {
                 yield $from;

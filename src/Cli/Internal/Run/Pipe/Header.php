@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\Plural;
+use Spindle\Cli\Internal\Run\RegularExpression;
 use Spindle\Cli\Internal\UsageException;
 
 /** The beginning of an input that each job gets before its block: lines, or a match of a regular expression. */
@@ -33,7 +34,7 @@ final class Header
         if (preg_match('/^\d{1,9}$/D', $text) === 1) {
             return (int) $text === 0 ? null : new self('', (int) $text);
         }
-        if (preg_match('/^[+-]?\d+$/D', $text) === 1 || !PatternEnds::isValid($text)) {
+        if (preg_match('/^[+-]?\d+$/D', $text) === 1 || !RegularExpression::isValid($text)) {
             throw UsageException::option(
                 '--header',
                 $text,
@@ -41,8 +42,8 @@ final class Header
             );
         }
 
-        // The stack for compiled patterns ends after some thousand lines of a header such as (#.*\n)*.
-        return new self(PatternEnds::delimited("(*NO_JIT)\\A(?:{$text})"), 0);
+        // A compiled pattern such as (#.*\n)* would exceed its stack after some thousand lines.
+        return new self(RegularExpression::delimited("(*NO_JIT)\\A(?:{$text})"), 0);
     }
 
     /**

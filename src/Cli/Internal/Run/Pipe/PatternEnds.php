@@ -4,14 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
+use Spindle\Cli\Internal\Run\RegularExpression;
 use Spindle\Cli\Internal\UsageException;
 
 /** A record ends between a match of --recend and a match of --recstart, which are regular expressions. */
 final class PatternEnds implements RecordEnds
 {
-    /** Delimits regular expressions. PCRE accepts any character that is not a letter, a digit or a backslash. */
-    private const DELIMITER = "\1";
-
     /** The largest limit of PCRE for the steps of a match. A block without a separator needs a step for each byte. */
     public const MAX_STEPS = (1 << 31) - 1;
 
@@ -23,26 +21,16 @@ final class PatternEnds implements RecordEnds
     public function __construct(string $end, string $start)
     {
         foreach (['--recend' => $end, '--recstart' => $start] as $option => $pattern) {
-            if (!self::isValid($pattern)) {
+            if (!RegularExpression::isValid($pattern)) {
                 throw UsageException::option($option, $pattern, 'a regular expression, or leave out --regexp');
             }
         }
         ini_set('pcre.backtrack_limit', (string) self::MAX_STEPS);
         $border = "(?:{$end})(?={$start})";
-        $this->last = self::delimited("\\A(?s:.*){$border}");
+        $this->last = RegularExpression::delimited("\\A(?s:.*){$border}");
         // As in GNU parallel, a record contains as much of its start as possible.
-        $this->next = self::delimited("\\G(?:(?:{$start})(?s:.*?)|(?s:.*?)){$border}(?!\\G)");
-        $this->separator = self::delimited("(?:{$end})(?:{$start})");
-    }
-
-    public static function isValid(string $pattern): bool
-    {
-        return !str_contains($pattern, self::DELIMITER) && @preg_match(self::delimited($pattern), '') !== false;
-    }
-
-    public static function delimited(string $pattern): string
-    {
-        return self::DELIMITER . $pattern . self::DELIMITER;
+        $this->next = RegularExpression::delimited("\\G(?:(?:{$start})(?s:.*?)|(?s:.*?)){$border}(?!\\G)");
+        $this->separator = RegularExpression::delimited("(?:{$end})(?:{$start})");
     }
 
     public function last(string $text, int $from, int $limit): int
