@@ -9,9 +9,6 @@ use Spindle\Command\Command;
 /** A job: the values of one or more records of the input, and the command with them. */
 final class InputJob
 {
-    /** Bytes that the command gets as its standard input. With --round-robin, they are known when it has ended. */
-    public int $sent = 0;
-
     /**
      * @param int              $sequence number of the job, from 1
      * @param JobValues        $values   of all records of the job
@@ -19,6 +16,8 @@ final class InputJob
      * @param int|float|string $id       of a task of --jsonl
      * @param string|null      $text     the command in the job log; null if it is $shown
      * @param string|null      $shown    the command as it is printed; null if it is $command
+     * @param int              $sent     bytes that the command gets as its standard input; with --round-robin, the
+     *                                   number is known when the command has ended
      */
     public function __construct(
         public readonly int $sequence,
@@ -28,7 +27,23 @@ final class InputJob
         public readonly int|float|string $id = 0,
         private readonly ?string $text = null,
         private readonly ?string $shown = null,
+        public int $sent = 0,
     ) {}
+
+    /** Returns the job with another command, which is printed and logged as before. */
+    public function withCommand(Command $command, int $sent = 0): self
+    {
+        return new self(
+            $this->sequence,
+            $this->values,
+            $command,
+            $this->slot,
+            $this->id,
+            $this->text,
+            $this->commandText(),
+            $sent,
+        );
+    }
 
     /** Returns about how much memory the values and the command need. */
     public function bytes(): int

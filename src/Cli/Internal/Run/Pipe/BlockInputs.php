@@ -45,17 +45,15 @@ final class BlockInputs implements JobInputs
             ? $job->command
             : BlockFiles::readBy($job->command, $this->files->path($job->sequence));
 
-        $withBlock = new InputJob(
+        return new InputJob(
             $job->sequence,
             JobValues::of(['']),
             $command,
             $job->slot,
             text: $this->describe($job->text()),
             shown: $this->describe($job->commandText()),
+            sent: $this->files->size($job->sequence),
         );
-        $withBlock->sent = $this->files->size($job->sequence);
-
-        return $withBlock;
     }
 
     public function describe(string $command): string

@@ -72,17 +72,7 @@ final class PartInputs implements JobInputs
             ...($line === null ? $job->command->arguments : ['/bin/sh', '-c', $line]),
         );
 
-        $withPart = new InputJob(
-            $job->sequence,
-            JobValues::of(['']),
-            $command,
-            $job->slot,
-            text: $job->text(),
-            shown: $job->commandText(),
-        );
-        $withPart->sent = $headerEnd + $end - $start;
-
-        return $withPart;
+        return $job->withCommand($command, sent: $headerEnd + $end - $start);
     }
 
     public function describe(string $command): string

@@ -65,15 +65,8 @@ final class RoundRobinInputs implements JobInputs
         if ($this->rest !== null) { // The last job was created.
             EventLoop::queue($this->distribute(...));
         }
-        $queue = $this->queues[$job->sequence];
 
-        return new InputJob(
-            $job->sequence,
-            JobValues::of(['']),
-            $job->command->withInput($queue->read()),
-            $job->slot,
-            text: $job->text(),
-        );
+        return $job->withCommand($job->command->withInput($this->queues[$job->sequence]->read()));
     }
 
     public function describe(string $command): string

@@ -48,14 +48,7 @@ final class TeeInputs implements JobInputs
 
     public function withInput(InputJob $job): InputJob
     {
-        return new InputJob(
-            $job->sequence,
-            $job->values,
-            BlockFiles::readBy($job->command, $this->files->path(self::ALL)),
-            $job->slot,
-            text: $job->text(),
-            shown: $job->commandText(),
-        );
+        return $job->withCommand(BlockFiles::readBy($job->command, $this->files->path(self::ALL)));
     }
 
     public function describe(string $command): string
