@@ -16,8 +16,6 @@ final class RecordSpool
     /** @var resource|null */
     private mixed $file = null;
 
-    private int $length = 0;
-
     /**
      * @param list<string> $values
      *
@@ -31,12 +29,11 @@ final class RecordSpool
         $bytes = pack('JN', $number, \count($values))
             . pack('N*', ...array_map(\strlen(...), $values))
             . implode('', $values);
+        $position = (int) ftell($this->file);
         error_clear_last();
         if (@fwrite($this->file, $bytes) !== \strlen($bytes)) {
             throw OutputFailedException::lastError('a temporary file');
         }
-        $position = $this->length;
-        $this->length += \strlen($bytes);
 
         return $position;
     }
