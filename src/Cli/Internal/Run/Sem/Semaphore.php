@@ -5,11 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Sem;
 
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Internal\Clock;
 
 /**
  * A counting semaphore for all processes of a user. A holder has a named pipe open for writing. The system closes it
- * when the holder ends, also if the holder is killed, and so wakes those that wait with the other end. A pipe that no
- * process has open for writing is removed by the next process that needs a semaphore.
+ * when the holder ends, also if the holder is killed, and so wakes the processes that wait at the other end. The next
+ * process that needs a semaphore removes the pipes that no process has open for writing.
  */
 final class Semaphore
 {
@@ -61,7 +62,7 @@ final class Semaphore
      */
     public function acquire(int $limit, float $seconds): mixed
     {
-        $end = hrtime(true) / 1e9 + $seconds;
+        $end = Clock::now() + $seconds;
         while (true) {
             flock($this->lock, \LOCK_EX);
             try {
@@ -72,7 +73,7 @@ final class Semaphore
             } finally {
                 flock($this->lock, \LOCK_UN);
             }
-            $left = $end - hrtime(true) / 1e9;
+            $left = $end - Clock::now();
             if ($left <= 0) {
                 return null;
             }
