@@ -9,7 +9,6 @@ use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\Queue\QueueCommand;
 use Spindle\Cli\Internal\Run\KnownOptions\OptionParser;
 use Spindle\Cli\Internal\Run\KnownOptions\OptionTable;
-use Spindle\Cli\Internal\Run\KnownOptions\SemRows;
 use Spindle\Cli\Internal\Run\RunCommand;
 use Spindle\Cli\Internal\Run\Sem\SemCommand;
 use Spindle\Cli\Internal\Serve\ServeCommand;
@@ -149,17 +148,17 @@ final class ConsoleApplication extends Application
             if ($position === 0 || str_starts_with($word, '-')) {
                 continue;
             }
-            $parser = match ($word) {
-                'run' => new OptionParser(),
-                'sem' => new OptionParser(new OptionTable(SemRows::ROWS)),
+            $options = match ($word) {
+                'run' => OptionTable::ofRun(),
+                'sem' => OptionTable::ofSem(),
                 default => null,
             };
-            if ($parser !== null) {
+            if ($options !== null) {
                 array_splice(
                     $arguments,
                     $position + 1,
                     null,
-                    $parser->normalise(\array_slice($arguments, $position + 1)),
+                    (new OptionParser($options))->normalise(\array_slice($arguments, $position + 1)),
                 );
             }
             break;

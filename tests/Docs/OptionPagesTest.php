@@ -61,7 +61,7 @@ final class OptionPagesTest extends TestCase
 
     public function testEveryOptionOfGnuParallelIsInTheTable(): void
     {
-        $table = new OptionTable();
+        $table = OptionTable::ofRun();
         foreach (explode(' ', self::PARALLEL) as $option) {
             $name = rtrim($option, '=');
             $known = $table->find($name);

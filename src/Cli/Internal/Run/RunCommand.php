@@ -9,7 +9,6 @@ use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
-use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Logger\ConsoleLogger;
 use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
@@ -93,9 +92,6 @@ final class RunCommand extends Command
     /** Options that can be given several times. */
     private const LISTS = ['arg-file', 'env'];
 
-    /** Columns of the text of an option. */
-    private const TEXT_COLUMNS = 45;
-
     public function __construct()
     {
         parent::__construct('run');
@@ -113,18 +109,9 @@ final class RunCommand extends Command
                 InputArgument::IS_ARRAY,
                 'The command, and a list after ::: or ::::',
             );
-        foreach (OptionTable::defined() as $option) {
-            $mode = match (true) {
-                \in_array($option->name(), self::LISTS, true)
-                    => InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY,
-                $option->takesValue() => InputOption::VALUE_REQUIRED,
-                default => InputOption::VALUE_NONE,
-            };
-            $text = wordwrap($option->text, self::TEXT_COLUMNS);
-            $letter = $option->letter();
-            // Symfony's console can't describe a digit, and has its own -v. OptionParser reads both.
-            $isPossible = $letter !== '0' && $letter !== 'v';
-            $this->addOption($option->name(), $isPossible ? $letter : null, $mode, $text);
+        foreach (OptionTable::ofRun()->defined() as $option) {
+            $isList = \in_array($option->name(), self::LISTS, true);
+            $this->getDefinition()->addOption($option->definition($isList));
         }
     }
 

@@ -5,10 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 use Spindle\Cli\Internal\UsageException;
+use Symfony\Component\Console\Input\InputOption;
 
-/** One option of `spindle run`, GNU parallel or xargs, with all its spellings. */
+/** One option of `spindle run`, `spindle sem`, GNU parallel or xargs, with all its spellings. */
 final class KnownOption
 {
+    /** Columns of the text in the help. */
+    private const TEXT_COLUMNS = 45;
+
     /**
      * @param non-empty-list<string> $names    without dashes, that of spindle run first; one letter is a short option
      * @param string                 $value    name of the value; '' for a flag
@@ -43,6 +47,26 @@ final class KnownOption
     {
         return !\in_array($this->meaning, [Meaning::Refused, Meaning::Ignored], true)
             && !\in_array($this->name(), ['help', 'version'], true);
+    }
+
+    /** @param bool $isList whether the option can be given several times */
+    public function definition(bool $isList = false): InputOption
+    {
+        $mode = match (true) {
+            $isList => InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY,
+            $this->takesValue() => InputOption::VALUE_REQUIRED,
+            default => InputOption::VALUE_NONE,
+        };
+        $letter = $this->letter();
+        // Symfony's console can't describe a digit, and has its own -v. OptionParser reads both.
+        $isPossible = $letter !== '0' && $letter !== 'v';
+
+        return new InputOption(
+            $this->name(),
+            $isPossible ? $letter : null,
+            $mode,
+            wordwrap($this->text, self::TEXT_COLUMNS),
+        );
     }
 
     /** Returns the name that the definition of the command has. */

@@ -18,7 +18,7 @@ final class OptionParser
     /** Spellings whose value is optional, and which GNU parallel and xargs read in two ways without it. */
     private const NEEDS_VALUE = ['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'];
 
-    public function __construct(private readonly OptionTable $table = new OptionTable()) {}
+    public function __construct(private readonly OptionTable $table) {}
 
     /**
      * @param list<string> $tokens the words after the command's name

@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 /**
- * All options of GNU parallel 20221122, of xargs (findutils 4.9) and of `spindle run`. The parser, the help, the pages
- * for users of these tools, and their tests are made from this table.
+ * The options of `spindle sem`; or those of `spindle run`, with all options of GNU parallel 20221122 and of xargs
+ * (findutils 4.9). The parser, the help, the pages for users of these tools, and their tests are made from this table.
  */
 final class OptionTable
 {
-    /** The groups in their order in the help. */
+    /** Groups of the options of `spindle run`, in their order in the help. */
     private const GROUPS = [
         'Jobs' => StartRows::ROWS,
         'Input' => InputRows::ROWS,
@@ -23,38 +23,39 @@ final class OptionTable
     ];
 
     /** @var array<array-key, KnownOption> by spelling without dashes */
-    private readonly array $options;
+    private readonly array $bySpelling;
 
-    /** @param list<list<string|Meaning>>|null $rows those of another command; null for `spindle run` */
-    public function __construct(?array $rows = null)
+    /** @param list<KnownOption> $options in the order of the help */
+    private function __construct(private readonly array $options)
     {
-        $options = [];
-        foreach ($rows === null ? self::groups() : [array_map(KnownOption::of(...), $rows)] as $group) {
-            foreach ($group as $option) {
-                $options += array_fill_keys($option->names, $option);
-            }
+        $bySpelling = [];
+        foreach ($options as $option) {
+            $bySpelling += array_fill_keys($option->names, $option);
         }
-        $this->options = $options;
+        $this->bySpelling = $bySpelling;
     }
 
-    /** @return array<string, list<KnownOption>> by title */
+    public static function ofRun(): self
+    {
+        return new self(array_merge(...array_values(self::groups())));
+    }
+
+    public static function ofSem(): self
+    {
+        return new self(array_map(KnownOption::of(...), SemRows::ROWS));
+    }
+
+    /** @return array<string, list<KnownOption>> the options of `spindle run` by title */
     public static function groups(): array
     {
-        $groups = [];
-        foreach (self::GROUPS as $title => $rows) {
-            foreach ($rows as $row) {
-                $groups[$title][] = KnownOption::of($row);
-            }
-        }
-
-        return $groups;
+        return array_map(static fn(array $rows): array => array_map(KnownOption::of(...), $rows), self::GROUPS);
     }
 
-    /** @return list<KnownOption> the options that `spindle run` defines, in the order of the help */
-    public static function defined(): array
+    /** @return list<KnownOption> the options that the command defines, in the order of the help */
+    public function defined(): array
     {
         return array_values(array_filter(
-            array_merge(...array_values(self::groups())),
+            $this->options,
             static fn(KnownOption $option): bool => $option->isDefined(),
         ));
     }
@@ -62,13 +63,13 @@ final class OptionTable
     /** @param string $name without dashes */
     public function find(string $name): ?KnownOption
     {
-        return $this->options[$name] ?? null;
+        return $this->bySpelling[$name] ?? null;
     }
 
     /** @return list<string> the long names that begin with a text */
     public function completions(string $beginning): array
     {
-        $names = array_map(strval(...), array_keys($this->options));
+        $names = array_map(strval(...), array_keys($this->bySpelling));
 
         return array_values(array_filter(
             $names,

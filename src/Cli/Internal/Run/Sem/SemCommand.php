@@ -5,13 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Sem;
 
 use Spindle\Cli\Internal\ExitStatus;
-use Spindle\Cli\Internal\Run\KnownOptions\KnownOption;
-use Spindle\Cli\Internal\Run\KnownOptions\SemRows;
+use Spindle\Cli\Internal\Run\KnownOptions\OptionTable;
 use Spindle\Cli\Internal\TerminalText;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
-use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /** `spindle sem`: runs a command when fewer than a number of commands of the same name run. */
@@ -37,9 +35,6 @@ final class SemCommand extends Command
           1          The time of --st was over, and nothing was started.
           255        An option is invalid, or the semaphore can't be used.
         HELP;
-
-    /** Columns of the text of an option. */
-    private const TEXT_COLUMNS = 45;
 
     /**
      * Descriptor 3 is the pipe of the semaphore. Only this shell has it, and not what the command leaves running. With
@@ -74,12 +69,8 @@ final class SemCommand extends Command
             ->addUsage('[options] [--] command')
             ->addUsage('[options] --wait')
             ->addArgument(SemOptions::WORDS, InputArgument::IS_ARRAY, 'The command');
-        foreach (array_map(KnownOption::of(...), SemRows::ROWS) as $option) {
-            if (!$option->isDefined()) {
-                continue;
-            }
-            $mode = $option->takesValue() ? InputOption::VALUE_REQUIRED : InputOption::VALUE_NONE;
-            $this->addOption($option->name(), $option->letter(), $mode, wordwrap($option->text, self::TEXT_COLUMNS));
+        foreach (OptionTable::ofSem()->defined() as $option) {
+            $this->getDefinition()->addOption($option->definition());
         }
     }
 

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Cli\Run\KnownOptions;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Run\KnownOptions\OptionParser;
+use Spindle\Cli\Internal\Run\KnownOptions\OptionTable;
 use Spindle\Cli\Internal\UsageException;
 
 final class OptionParserTest extends TestCase
@@ -56,7 +57,7 @@ final class OptionParserTest extends TestCase
     #[DataProvider('commandLines')]
     public function testOptionsEndAtTheFirstWordAndHaveTheirOwnNames(array $given, array $expected): void
     {
-        self::assertSame($expected, (new OptionParser())->normalise($given));
+        self::assertSame($expected, (new OptionParser(OptionTable::ofRun()))->normalise($given));
     }
 
     /** @return iterable<string, array{list<string>, string}> */
@@ -81,6 +82,6 @@ final class OptionParserTest extends TestCase
         $this->expectException(UsageException::class);
         $this->expectExceptionMessage($message);
 
-        (new OptionParser())->normalise($given);
+        (new OptionParser(OptionTable::ofRun()))->normalise($given);
     }
 }
