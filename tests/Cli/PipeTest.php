@@ -354,10 +354,12 @@ final class PipeTest extends TestCase
             ['--pipe', '--pipe-part'],
             "option --pipe-part: can't be combined with --pipe, which reads standard input and not files",
         ];
-        yield '--round-robin --cat' => [
-            ['--pipe', '--round-robin', '--cat'],
-            'option --round-robin: a job has no file for its blocks; remove --cat and --fifo',
-        ];
+        foreach (['--cat', '--fifo'] as $option) {
+            yield "--round-robin {$option}" => [
+                ['--pipe', '--round-robin', $option],
+                "option {$option}: can't be combined with --round-robin: a job has no file for its blocks",
+            ];
+        }
         yield 'parts of standard input' => [
             ['--pipe-part'], 'option --pipe-part: give a file, as -a FILE or :::: FILE',
         ];
@@ -401,10 +403,12 @@ final class PipeTest extends TestCase
         yield '--tee with blocks' => [
             ['--pipe', '--tee', '--block', '1k'], "option --block: can't be combined with --tee: there are no blocks",
         ];
-        yield '--resume' => [
-            ['--pipe', '--round-robin', '--resume', '--joblog', 'log'],
-            'option --resume: with --round-robin, a job gets other blocks in each run',
-        ];
+        foreach (['--resume', '--resume-failed'] as $option) {
+            yield "--round-robin {$option}" => [
+                ['--pipe', '--round-robin', $option, '--joblog', 'log'],
+                "option {$option}: can't be combined with --round-robin: a job gets other blocks in each run",
+            ];
+        }
     }
 
     public function testArgumentsAreRefused(): void

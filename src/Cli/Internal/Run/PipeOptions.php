@@ -67,6 +67,12 @@ final class PipeOptions
         'jsonl' => 'a task does not read standard input',
         'queue' => 'standard input is a file on this machine',
     ];
+    private const NOT_WITH_ROUND_ROBIN = [
+        'resume' => 'a job gets other blocks in each run',
+        'resume-failed' => 'a job gets other blocks in each run',
+        'cat' => 'a job has no file for its blocks',
+        'fifo' => 'a job has no file for its blocks',
+    ];
     private const NOT_WITH_PIPE = ['arg-file' => 'blocks are read from standard input; use < FILE, or --pipe-part'];
     private const NOT_WITH_PART = [
         'args' => 'records are not counted; use --pipe',
@@ -168,21 +174,20 @@ final class PipeOptions
                 'option --pipe: blocks are read from standard input; remove the list of arguments',
             );
         }
-        if ($given->flag('round-robin') && ($given->flag('resume') || $given->flag('resume-failed'))) {
-            throw new UsageException('option --resume: with --round-robin, a job gets other blocks in each run');
-        }
-        $insertsFileName = self::insertsFileName($given);
-        if ($given->flag('round-robin') && $insertsFileName) {
-            throw new UsageException('option --round-robin: a job has no file for its blocks; remove --cat and --fifo');
-        }
-        $blocks = self::blocks($given);
+        if ($given->flag('round-robin')) {
+            self::reject($given, '--round-robin', self::NOT_WITH_ROUND_ROBIN);
 
-        return $given->flag('round-robin')
-            ? new RoundRobinInputs($blocks)
-            : new BlockInputs($blocks, $insertsFileName, new BlockFiles(areWritten: !$given->flag('dry-run')));
+            return new RoundRobinInputs(self::blocks($given));
+        }
+
+        return new BlockInputs(
+            self::blocks($given),
+            self::insertsFileName($given),
+            new BlockFiles(areWritten: !$given->flag('dry-run')),
+        );
     }
 
-    /** @param array<string, string> $reasons by name of an option that can't be combined with blocks */
+    /** @param array<string, string> $reasons by name of an option that can't be combined with $option */
     private static function reject(GivenOptions $given, string $option, array $reasons): void
     {
         foreach ($reasons as $name => $reason) {
