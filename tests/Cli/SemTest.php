@@ -145,6 +145,14 @@ final class SemTest extends TestCase
         }, 'one pipe is left', 5.0);
     }
 
+    public function testTheFolderMayInheritAGroup(): void
+    {
+        chmod($this->path(), 0o2700);
+
+        self::assertOutcome(0, "hi\n", $this->sem('sem --id a --fg echo hi'));
+        self::assertSame(0o42700, fileperms($this->path('spindle-sem-' . posix_geteuid())));
+    }
+
     /** @return iterable<string, array{\Closure(string): mixed}> */
     public static function wrongFolders(): iterable
     {

@@ -18,6 +18,10 @@ final class Semaphore
     public const MAX_HOLDERS = 500;
 
     private const PRIVATE_FOLDER = 0o040700;
+
+    /** A folder inherits this bit from the one above it. The group has no access all the same: inode(7). */
+    private const S_ISGID = 0o2000;
+
     private const PIPE_PATTERN = '/^[0-9a-f]{32}\.[0-9a-f]{16}$/D';
 
     /**
@@ -39,7 +43,9 @@ final class Semaphore
         $folder = sys_get_temp_dir() . '/spindle-sem-' . posix_geteuid();
         @mkdir($folder, self::PRIVATE_FOLDER & 0o777);
         $stat = @lstat($folder);
-        $isPrivate = $stat !== false && $stat['uid'] === posix_geteuid() && $stat['mode'] === self::PRIVATE_FOLDER;
+        $isPrivate = $stat !== false
+            && $stat['uid'] === posix_geteuid()
+            && ($stat['mode'] & ~self::S_ISGID) === self::PRIVATE_FOLDER;
         $lock = $isPrivate ? @fopen("{$folder}/lock", 'c+e') : false;
         if ($lock === false) {
             throw new UsageException(
