@@ -17,8 +17,10 @@ final class MachineLimits
     /** Nanoseconds between two checks while jobs wait. */
     private const PAUSE = 200_000_000;
 
-    /** Nanoseconds until a started job is counted among the running processes, and in which swapping is measured. */
+    /** Nanoseconds from one read of the load to the next. Until then, started jobs are added to it. */
     private const LOAD_INTERVAL = 100_000_000;
+
+    /** Nanoseconds in which swapping is measured. */
     private const SWAP_INTERVAL = 1_000_000_000;
 
     private float $load = 0.0;
@@ -87,7 +89,7 @@ final class MachineLimits
             && (!$this->avoidsSwapping || !$this->isSwapping($now));
     }
 
-    /** Returns how many other processes run or wait for a disk, and adds the jobs that were started since then. */
+    /** Returns how many other processes ran or waited for a disk at the last read, plus the jobs started since. */
     private function load(int $now): float
     {
         if ($now - self::LOAD_INTERVAL >= $this->loadTime) {
@@ -99,7 +101,7 @@ final class MachineLimits
         return $this->load + $this->started;
     }
 
-    /** Returns whether pages are swapped both in and out. That is unknown, and counts as true, for a second. */
+    /** Returns whether pages are swapped both in and out. Returns true for the first second, which is measured. */
     private function isSwapping(int $now): bool
     {
         if ($this->swapped === null || $now - self::SWAP_INTERVAL >= $this->swapTime) {

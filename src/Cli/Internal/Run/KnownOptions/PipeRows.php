@@ -20,8 +20,8 @@ final class PipeRows
         [
             'pipe-part pipepart', '', Meaning::Same, 'As --pipe, but read parts of the files of -a or ::::, several at'
             . ' once. --block -N makes N parts for each job that runs at once [default: -10]',
-            '`--regexp`, `--round-robin`, `--cat` and `--rrs` are refused with it. In the job log, Send has the size of'
-            . ' the part, which GNU parallel has as 0, and `--resume` refuses parts of another size',
+            '`--regexp`, `--round-robin`, `--cat` and `--rrs` are refused with it. In the job log, Send is the size of'
+            . ' the part; with GNU parallel, it is 0. `--resume` refuses parts of another size',
         ],
         [
             'block block-size blocksize', 'SIZE', Meaning::Same, 'Size of a block in bytes, such as 10M. A block grows'
