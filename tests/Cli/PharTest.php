@@ -68,7 +68,7 @@ final class PharTest extends TestCase
         self::assertSame(0, $this->ran(['--version'])->getExitCode());
         $bytes = (string) file_get_contents(self::built());
         $positions = [];
-        foreach (explode("\n", trim((string) file_get_contents(self::unpacked() . '/.files'))) as $line) {
+        foreach (explode("\n", trim((string) file_get_contents(self::unpacked(self::$built) . '/.files'))) as $line) {
             $path = explode(' ', $line, 2)[1];
             $positions[$path] = strpos($bytes, pack('V', \strlen($path)) . $path); // an entry of the list in the phar
         }
@@ -134,7 +134,7 @@ final class PharTest extends TestCase
     public function testAMissingFileOfTheUnpackedProgramIsRestored(): void
     {
         $this->ran(['--version']);
-        $file = self::unpacked() . '/src/Cli/ConsoleApplication.php';
+        $file = self::unpacked(self::$built) . '/src/Cli/ConsoleApplication.php';
         unlink($file);
 
         self::assertSame(0, $this->ran(['--version'])->getExitCode());
@@ -228,12 +228,10 @@ final class PharTest extends TestCase
         return $process;
     }
 
-    /** Returns the folder of the unpacked program. */
-    private static function unpacked(): string
+    /** Returns the folder of the program that was unpacked in a cache. */
+    private static function unpacked(string $cache): string
     {
-        $cache = self::$built . '/spindle';
-
-        return "{$cache}/" . Text::names($cache)[0];
+        return "{$cache}/spindle/" . Text::names("{$cache}/spindle")[0];
     }
 
     private static function built(): string
