@@ -7,8 +7,13 @@ namespace Spindle\Tests\Cli;
 /** A terminal that interprets the few escape sequences which `spindle run` writes, and throws for any other. */
 final class TerminalEmulator
 {
-    /** @var list<list<string>> characters of all lines, also of those that have scrolled out */
+    /**
+     * Characters of all lines, also of those that have scrolled out, each with the parameters of its style (SGR).
+     *
+     * @var list<list<array{string, string}>>
+     */
     private array $lines = [[]];
+    private string $style = '';
     private int $row = 0;
     private int $column = 0;
 
@@ -53,7 +58,13 @@ final class TerminalEmulator
     /** Returns the visible lines. */
     public function screen(): string
     {
-        return self::joined(\array_slice($this->lines, $this->top()));
+        return self::joined($this->styledScreen());
+    }
+
+    /** @return list<list<array{string, string}>> characters of the visible lines, each with its style: '' or as '31' */
+    public function styledScreen(): array
+    {
+        return \array_slice($this->lines, $this->top());
     }
 
     private function top(): int
@@ -68,8 +79,9 @@ final class TerminalEmulator
             $this->control("\n");
             $this->column = 0;
         }
-        $line = array_pad($this->lines[$this->row], $this->column, ' ');
-        array_splice($line, $this->column, $width, [$character, ...array_fill(0, $width - 1, '')]);
+        $line = array_pad($this->lines[$this->row], $this->column, [' ', '']);
+        $cells = [[$character, $this->style], ...array_fill(0, $width - 1, ['', $this->style])];
+        array_splice($line, $this->column, $width, $cells);
         $this->lines[$this->row] = $line;
         $this->column += $width;
     }
@@ -90,7 +102,7 @@ final class TerminalEmulator
             'A' => $this->row = max($this->top(), $this->row - $number),
             'K' => $this->lines[$this->row] = \array_slice($this->lines[$this->row], 0, $this->column),
             'J' => $this->clearBelow(),
-            'm' => null,
+            'm' => $this->style = ltrim($parameters, '0'),
             default => throw new \UnexpectedValueException("Unknown sequence: ESC[{$parameters}{$letter}"),
         };
     }
@@ -103,9 +115,11 @@ final class TerminalEmulator
         }
     }
 
-    /** @param list<list<string>> $lines */
+    /** @param list<list<array{string, string}>> $lines */
     private static function joined(array $lines): string
     {
-        return rtrim(implode("\n", array_map(static fn(array $line): string => rtrim(implode('', $line)), $lines)));
+        $texts = array_map(static fn(array $line): string => rtrim(implode('', array_column($line, 0))), $lines);
+
+        return rtrim(implode("\n", $texts));
     }
 }
