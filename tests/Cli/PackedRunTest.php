@@ -11,6 +11,8 @@ final class PackedRunTest extends TestCase
 {
     use RunsSpindle;
 
+    private const MAX_GROWTH_KIBIBYTES = 3 << 10;
+
     public function testEachOfManyValuesIsOneArgumentOfOneJob(): void
     {
         $values = implode("\n", range(1, 400_000)) . "\n";
@@ -20,18 +22,47 @@ final class PackedRunTest extends TestCase
         self::assertSame([0, ''], [$lines->getExitCode(), $lines->getErrorOutput()]);
         self::assertTrue($lines->getOutput() === $values, 'All values, in their order');
         $jobs = explode("\n", trim($counts->getOutput()));
-        self::assertGreaterThan(2, \count($jobs), 'The system allows no command with all values');
         self::assertSame(400_000, array_sum(array_map(intval(...), $jobs)));
+    }
+
+    public function testACommandHasAsManyValuesAsThatOfXargs(): void
+    {
+        $process = $this->shell(<<<'SHELL'
+            seq 100000 | php $SPINDLE run --xargs -kj1 echo | md5sum
+            seq 100000 | xargs echo | md5sum
+            SHELL);
+
+        [$ours, $ofXargs] = explode("\n", $process->getOutput());
+        self::assertSame($ofXargs, $ours, $process->getErrorOutput());
+    }
+
+    public function testAValueThatNeedsMoreThan128KiBAloneHasItsOwnCommand(): void
+    {
+        $long = str_repeat('x', 131_060);
+        $command = ['-Xkj1', 'sh', '-c', 'echo $# ${#1}', 'a name of several bytes'];
+
+        self::assertOutcome(0, "2 1\n1 131060\n1 1\n", $this->spindle($command, "a\nb\n{$long}\nc\n"));
+        self::assertSame(255, $this->spindle(['-s', '131072', ...$command], "{$long}\n")->getExitCode());
     }
 
     public function testAMillionValuesNeedNoMoreMemoryThanAFewCommands(): void
     {
-        $process = $this->shell(
-            'seq 1000000 | php -d memory_limit=24M $SPINDLE run -X -j2 sh -c "echo \$#" sh'
-                . ' | awk "{ n += \$1 } END { print n }"',
-        );
+        // The peaks of resident memory of `spindle run` and its launcher, in KiB, with the number of arguments.
+        $this->file('peaks', <<<'SHELL'
+            read -r _ _ _ parent _ </proc/$PPID/stat
+            sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' /proc/$parent/status /proc/$PPID/status | paste -sd ' '
+            echo $#
+            SHELL);
+        $peaks = [];
+        foreach ([10_000, 1_000_000] as $count) {
+            $output = $this->shell("seq {$count} | php \$SPINDLE run -Xk -j2 sh ./peaks")->getOutput();
+            preg_match_all('/^(\d+) (\d+)\n(\d+)$/m', $output, $jobs);
+            self::assertSame($count, array_sum(array_map(intval(...), $jobs[3])), 'All values are arguments');
+            $peaks[] = [max(0, ...array_map(intval(...), $jobs[1])), max(0, ...array_map(intval(...), $jobs[2]))];
+        }
 
-        self::assertOutcome(0, "1000000\n", $process);
+        self::assertLessThan($peaks[0][0] + self::MAX_GROWTH_KIBIBYTES, $peaks[1][0], 'The process');
+        self::assertLessThan($peaks[0][1] + self::MAX_GROWTH_KIBIBYTES, $peaks[1][1], 'The launcher');
     }
 
     public function testWordsMayFollowTheValues(): void

@@ -255,7 +255,7 @@ final class InputOptions
 
         return new Packing(
             $maxRecords,
-            $bytes ?? $limit,
+            $bytes ?? ($maxRecords === null ? min(CommandLimit::PACKED_BYTES, $limit) : $limit),
             $limit,
             isSpread: $given->flag('pack') || $given->flag('each-word'),
             isLimited: $bytes !== null,

@@ -10,6 +10,12 @@ final class CommandLimit
     /** Largest size of one argument, such as the line of a shell, with the byte for its end: MAX_ARG_STRLEN. */
     public const ARGUMENT_BYTES = 1 << 17;
 
+    /**
+     * Size up to which a command gets further values: that of xargs, and twice that of GNU parallel. Larger commands
+     * need more memory in each process that they pass through, and are not faster.
+     */
+    public const PACKED_BYTES = 1 << 17;
+
     /** Largest and smallest size of arguments and environment, whatever the limit of the stack is. */
     private const MAX_BYTES = 6 << 20;
     private const MIN_BYTES = 1 << 17;

@@ -17,7 +17,7 @@ final class Packing
      * @param int      $maxBytes     limit of the command's words, each with a byte for its end
      * @param int      $limit        of the system: as $maxBytes, but with the pointers to the words
      * @param bool     $isSpread     whether the last records are distributed among the jobs that run at once
-     * @param bool     $isLimited    whether $maxBytes was given
+     * @param bool     $isLimited    whether $maxBytes was given. If not, a command with one record can be longer
      */
     public function __construct(
         public readonly ?int $maxRecords,
@@ -61,7 +61,7 @@ final class Packing
                 $job = [];
                 [$bytes, $words] = [$baseBytes, $baseWords];
             }
-            if (!$this->fits($bytes + $moreBytes, $words + $moreWords)) {
+            if ($job === [] && !$this->fitsAlone($bytes + $moreBytes, $words + $moreWords)) {
                 throw $this->tooLong($number, $bytes + $moreBytes);
             }
             $job[] = $row;
@@ -81,16 +81,29 @@ final class Packing
     /** Returns whether a command can have these bytes, with one for the end of each word, and these words. */
     public function fits(int $bytes, int $words): bool
     {
-        return $bytes <= $this->maxBytes && $bytes + $words * self::POINTER_BYTES <= $this->limit;
+        return $bytes <= $this->maxBytes && $this->isAllowed($bytes, $words);
+    }
+
+    /** Returns the same for a command with one record. */
+    public function fitsAlone(int $bytes, int $words): bool
+    {
+        return $this->isLimited ? $this->fits($bytes, $words) : $this->isAllowed($bytes, $words);
     }
 
     /** @param int $number of the record, from 1 */
     public function tooLong(int $number, int $bytes): UsageException
     {
+        $limit = $this->isLimited ? $this->maxBytes : $this->limit;
+
         return new UsageException(
             "option --max-chars: input {$number} makes the command {$bytes} bytes long, and the limit is"
-            . " {$this->maxBytes}; give a larger limit or a shorter input",
+            . " {$limit}; give a larger limit or a shorter input",
         );
+    }
+
+    private function isAllowed(int $bytes, int $words): bool
+    {
+        return $bytes + $words * self::POINTER_BYTES <= $this->limit;
     }
 
     /**

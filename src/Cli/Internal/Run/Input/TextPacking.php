@@ -45,14 +45,17 @@ final class TextPacking
         foreach ($texts as $text) {
             for ($at = 0; $at < \strlen($text); $at = $end) {
                 [$end, $count] = $this->fitting($text, $at);
+                if ($this->count + $count === 0) {
+                    $end = $this->endOf(1, $text, $at);
+                    $count = 1;
+                    $bytes = $this->baseBytes + $end - $at;
+                    if (!$this->packing->fitsAlone($bytes, $this->baseWords + 1)) {
+                        throw $this->packing->tooLong($number + 1, $bytes);
+                    }
+                }
                 $number += $count;
                 $this->count += $count;
                 $this->text .= substr($text, $at, $end - $at);
-                if ($this->count === 0) {
-                    $length = $this->endOf(1, $text, $at) - $at;
-
-                    throw $this->packing->tooLong($number + 1, $this->baseBytes + $length);
-                }
                 if ($end < \strlen($text) || $this->count === $this->packing->maxRecords) {
                     $values = JobValues::ofText(substr($this->text, 0, -1), $this->separator);
                     $this->text = '';

@@ -9,7 +9,7 @@ final class ValueInputs implements JobInputs
 {
     private const LOOKAHEAD = 256;
 
-    /** A job with as many values as fit has megabytes. */
+    /** A job with as many values as fit is large. */
     private const LOOKAHEAD_OF_LARGE_JOBS = 1;
 
     public function __construct(

@@ -45,9 +45,10 @@ final class CommandRows
         ],
         [
             'max-chars s maxchars', 'N', Meaning::Same, 'Insert inputs with -m, -X, -n, -N or -L up to this length of'
-            . ' the command in bytes [default: the limit of the system]',
-            'Each argument counts with one more byte. Quotes, which GNU parallel adds to values, do not count',
-            'max-chars s', 'The default of xargs is 128 KiB, and here the limit of the system',
+            . ' the command in bytes [default: 131072 for -m and -X, else the limit of the system]',
+            'Each argument counts with one more byte. Quotes, which GNU parallel adds to values, do not count. The'
+            . ' default of GNU parallel is about half as long',
+            'max-chars s', 'With -n or -L, the default is the limit of the system, and not 128 KiB',
         ],
         [
             'exit x', '', Meaning::Refused, 'leave it out: only an input that does not fit alone ends the run', '',

@@ -33,7 +33,7 @@ final class TextPackingTest extends TestCase
                 $random->getInt(8, $limit),
                 $limit,
                 isSpread: $random->getInt(0, 1) === 0,
-                isLimited: true,
+                isLimited: $random->getInt(0, 1) === 0,
             );
             $words = $random->getInt(0, 1) === 0 ? ['echo', 'a', '{}'] : ['e', '{}', '{#}', 'end'];
             $jobs = $random->getInt(1, 5);
