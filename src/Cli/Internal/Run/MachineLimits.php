@@ -6,7 +6,9 @@ namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\Run\Output\ProgressConsole;
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Internal\Clock;
 
 /**
  * The options --load, --memfree and --noswap: whether the machine has room for another job. They need Linux, because
@@ -23,6 +25,12 @@ final class MachineLimits
     /** Nanoseconds in which swapping is measured. */
     private const SWAP_INTERVAL = 1_000_000_000;
 
+    /** Seconds for which nothing runs before the reason is reported, and minimum seconds between two reports. */
+    private const PATIENCE = 5.0;
+    private const REPORT_INTERVAL = 60.0;
+
+    private const NO_START = 'spindle: no job is running, and none starts: ';
+
     private float $load = 0.0;
     private int $loadTime = \PHP_INT_MIN;
 
@@ -34,16 +42,21 @@ final class MachineLimits
     private int $swapTime = 0;
     private bool $isSwapping = true;
 
+    /** Earliest time of the next report, in seconds of the clock. */
+    private float $nextReport = -\INF;
+
     /**
      * @param LoadLimit|null $loadLimit null for no limit
      * @param float          $freeBytes memory that must be available; 0 for none
      * @param string         $proc      the folder /proc
+     * @param float          $patience  seconds, see {@see PATIENCE}
      */
     public function __construct(
         private readonly ?LoadLimit $loadLimit,
         private readonly float $freeBytes,
         private readonly bool $avoidsSwapping,
         private readonly string $proc = '/proc',
+        private readonly float $patience = self::PATIENCE,
     ) {}
 
     /**
@@ -72,10 +85,19 @@ final class MachineLimits
         return $limits;
     }
 
-    /** Waits until another job may start, and counts it. */
-    public function awaitRoom(InputWait $wait): void
+    /** Waits until another job may start, and counts it. Reports once why none starts, if no job runs for a while. */
+    public function awaitRoom(InputWait $wait, RunStatistics $statistics, ProgressConsole $console): void
     {
+        $idleSince = Clock::now();
+        $isReported = false;
         while (!$wait->isStopped() && !$this->haveRoom(hrtime(true))) {
+            $now = Clock::now();
+            $idleSince = $statistics->runningCount() === 0 ? $idleSince : $now;
+            if (!$isReported && $now >= max($idleSince + $this->patience, $this->nextReport)) {
+                $isReported = true;
+                $this->nextReport = $now + self::REPORT_INTERVAL;
+                $console->writeLine(self::NO_START . $this->obstacle());
+            }
             $wait->untilTime(hrtime(true) + self::PAUSE);
         }
         ++$this->started;
@@ -87,6 +109,30 @@ final class MachineLimits
         return ($this->loadLimit === null || $this->load($now) < $this->loadLimit->current())
             && ($this->freeBytes === 0.0 || 1024 * $this->number('meminfo', 'MemAvailable:') >= $this->freeBytes)
             && (!$this->avoidsSwapping || !$this->isSwapping($now));
+    }
+
+    /** Returns which limit the machine exceeds. */
+    private function obstacle(): string
+    {
+        $limit = $this->loadLimit?->current() ?? \INF;
+        if ($this->load + $this->started >= $limit) {
+            return \sprintf(
+                'option --load: %d other processes run or wait for a disk, and a job starts only below %s',
+                $this->load + $this->started,
+                max(1.0, $limit), // the numbers are whole, so that a limit below one is one
+            );
+        }
+        $available = 1024 * $this->number('meminfo', 'MemAvailable:');
+        if ($available < $this->freeBytes) {
+            return \sprintf(
+                'option --memfree: %s MiB of memory are available, and a job starts only with %s MiB%s',
+                number_format($available >> 20),
+                number_format($this->freeBytes / (1 << 20)),
+                $this->freeBytes > 1024 * $this->number('meminfo', 'MemTotal:') ? ', more than the machine has' : '',
+            );
+        }
+
+        return 'option --noswap: the machine swaps memory in and out';
     }
 
     /** Returns how many other processes ran or waited for a disk at the last read, plus the jobs started since. */

@@ -209,7 +209,7 @@ final class Runner
             }
             $this->wait->until(fn(): bool => $this->order?->isFull() !== true);
             $this->wait->untilTime($this->nextStart);
-            $this->options->start->machine?->awaitRoom($this->wait);
+            $this->options->start->machine?->awaitRoom($this->wait, $this->statistics, $this->console);
             if ($this->wait->isStopped()) {
                 return;
             }

@@ -4,14 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Cli\Run;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\LoadLimit;
 use Spindle\Cli\Internal\Run\MachineLimits;
+use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\CpuCount;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Unit\Cli\Run\Output\RecordedLines;
 
 final class MachineLimitsTest extends TestCase
 {
@@ -27,7 +31,7 @@ final class MachineLimitsTest extends TestCase
         $wait = new InputWait();
         $this->file('stat', "cpu 1 2 3\nprocs_running 2\nprocs_blocked 1\n");
         self::assertTrue($limits->haveRoom(hrtime(true)));
-        $limits->awaitRoom($wait);
+        $limits->awaitRoom($wait, new RunStatistics(), new RecordedLines());
         self::assertFalse($limits->haveRoom(hrtime(true)));
         $this->file('stat', "procs_running 3\nprocs_blocked 0\n");
         self::assertTrue($limits->haveRoom(hrtime(true) + self::SECOND));
@@ -62,9 +66,74 @@ final class MachineLimitsTest extends TestCase
         $wait = new InputWait();
         $wait->stop();
         $this->file('meminfo', "MemAvailable: 0 kB\n");
-        (new MachineLimits(null, 1.0, false, $this->path()))->awaitRoom($wait);
+        $console = new RecordedLines();
+        (new MachineLimits(null, 1.0, false, $this->path(), 0.0))->awaitRoom($wait, new RunStatistics(), $console);
 
-        $this->expectNotToPerformAssertions();
+        self::assertSame([], $console->getArrayCopy());
+    }
+
+    /** @return iterable<string, array{array{string|null, float, bool}, string, string, string, string}> */
+    public static function obstacles(): iterable
+    {
+        yield 'load' => [
+            ['0', 0.0, false],
+            'stat',
+            "procs_running 3\nprocs_blocked 1\n",
+            "procs_running 1\nprocs_blocked 0\n",
+            'option --load: 3 other processes run or wait for a disk, and a job starts only below 1',
+        ];
+        yield 'memory' => [
+            [null, 3.0 * (1 << 30), false],
+            'meminfo',
+            "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n",
+            "MemTotal: 9097152 kB\nMemAvailable: 9048576 kB\n",
+            'option --memfree: 1,024 MiB of memory are available, and a job starts only with 3,072 MiB, more than the'
+                . ' machine has',
+        ];
+        yield 'swapping' => [
+            [null, 0.0, true],
+            'vmstat',
+            "pswpin 5\npswpout 5\n",
+            "pswpin 5\npswpout 5\n",
+            'option --noswap: the machine swaps memory in and out',
+        ];
+    }
+
+    /**
+     * @param array{string|null, float, bool} $limits of the load, the available memory, and for swapping
+     * @param string                          $full   content of the file when there is no room for a job
+     * @param string                          $free   content when there is room
+     */
+    #[DataProvider('obstacles')]
+    public function testTheReasonOfALongWaitIsReportedOnce(
+        array $limits,
+        string $name,
+        string $full,
+        string $free,
+        string $message,
+    ): void {
+        [$load, $bytes, $avoidsSwapping] = $limits;
+        $load = $load === null ? null : LoadLimit::parse($load);
+        $this->file($name, $full);
+        $this->writeLater($name, $free);
+        $console = new RecordedLines();
+        $machine = new MachineLimits($load, $bytes, $avoidsSwapping, $this->path(), 0.0);
+        $machine->awaitRoom(new InputWait(), new RunStatistics(), $console);
+
+        self::assertSame(["spindle: no job is running, and none starts: {$message}"], $console->getArrayCopy());
+    }
+
+    public function testAWaitIsNotReportedWhileAJobRuns(): void
+    {
+        $this->file('meminfo', "MemAvailable: 0 kB\n");
+        $statistics = new RunStatistics();
+        ++$statistics->submitted;
+        $console = new RecordedLines();
+        $machine = new MachineLimits(null, 1024.0, false, $this->path(), 0.1);
+        $this->writeLater('meminfo', "MemAvailable: 1 kB\n");
+        $machine->awaitRoom(new InputWait(), $statistics, $console);
+
+        self::assertSame([], $console->getArrayCopy());
     }
 
     public function testALimitIsANumberOrRelativeToTheCpus(): void
@@ -90,5 +159,12 @@ final class MachineLimitsTest extends TestCase
 
         $this->expectException(UsageException::class);
         LoadLimit::parse($this->path('load'));
+    }
+
+    private function writeLater(string $name, string $content): void
+    {
+        EventLoop::delay(0.5, function () use ($name, $content): void {
+            $this->file($name, $content);
+        });
     }
 }
