@@ -21,6 +21,12 @@ final class ClosurePacker
 
     private readonly SerializabilityCheck $serializability;
 
+    /** @var array<string, int> how many closures have captured a variable by reference, by reference id */
+    private array $captures = [];
+
+    /** @var array<string, string> paths of captured variables that other code shares, by reference id */
+    private array $outside = [];
+
     /** @var list<array{mixed, string}> checked values and their paths */
     private array $checked = [];
 
@@ -35,6 +41,7 @@ final class ClosurePacker
     {
         $packer = new self();
         $sent = $packer->pack($closure, $path, 0);
+        $packer->refuseOutsideVariables();
 
         try {
             return ValueSerializer::serializeAtDepth($sent, $path, $packer->serializability->deepest);
@@ -71,7 +78,9 @@ final class ClosurePacker
         $sent = self::withoutCaptured($function, $source, $path);
         $this->sent[$closure] = $sent; // set first, because the closure may have captured itself
         $this->check($sent->object, "{$path}'s \$this", $depth + 1);
-        $this->addCaptured($sent, $source->captured($function), $path, $depth + 2);
+        /** @var array<string, mixed> $shared (unlike what is captured, references only if other code has them, too) */
+        $shared = str_contains($source->code, '&') ? $function->getStaticVariables() : [];
+        $this->addCaptured($sent, $source->captured($function), $shared, $path, $depth + 2);
 
         return $sent;
     }
@@ -124,10 +133,11 @@ final class ClosurePacker
 
     /**
      * @param array<string, mixed> $captured
+     * @param array<string, mixed> $shared   the same variables, as references only if other code shares them
      *
      * @throws UnserializableException
      */
-    private function addCaptured(SentClosure $sent, array $captured, string $path, int $depth): void
+    private function addCaptured(SentClosure $sent, array $captured, array $shared, string $path, int $depth): void
     {
         foreach ($captured as $name => $value) {
             $valuePath = "{$path}'s captured variable \${$name}";
@@ -146,8 +156,69 @@ final class ClosurePacker
                 $sent->captured[$name] = &$this->share($reference, $value, $valuePath, $depth);
             } else {
                 $sent->captured[$name] = &$captured[$name]; // keeps the reference, which other values may share
+                $this->captures[$reference] = ($this->captures[$reference] ?? 0) + 1;
+                if (isset($shared[$name]) && \ReflectionReference::fromArrayElement($shared, $name) !== null) {
+                    $this->outside[$reference] = $valuePath;
+                }
             }
         }
+    }
+
+    /**
+     * Refuses a variable that only one of the closures has captured by reference, but that other code shares: the other
+     * code would never see a change by the task.
+     *
+     * @throws UnserializableException
+     */
+    private function refuseOutsideVariables(): void
+    {
+        foreach ($this->outside as $reference => $path) {
+            if ($this->captures[$reference] === 1 && !$this->isSharedInside($reference)) {
+                throw UnserializableException::at(
+                    $path,
+                    'captured by reference',
+                    null,
+                    'capture it without &, and return what the task changes',
+                );
+            }
+        }
+    }
+
+    /** Returns whether an array that is sent has a reference to the variable, too. */
+    private function isSharedInside(string $reference): bool
+    {
+        foreach ($this->checked as [$value]) {
+            if (\is_array($value) && self::holdsReference($value, $reference)) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /**
+     * @param array<mixed>        $value
+     * @param array<string, true> $seen  ids of references
+     */
+    private static function holdsReference(array $value, string $reference, array &$seen = []): bool
+    {
+        foreach ($value as $key => $item) {
+            $id = \ReflectionReference::fromArrayElement($value, $key)?->getId();
+            if ($id === $reference) {
+                return true;
+            }
+            if (!\is_array($item) || isset($seen[$id ?? ''])) {
+                continue;
+            }
+            if ($id !== null) {
+                $seen[$id] = true;
+            }
+            if (self::holdsReference($item, $reference, $seen)) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     /** Returns the value, with the closures in its arrays replaced. */

@@ -37,6 +37,15 @@ final class ClosureJourneyTest extends TestCase
             . ' return function () use (&$count, $add) { $count = 0; $add(); $add(); return $count; };',
             2,
         ];
+        yield 'one with a variable that no other code has' => [
+            '$count = 1; return function () use (&$count) { return $count === 1 ? ++$count : $count; };',
+            2,
+        ];
+        yield 'a recursive one that other code has' => [
+            'class %1$s { static $f; } $f = &%1$s::$f;'
+            . ' $f = function (int $n = 4) use (&$f) { return $n < 1 ? 0 : $n + $f($n - 1); }; return $f;',
+            10,
+        ];
         yield 'one of a list that all of them know' => [
             '$all = []; foreach (range(0, 11) as $i) { $all[] = function () use (&$all, $i) { return [count($all),'
             . ' $i]; }; }'
@@ -216,6 +225,17 @@ final class ClosureJourneyTest extends TestCase
             . ' class %1$s extends P%1$s { static function f() { return 2; }'
             . ' static function task() { $f = parent::f(...); return fn() => $f(); } } return %1$s::task();',
             "The task's captured variable \$f is a first-class callable of ",
+        ];
+        yield 'a variable of other code, by reference' => [
+            'class %1$s { static $total = 1; } $total = &%1$s::$total;'
+            . ' return function () use (&$total) { return ++$total; };',
+            "The task's captured variable \$total is captured by reference, which can't be sent to another process:"
+                . ' capture it without &, and return what the task changes',
+        ];
+        yield 'a variable of other code, by reference, in a captured closure' => [
+            'class %1$s { static $all = []; } $all = &%1$s::$all; $list = [1];'
+            . ' $add = function () use (&$all) { $all[] = 1; };' . " return\nfn() => [\$add(), \$list];",
+            "The task's captured variable \$add's captured variable \$all is captured by reference",
         ];
         yield 'a generator' => [
             '$items = (fn() => yield 1)(); return fn() => $items;',

@@ -4,12 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Contract;
 
+use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\OddNumber;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
 use Spindle\Tests\Text as TextOfTests;
+use Spindle\Worker\UnserializableException;
 
 use function strtoupper as upper;
 
@@ -96,15 +98,32 @@ trait RunsCallables
         self::assertSame(1, $future->await());
     }
 
-    public function testACapturedReferenceIsACopy(): void
+    public function testAVariableThatIsCapturedByReferenceIsRefused(): void
     {
         $count = 1;
         $task = static function () use (&$count): int {
             return ++$count;
         };
+        $executor = $this->executor();
 
-        self::assertSame(2, $this->executor()->submit($task)->await());
+        foreach ([
+            static fn(): Future => $executor->submit($task),
+            static fn(): \Generator => $executor->map([1], $task),
+            static fn(): \Generator => $executor->mapOutcomes([1], $task),
+        ] as $call) {
+            $refused = self::thrown(UnserializableException::class, $call);
+            self::assertSame("The task's captured variable \$count", $refused->path);
+        }
         self::assertSame(1, $count);
+    }
+
+    public function testAClosureThatCapturesItselfByReferenceRuns(): void
+    {
+        $factorial = static function (int $number) use (&$factorial): int {
+            return $number < 2 ? 1 : $number * $factorial($number - 1);
+        };
+
+        self::assertSame([120], iterator_to_array($this->executor()->map([5], $factorial)));
     }
 
     public function testAStaticVariableStartsAsItWasWhenTheTaskWasSubmitted(): void
