@@ -83,12 +83,9 @@ final class Connection implements TransportEvents
         if (
             !$this->serving
             && $this->parser->isIdle()
-            && $this->timed->phase !== Phase::Handshake
-            && $this->timed->phase !== Phase::Linger
+            && !\in_array($this->timed->phase, [Phase::Handshake, Phase::Linger], true)
         ) {
-            $this->timed->phase = Phase::Idle;
-            $this->timed->deadline = min($this->timed->deadline, $deadline);
-            $this->service->scheduleDeadlineCheck($this->timed->deadline);
+            $this->timed->enterPhaseUntil(Phase::Idle, min($this->timed->deadline, $deadline));
         }
     }
 
@@ -332,14 +329,13 @@ final class Connection implements TransportEvents
         }
         if ($timed->closeAfterResponse || $timed->peerEnded) {
             $timed->linger();
-
-            return;
-        }
-        $this->transport->resume();
-        if ($this->parser->bodyEnded()) {
-            $timed->phase === Phase::Head ? null : $timed->enterPhase(Phase::Head, hrtime(true));
-        } elseif ($timed->phase !== Phase::Discard) {
-            $timed->discardBody();
+        } else {
+            $this->transport->resume();
+            if ($this->parser->bodyEnded()) {
+                $timed->phase === Phase::Head ? null : $timed->enterPhase(Phase::Head, hrtime(true));
+            } elseif ($timed->phase !== Phase::Discard) {
+                $timed->discardBody();
+            }
         }
     }
 
@@ -360,24 +356,7 @@ final class Connection implements TransportEvents
     private function handle(Head $head): void
     {
         $service = $this->service;
-        $timed = $this->timed;
-        $now = hrtime(true);
-        $blocks = $service->blocks;
-        if ($now > $blocks->dueAt) {
-            $blocks->handleRequest($now);
-        }
-        $blocks->dueAt = $now + $blocks->limit;
-        $exchange = $this->exchange = new ServerExchange($this->reference, $head, $now);
-        ++$timed->requestCount;
-        $timed->phase = Phase::Handler;
-        $timed->deadline = $now + $service->handlerNanoseconds;
-        if ($timed->deadline < $service->nextDeadlineCheck) {
-            $service->scheduleDeadlineCheck($timed->deadline);
-        }
-        if ($this->peerLeft) {
-            $exchange->cancel(ClientLeftException::closed());
-        }
-        $exchange->fiber = \Fiber::getCurrent();
+        $exchange = $this->begin($head);
         $isUnwanted = false;
         try {
             $response = $service->inFlight++ < $service->options->maxInFlight
@@ -398,10 +377,9 @@ final class Connection implements TransportEvents
             return;
         }
         try {
-            $isUnwanted || $timed->closed ? $this->responder->abandon() : $this->responder->answer(
-                HandlerResult::response($response, $service->handler),
-                $exchange,
-            );
+            $isUnwanted || $this->timed->closed
+                ? $this->responder->abandon()
+                : $this->responder->answer(HandlerResult::response($response, $service->handler), $exchange);
         } catch (\Throwable $failure) {
             $this->responder->answerFailure($failure, $exchange);
         }
@@ -411,6 +389,32 @@ final class Connection implements TransportEvents
             $this->bodyReader?->wake();
             $exchange->releaseReferences();
         }
+    }
+
+    /** Begins the exchange of a request, and the time limit of its handler. */
+    private function begin(Head $head): ServerExchange
+    {
+        $service = $this->service;
+        $timed = $this->timed;
+        $now = hrtime(true);
+        $blocks = $service->blocks;
+        if ($now > $blocks->dueAt) {
+            $blocks->handleRequest($now);
+        }
+        $blocks->dueAt = $now + $blocks->limit;
+        $exchange = $this->exchange = new ServerExchange($this->reference, $head, $now);
+        ++$timed->requestCount;
+        $timed->phase = Phase::Handler;
+        $timed->deadline = $now + $service->handlerNanoseconds;
+        if ($timed->deadline < $service->nextDeadlineCheck) {
+            $service->scheduleDeadlineCheck($timed->deadline);
+        }
+        if ($this->peerLeft) {
+            $exchange->cancel(ClientLeftException::closed());
+        }
+        $exchange->fiber = \Fiber::getCurrent();
+
+        return $exchange;
     }
 
     private function handlerTimeout(): void
