@@ -16,6 +16,12 @@ use Spindle\Worker\MapOutcome;
  * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop. The number
  * of tasks between input and loop, and the bytes of their arguments and results, are limited. So memory does not grow
  * with the length of the input.
+ *
+ * No more input is read while arguments and results have {@see UnreadOutcomes::MAX_BYTES}. When the results alone have
+ * as many, tasks that have not started are taken back, and wait until the results are down to half of that.
+ *
+ * @phpstan-import-type Outcome from UnreadOutcomes
+ * @phpstan-import-type Chunk from UnreadOutcomes
  */
 final class MapRun implements Source
 {
@@ -25,14 +31,6 @@ final class MapRun implements Source
     private const MIN_WINDOW_TASKS = 1024;
     private const BATCHES_AHEAD = 4;
 
-    /**
-     * No more input is read while arguments and results between input and loop have this many bytes. When the results
-     * alone have as many, tasks that have not started are taken back until the results are down to MIN_BUFFERED_BYTES.
-     * In map(), this limit is doubled for the first task without an outcome, so that later results do not delay it.
-     */
-    private const MAX_BUFFERED_BYTES = 16 << 20;
-    private const MIN_BUFFERED_BYTES = self::MAX_BUFFERED_BYTES >> 1;
-
     /** Nanoseconds after which the event loop runs once while the caller reads results. */
     private const LOOP_INTERVAL_NANOSECONDS = 500_000;
 
@@ -41,18 +39,7 @@ final class MapRun implements Source
 
     private readonly MapInput $input;
 
-    /**
-     * Results that the caller's loop has not read: count, keys, results, their size, attempt, bytes of the arguments.
-     * The array index is the number of the first task, or for mapUnordered() a number in the order of arrival.
-     *
-     * @var array<int, array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed,
-     *         mixed, mixed>, int, int, float}>
-     */
-    private array $buffered = [];
-    private int $bufferedBytes = 0;
-
-    /** Whether the results have reached their limit and are not down to MIN_BUFFERED_BYTES again. */
-    private bool $isFull = false;
+    private readonly UnreadOutcomes $unread;
 
     /** Whether the pool is being closed by the fiber that reads the results, so that nothing can make room for more. */
     private bool $isUnlimited = false;
@@ -60,17 +47,8 @@ final class MapRun implements Source
     /** @var \WeakReference<object>|null fiber that reads the results; null for {main} */
     private ?\WeakReference $reader = null;
 
-    /** @var array<int, Batch> tasks that wait because the buffer is full, by the number of their first task */
+    /** @var array<int, Batch> tasks that wait because the results are full, by the number of their first task */
     private array $blocked = [];
-
-    /** Index in $buffered of the next results for the caller's loop. */
-    private int $nextIndex = 0;
-
-    /** For map(): number of the first task without an outcome. */
-    private int $firstOpen = 0;
-
-    /** For mapUnordered(): index in $buffered of the next results that arrive. */
-    private int $nextArrival = 0;
 
     /** Number of tasks with outcomes; of tasks whose results the loop has read; bytes of arguments of the latter. */
     private int $settledCount = 0;
@@ -97,12 +75,13 @@ final class MapRun implements Source
         private readonly TaskDispatcher $dispatcher,
         iterable $input,
         private readonly string $code,
-        private readonly bool $inOrder,
+        bool $inOrder,
         private readonly bool $keepsFailures = false,
     ) {
         $this->id = ++self::$lastId;
         $this->changed = new Condition();
         $this->sizing = new BatchSizing();
+        $this->unread = new UnreadOutcomes($inOrder);
         $this->input = new MapInput($dispatcher, $this, $this->sizing, $input);
     }
 
@@ -209,15 +188,7 @@ final class MapRun implements Source
     /** Returns whether tasks of the batch can start now. The task for whose result map() waits can always start. */
     public function mayRun(Batch $batch): bool
     {
-        if (!$this->isFull || $this->isUnlimited) {
-            return true;
-        }
-        $hasNext = $this->inOrder
-            && $batch->first <= $this->firstOpen
-            && $this->firstOpen < $batch->first + $batch->limit;
-
-        return $hasNext
-            && ($this->firstOpen === $this->nextIndex || $this->bufferedBytes < 2 * self::MAX_BUFFERED_BYTES);
+        return !$this->unread->isFull || $this->isUnlimited || $this->unread->needs($batch);
     }
 
     /** Keeps tasks that no worker has, until {@see mayRun()} returns true for them. */
@@ -229,16 +200,16 @@ final class MapRun implements Source
         }
     }
 
-    /** Returns whether more of the input may be read: neither the window nor the buffer is full. */
+    /** Returns whether more of the input may be read: neither the window nor the memory for results is full. */
     public function hasRoom(): bool
     {
-        if ($this->isFull) {
+        if ($this->unread->isFull) {
             return false;
         }
         $window = max(self::MIN_WINDOW_TASKS, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->sizing->size());
 
         return $this->input->pulledCount - $this->deliveredCount < $window
-            && $this->bufferedBytes + $this->input->pulledBytes - $this->deliveredBytes < self::MAX_BUFFERED_BYTES;
+            && $this->unread->bytes + $this->input->pulledBytes - $this->deliveredBytes < UnreadOutcomes::MAX_BYTES;
     }
 
     /** Called when values were read from the input, or its end was reached. */
@@ -304,7 +275,7 @@ final class MapRun implements Source
     }
 
     /**
-     * @param string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed> $outcome
+     * @param Outcome $outcome
      * @param list<mixed> $keys
      *
      * @return \Generator<mixed, MapOutcome<mixed>>
@@ -360,15 +331,13 @@ final class MapRun implements Source
         }
         $this->abandoned = true;
         $this->input->drop();
-        $this->buffered = $this->blocked = [];
+        $this->blocked = [];
+        $this->unread->clear();
         $this->dispatcher->abandon($this, $timeout);
         $this->changed->notify();
     }
 
-    /**
-     * @return array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed,
-     *         mixed>, int, int, float}|null null after the last results
-     */
+    /** @return Chunk|null null after the last results */
     private function nextChunk(): ?array
     {
         if ($this->dispatcher->isFork()) {
@@ -379,19 +348,16 @@ final class MapRun implements Source
         if ($this->lastLoopTurn !== 0 && hrtime(true) - $this->lastLoopTurn > self::LOOP_INTERVAL_NANOSECONDS) {
             $this->runLoop();
         }
-        $hasResumed = !$this->isFull;
+        $hasResumed = !$this->unread->isFull;
         while (true) {
             if ($this->abortReason !== null) {
                 if ($this->finished) {
                     throw $this->abortReason;
                 }
-            } elseif (isset($this->buffered[$this->nextIndex])) {
-                $chunk = $this->buffered[$this->nextIndex];
-                unset($this->buffered[$this->nextIndex]);
-                $this->bufferedBytes -= $chunk[3];
-                $this->nextIndex += $this->inOrder ? $chunk[0] : 1;
-                if ($this->isFull && $this->bufferedBytes <= self::MIN_BUFFERED_BYTES) {
-                    $this->isFull = false;
+            } elseif ($this->unread->hasNext()) {
+                $wasFull = $this->unread->isFull;
+                $chunk = $this->unread->shift();
+                if ($wasFull && !$this->unread->isFull) {
                     $this->dispatcher->fill();
                 }
 
@@ -418,7 +384,7 @@ final class MapRun implements Source
         $this->lastLoopTurn = hrtime(true);
     }
 
-    /** @param string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed> $outcome */
+    /** @param Outcome $outcome */
     private function settle(
         Batch $batch,
         int $from,
@@ -430,24 +396,10 @@ final class MapRun implements Source
         if ($this->abandoned) {
             return;
         }
-        $keys = $count === \count($batch->keys) ? $batch->keys : \array_slice($batch->keys, $from, $count);
-        $this->buffered[$this->inOrder ? $batch->first + $from : $this->nextArrival++] = [
-            $count,
-            $keys,
-            $outcome,
-            $size,
-            $batch->attempt,
-            $batch->bytesEach * $count,
-        ];
-        $this->bufferedBytes += $size;
-        while ($this->inOrder && isset($this->buffered[$this->firstOpen])) {
-            $this->firstOpen += $this->buffered[$this->firstOpen][0];
-        }
-        if ($this->bufferedBytes >= self::MAX_BUFFERED_BYTES) {
-            $this->isFull = true;
+        if ($this->unread->add($batch, $from, $count, $outcome, $size)) {
             $this->dispatcher->takeBackBlocked($this);
         }
-        if ($this->changed->isAwaited() && isset($this->buffered[$this->nextIndex])) {
+        if ($this->changed->isAwaited() && $this->unread->hasNext()) {
             $this->changed->notify();
         }
     }

@@ -1,0 +1,126 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/**
+ * Outcomes of a {@see MapRun} that the caller's loop has not read. In map(), they are read in the order of the tasks,
+ * otherwise in the order of their arrival. A chunk has the outcomes of consecutive tasks that arrived together.
+ *
+ * The buffer is full when the results have {@see self::MAX_BYTES}, until the loop has read all but
+ * {@see self::MIN_BYTES} of them.
+ *
+ * @phpstan-type Outcome string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed>
+ * @phpstan-type Chunk array{int, list<mixed>, Outcome, int, int, float}
+ */
+final class UnreadOutcomes
+{
+    public const MAX_BYTES = 16 << 20;
+    private const MIN_BYTES = self::MAX_BYTES >> 1;
+
+    /** Size of the results in bytes. Only this class writes it, and {@see $isFull}. */
+    public int $bytes = 0;
+
+    public bool $isFull = false;
+
+    /**
+     * Count, keys, results, their size, attempt, bytes of the arguments. The array index is the number of the first
+     * task, or for mapUnordered() a number in the order of arrival.
+     *
+     * @var array<int, Chunk>
+     */
+    private array $chunks = [];
+
+    /** Index in $chunks of the next chunk for the caller's loop. */
+    private int $nextIndex = 0;
+
+    /** For map(): number of the first task without an outcome. */
+    private int $firstOpen = 0;
+
+    /** For mapUnordered(): index in $chunks of the next chunk that arrives. */
+    private int $nextArrival = 0;
+
+    /** @param bool $inOrder whether the loop reads the outcomes in the order of the tasks */
+    public function __construct(private readonly bool $inOrder) {}
+
+    /**
+     * @param int $from index in the batch of the first of `$count` tasks
+     * @param Outcome $outcome results of all these tasks; or of one task a failure, or the items that it yields
+     * @param int $size size of the results in bytes
+     *
+     * @return bool whether the results have reached the limit of the buffer
+     */
+    public function add(
+        Batch $batch,
+        int $from,
+        int $count,
+        string|array|\Throwable|\Generator $outcome,
+        int $size,
+    ): bool {
+        $keys = $count === \count($batch->keys) ? $batch->keys : \array_slice($batch->keys, $from, $count);
+        $this->chunks[$this->inOrder ? $batch->first + $from : $this->nextArrival++] = [
+            $count,
+            $keys,
+            $outcome,
+            $size,
+            $batch->attempt,
+            $batch->bytesEach * $count,
+        ];
+        $this->bytes += $size;
+        while ($this->inOrder && isset($this->chunks[$this->firstOpen])) {
+            $this->firstOpen += $this->chunks[$this->firstOpen][0];
+        }
+        $isAtLimit = $this->bytes >= self::MAX_BYTES;
+        $this->isFull = $this->isFull || $isAtLimit;
+
+        return $isAtLimit;
+    }
+
+    /** Returns whether the loop can read a chunk now. */
+    public function hasNext(): bool
+    {
+        return isset($this->chunks[$this->nextIndex]);
+    }
+
+    /**
+     * Removes and returns the next chunk for the loop.
+     *
+     * @phpstan-impure
+     *
+     * @return Chunk|null null when it has not arrived
+     */
+    public function shift(): ?array
+    {
+        $chunk = $this->chunks[$this->nextIndex] ?? null;
+        if ($chunk !== null) {
+            unset($this->chunks[$this->nextIndex]);
+            $this->bytes -= $chunk[3];
+            $this->nextIndex += $this->inOrder ? $chunk[0] : 1;
+            $this->isFull = $this->isFull && $this->bytes > self::MIN_BYTES;
+        }
+
+        return $chunk;
+    }
+
+    /**
+     * Returns whether map() needs tasks of the batch although the buffer is full, because the first task without an
+     * outcome is one of them. As long as the loop has other results to read, the task may start if they have less than
+     * twice the limit.
+     */
+    public function needs(Batch $batch): bool
+    {
+        $hasFirstOpen = $this->inOrder
+            && $batch->first <= $this->firstOpen
+            && $this->firstOpen < $batch->first + $batch->limit;
+
+        return $hasFirstOpen && ($this->firstOpen === $this->nextIndex || $this->bytes < 2 * self::MAX_BYTES);
+    }
+
+    public function clear(): void
+    {
+        $this->chunks = [];
+        $this->bytes = 0;
+        $this->isFull = false;
+    }
+}
