@@ -36,9 +36,6 @@ final class TaskDispatcher implements PoolEvents
     /** Largest number of batches that are sent to a worker and not done. */
     private const MAX_BATCHES_PER_WORKER = 2;
 
-    /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
-    private const MIN_SEPARATE_BYTES = 1 << 16;
-
     private readonly Workers $workers;
     private readonly Submissions $submissions;
     private readonly Backlog $backlog;
@@ -57,30 +54,13 @@ final class TaskDispatcher implements PoolEvents
         \Closure $context,
     ) {
         self::preload();
-        $this->workers = new Workers(
-            $size,
-            $options,
-            $settings,
-            $context,
-            $this,
-        );
+        $this->workers = new Workers($size, $options, $settings, $context, $this);
         $this->ownerPid = (int) getmypid();
         $this->backlog = new Backlog($this);
         $this->timeouts = new TaskTimeouts($this->workers, $this->backlog, $options->timeout, $this);
-        $this->results = new Results(
-            $retry,
-            $this->backlog,
-            $this,
-            $settings->budget,
-        );
+        $this->results = new Results($retry, $this->backlog, $this, $settings->budget);
         $this->submissions = new Submissions($this);
-        $this->activity = new PoolActivity(
-            $this->workers,
-            $this->submissions,
-            $this->results,
-            $this->timeouts,
-            $this,
-        );
+        $this->activity = new PoolActivity($this->workers, $this->submissions, $this->results, $this->timeouts, $this);
     }
 
     /** Loads the classes that are needed when no descriptor may be free to load them. */
@@ -237,10 +217,7 @@ final class TaskDispatcher implements PoolEvents
         }
         $this->activity->remove($run);
         foreach ($this->workers->all() as $worker) {
-            if (isset($worker->sentCodes[$run->id()])) {
-                unset($worker->sentCodes[$run->id()]);
-                $worker->link?->send(WorkerProtocol::frame(WorkerProtocol::FORGET, $run->id()));
-            }
+            $worker->forgetCode($run->id());
         }
         $this->onSettled();
     }
@@ -364,7 +341,10 @@ final class TaskDispatcher implements PoolEvents
                     return false;
                 }
                 $areWorkersCurrent = true;
-                $this->send($worker, $batch);
+                if ($worker->batches === []) {
+                    $this->timeouts->becameFirst($worker, $batch);
+                }
+                $worker->send($batch);
             }
         }
 
@@ -415,29 +395,6 @@ final class TaskDispatcher implements PoolEvents
     private function demand(): int
     {
         return $this->backlog->batchCount() + $this->activity->demand();
-    }
-
-    private function send(WorkerHandle $worker, Batch $batch): void
-    {
-        $batch->id = ++$worker->lastBatchId;
-        $id = $batch->source->id();
-        $code = '';
-        if (!isset($worker->sentCodes[$id]) && $batch->source->code() !== null) {
-            $worker->sentCodes[$id] = true;
-            $code = WorkerProtocol::frame(WorkerProtocol::CODE, $id, (string) $batch->source->code());
-        }
-        $worker->batches[] = $batch;
-        if (\count($worker->batches) === 1) {
-            $this->timeouts->becameFirst($worker, $batch);
-        }
-        [$head, $body] = $batch->payload();
-        $head = $code . pack('VCV', \strlen($head) + \strlen($body) + 5, WorkerProtocol::TASKS, $batch->id) . $head;
-        if (\strlen($body) < self::MIN_SEPARATE_BYTES) {
-            $worker->link?->send($head . $body);
-        } else {
-            $worker->link?->send($head);
-            $worker->link?->send($body);
-        }
     }
 
     public function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void

@@ -22,6 +22,9 @@ final class WorkerHandle
     /** Seconds to wait for the exit status after the socket closed, before the worker is terminated. */
     private const EXIT_STATUS_TIMEOUT = 1.0;
 
+    /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
+    private const MIN_SEPARATE_BYTES = 1 << 16;
+
     public ?WorkerLink $link = null;
 
     /** Process id from the greeting; 0 before the greeting. */
@@ -43,10 +46,10 @@ final class WorkerHandle
 
     /** @var list<Batch> batches that were sent and are not done, in the order in which they run */
     public array $batches = [];
-    public int $lastBatchId = 0;
+    private int $lastBatchId = 0;
 
     /** @var array<int, true> ids of the sources whose code was sent to the worker; a call of map() is a source */
-    public array $sentCodes = [];
+    private array $sentCodes = [];
 
     /** Number of tasks whose outcome has arrived. */
     public int $outcomeCount = 0;
@@ -144,6 +147,36 @@ final class WorkerHandle
         }
 
         return max(0, $options->maxTasks - $tasks);
+    }
+
+    /** Sends a batch, and before it the code of its tasks if the worker does not have that. */
+    public function send(Batch $batch): void
+    {
+        $batch->id = ++$this->lastBatchId;
+        $id = $batch->source->id();
+        $code = '';
+        if (!isset($this->sentCodes[$id]) && $batch->source->code() !== null) {
+            $this->sentCodes[$id] = true;
+            $code = WorkerProtocol::frame(WorkerProtocol::CODE, $id, (string) $batch->source->code());
+        }
+        $this->batches[] = $batch;
+        [$head, $body] = $batch->payload();
+        $head = $code . pack('VCV', \strlen($head) + \strlen($body) + 5, WorkerProtocol::TASKS, $batch->id) . $head;
+        if (\strlen($body) < self::MIN_SEPARATE_BYTES) {
+            $this->link?->send($head . $body);
+        } else {
+            $this->link?->send($head);
+            $this->link?->send($body);
+        }
+    }
+
+    /** Makes the worker drop the code of a source that has no more tasks. */
+    public function forgetCode(int $source): void
+    {
+        if (isset($this->sentCodes[$source])) {
+            unset($this->sentCodes[$source]);
+            $this->link?->send(WorkerProtocol::frame(WorkerProtocol::FORGET, $source));
+        }
     }
 
     /** Returns how many more seconds the worker may be idle; INF for no limit. */
