@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
+use Spindle\Worker\WorkerStartException;
 
 /**
  * Queue of tasks that were taken back from a worker or wait for a retry. These tasks run before new tasks, in the order
@@ -93,6 +94,24 @@ final class Backlog
         }
         foreach ($cancelled as $index => $reason) {
             $batch->source->failed($batch, $index, $reason);
+        }
+    }
+
+    /**
+     * Adds tasks of a batch that its worker will not start. If no other worker may run these tasks, they fail.
+     *
+     * @param int $from index of the first of these tasks
+     * @param int $to index after the last one
+     */
+    public function requeue(Batch $batch, int $from, int $to): void
+    {
+        if (!$batch->isPinned) {
+            $this->add($batch->slice($from, $to));
+
+            return;
+        }
+        for ($index = $from; $index < $to; ++$index) {
+            $batch->source->failed($batch, $index, WorkerStartException::otherCredentials());
         }
     }
 

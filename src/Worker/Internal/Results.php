@@ -10,7 +10,10 @@ use Spindle\Worker\TaskException;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerCrashedException;
 
-/** Handles the outcomes of tasks that a worker has started: a result, items, a failure, or a retry. */
+/**
+ * Handles the outcomes of tasks that a worker has started: a result, items, a failure, or a retry. Decides what becomes
+ * of the tasks of a worker that has ended.
+ */
 final class Results
 {
     /** Size of the header of RESULTS's payload, in bytes; the results follow. */
@@ -24,8 +27,6 @@ final class Results
     /** Number of generator tasks that have announced items and have no outcome. */
     private int $openStreamCount = 0;
 
-    /**
-     */
     public function __construct(
         private readonly TaskRetryPolicy $retry,
         private readonly Backlog $backlog,
@@ -104,8 +105,59 @@ final class Results
         }
     }
 
+    /** Requeues tasks that the worker has not started. Started tasks without a result fail or are retried. */
+    public function workerEnded(WorkerHandle $worker): void
+    {
+        $batches = $worker->batches;
+        $running = null;
+        $unread = $worker->diedWhileReading() ? $worker->firstBatch() : null;
+        foreach ($batches as $batch) {
+            if ($batch === $unread && $batch->limit > 1) {
+                $this->requeueEach($batch);
+                continue;
+            }
+            $started = $batch === $unread ? $batch->limit : min($batch->limit, $worker->startedCount($batch));
+            if ($started > $batch->receivedCount) {
+                $running = [$batch, $started - 1];
+            }
+            $limit = $batch->limit;
+            $batch->limit = $started;
+            $this->backlog->requeue($batch, $started, $limit);
+        }
+        $worker->batches = [];
+        foreach ($batches as $batch) {
+            for ($index = $batch->receivedCount; $index < $batch->limit; ++$index) {
+                $this->attemptLost($worker, $batch, $index, [$batch, $index] === $running);
+            }
+        }
+    }
+
+    /** Fails the tasks that a worker has, without a retry: the pool was killed, or this is a fork. */
+    public function failTasks(WorkerHandle $worker, \Throwable $reason): void
+    {
+        foreach ($worker->batches as $batch) {
+            for ($index = $batch->receivedCount; $index < $batch->limit; ++$index) {
+                if ($worker->streamIndex === $index && $worker->streamBatch === $batch) {
+                    $this->endStream($worker)?->failed(static fn(): \Throwable => $reason);
+                } else {
+                    $batch->source->failed($batch, $index, $reason);
+                }
+            }
+        }
+        $worker->batches = [];
+    }
+
+    /** Makes a batch of each task, so that the task is known if another worker dies while it reads one of them. */
+    private function requeueEach(Batch $batch): void
+    {
+        for ($index = 0; $index < $batch->limit; ++$index) {
+            $this->backlog->requeue($batch, $index, $index + 1);
+        }
+        $batch->limit = 0;
+    }
+
     /** @param bool $wasRunning whether the task, whose result will never arrive, was running when the worker ended */
-    public function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $wasRunning): void
+    private function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $wasRunning): void
     {
         $failure = $wasRunning && $worker->createEndFailure !== null
             ? ($worker->createEndFailure)($batch, $index)
@@ -117,16 +169,6 @@ final class Results
             $this->endStream($worker)?->failed(static fn(): \Throwable => $failure);
         } else {
             $this->retryOrFail($batch, $index, $failure, $wasRunning && $failure instanceof WorkerCrashedException);
-        }
-    }
-
-    /** Fails a task that a worker has, without a retry: the pool was killed, or this is a fork. */
-    public function abandon(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
-    {
-        if ($worker->streamIndex === $index && $worker->streamBatch === $batch) {
-            $this->endStream($worker)?->failed(static fn(): \Throwable => $reason);
-        } else {
-            $batch->source->failed($batch, $index, $reason);
         }
     }
 

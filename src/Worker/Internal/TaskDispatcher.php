@@ -379,19 +379,6 @@ final class TaskDispatcher implements PoolEvents
         $this->workers->replaceAll($what);
     }
 
-    /** Puts tasks that a worker will not start into the backlog, or fails them if no other worker may run them. */
-    private function requeue(Batch $batch, Batch $rest): void
-    {
-        if (!$batch->isPinned) {
-            $this->backlog->add($rest);
-
-            return;
-        }
-        foreach (array_keys($rest->tasks) as $index) {
-            $rest->source->failed($rest, $index, WorkerStartException::otherCredentials());
-        }
-    }
-
     private function demand(): int
     {
         return $this->backlog->batchCount() + $this->activity->demand();
@@ -424,7 +411,7 @@ final class TaskDispatcher implements PoolEvents
         $batch->source->sizing()->learn($batch->receivedCount, $batch->elapsed, $batch->longest);
         if ($batch->receivedCount < $batch->limit) {
             // The worker has read a limit that excludes the rest, or its memory has grown too much.
-            $this->requeue($batch, $batch->slice($batch->receivedCount, $batch->limit));
+            $this->backlog->requeue($batch, $batch->receivedCount, $batch->limit);
         }
         if ($batch->source instanceof MapRun) {
             $this->finishIfAbandoned($batch->source);
@@ -439,44 +426,16 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->stopIfSettled();
     }
 
-    /** Requeues tasks that the worker has not started. Started tasks without a result fail or are retried. */
     public function workerEnded(WorkerHandle $worker): void
     {
         $batches = $worker->batches;
-        $running = null;
-        $unread = $worker->diedWhileReading() ? $worker->firstBatch() : null;
+        $this->results->workerEnded($worker);
         foreach ($batches as $batch) {
-            if ($batch === $unread && $batch->limit > 1) {
-                $this->requeueEach($batch);
-                continue;
-            }
-            $started = $batch === $unread ? $batch->limit : min($batch->limit, $worker->startedCount($batch));
-            if ($started > $batch->receivedCount) {
-                $running = [$batch, $started - 1];
-            }
-            $rest = $batch->slice($started, max($started, $batch->limit));
-            $batch->limit = $started;
-            $this->requeue($batch, $rest);
-        }
-        $worker->batches = [];
-        foreach ($batches as $batch) {
-            for ($index = $batch->receivedCount; $index < $batch->limit; ++$index) {
-                $this->results->attemptLost($worker, $batch, $index, [$batch, $index] === $running);
-            }
             if ($batch->source instanceof MapRun) {
                 $this->finishIfAbandoned($batch->source);
             }
         }
         $this->activity->stopIfSettled();
-    }
-
-    /** Makes a batch of each task, so that the task is known if another worker dies while it reads one of them. */
-    private function requeueEach(Batch $batch): void
-    {
-        for ($index = 0; $index < $batch->limit; ++$index) {
-            $this->requeue($batch, $batch->slice($index, $index + 1));
-        }
-        $batch->limit = 0;
     }
 
     public function startFailed(WorkerStartException $reason): void
@@ -489,12 +448,7 @@ final class TaskDispatcher implements PoolEvents
     private function failAll(array $workers, ExecutorClosedException $reason): void
     {
         foreach ($workers as $worker) {
-            foreach ($worker->batches as $batch) {
-                for ($index = $batch->receivedCount; $index < $batch->limit; ++$index) {
-                    $this->results->abandon($worker, $batch, $index, $reason);
-                }
-            }
-            $worker->batches = [];
+            $this->results->failTasks($worker, $reason);
         }
         $this->failWaitingTasks($reason);
     }

@@ -71,6 +71,25 @@ final class BacklogTest extends TestCase
         self::assertSame([0, null], [$this->backlog->batchCount(), $this->backlog->shift(1)]);
     }
 
+    public function testRequeuedTasksWaitForAnotherWorker(): void
+    {
+        $this->backlog->requeue($this->batch($this->source(), [1, 2, 3]), 1, 3);
+        $this->backlog->requeue($this->batch($this->source(), [4]), 1, 1);
+
+        self::assertSame([[2, 3]], $this->all());
+        self::assertSame([], $this->failed);
+    }
+
+    public function testRequeuedTasksFailIfNoOtherWorkerMayRunThem(): void
+    {
+        $batch = $this->batch($this->source(), [1, 2, 3]);
+        $batch->isPinned = true;
+        $this->backlog->requeue($batch, 1, 3);
+
+        self::assertSame(0, $this->backlog->batchCount());
+        self::assertSame([2, 3], array_column($this->failed, 0));
+    }
+
     public function testABatchWhoseSourceWasLeftIsDropped(): void
     {
         $this->backlog->add($this->batch($this->source(isLeft: true), [1]));
