@@ -134,7 +134,7 @@ final class MapRun implements Source
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
             }
-            $this->abandon(TaskDispatcher::ABANDONED_TASK_TIMEOUT);
+            $this->abandon(UnwantedTasks::TIMEOUT);
             $this->dispatcher->forget($this);
             $this->input->release();
         }

@@ -13,12 +13,10 @@ use Amp\Internal\FutureState;
 use Revolt\EventLoop\FiberLocal;
 use Revolt\EventLoop\Internal\DriverSuspension;
 use Spindle\Internal\Async\Condition;
-use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\Preload;
-use Spindle\Internal\WeakTimer;
 use Spindle\LauncherException;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\TaskFailedException;
@@ -30,9 +28,6 @@ use Spindle\Worker\WorkerStartException;
 /** Decides which worker gets which tasks. Each of these tasks gets exactly one outcome, except in an abandoned map. */
 final class TaskDispatcher implements PoolEvents
 {
-    /** Seconds after which the worker of an abandoned loop's task, or of a released generator, is ended. */
-    public const ABANDONED_TASK_TIMEOUT = 0.02;
-
     /** Largest number of batches that are sent to a worker and not done. */
     private const MAX_BATCHES_PER_WORKER = 2;
 
@@ -41,6 +36,7 @@ final class TaskDispatcher implements PoolEvents
     private readonly Backlog $backlog;
     private readonly Results $results;
     private readonly TaskTimeouts $timeouts;
+    private readonly UnwantedTasks $unwanted;
     private readonly PoolActivity $activity;
 
     private readonly int $ownerPid;
@@ -60,6 +56,7 @@ final class TaskDispatcher implements PoolEvents
         $this->timeouts = new TaskTimeouts($this->workers, $this->backlog, $options->timeout, $this);
         $this->results = new Results($retry, $this->backlog, $this, $settings->budget);
         $this->submissions = new Submissions($this);
+        $this->unwanted = new UnwantedTasks($this->workers, $this->submissions, $this->backlog, $this->timeouts, $this);
         $this->activity = new PoolActivity($this->workers, $this->submissions, $this->results, $this->timeouts, $this);
     }
 
@@ -69,7 +66,6 @@ final class TaskDispatcher implements PoolEvents
         Preload::classes(
             CannotWaitException::class,
             Condition::class,
-            FiberQueue::class,
             LoopTurn::class,
             TaskCode::class,
             ValueSerializer::class,
@@ -79,7 +75,6 @@ final class TaskDispatcher implements PoolEvents
             ValuePath::class,
             DetachedCall::class,
             Submission::class,
-            WorkerProtocol::class,
             SharedFlags::class,
             WorkerListener::class,
             TaskOutcome::class,
@@ -154,23 +149,8 @@ final class TaskDispatcher implements PoolEvents
     /** Cancels a task. The task fails with `$reason` once its code can have no more effect. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
-        if ($submission->isOver() || $this->isFork()) {
-            return;
-        }
-        $submission->cancelled = $reason;
-        if ($this->submissions->withdraw($submission, $reason) || $this->backlog->withdraw($submission, $reason)) {
-            return;
-        }
-        foreach ($this->workers->all() as $worker) {
-            foreach ($worker->batches as $batch) {
-                $index = $batch->source === $this->submissions ? array_search($submission, $batch->keys, true) : false;
-                if ($index === false || $index < $batch->receivedCount || $index >= $batch->limit) {
-                    continue; // the worker does not have the task: the outcome has arrived, or the task was taken back
-                }
-                $this->endTask($worker, $batch, $index, $reason);
-
-                return;
-            }
+        if (!$submission->isOver() && !$this->isFork()) {
+            $this->unwanted->cancel($submission, $reason);
         }
     }
 
@@ -183,30 +163,9 @@ final class TaskDispatcher implements PoolEvents
     /** Drops the tasks of a map that have not started. After `$timeout` seconds, ends workers that still run others. */
     public function abandon(MapRun $run, float $timeout): void
     {
-        if ($this->isFork()) {
-            return;
+        if (!$this->isFork()) {
+            $this->unwanted->abandon($run, $timeout);
         }
-        $this->backlog->drop($run);
-        foreach ($this->workers->all() as $worker) {
-            if (!$this->hasTasksOf($worker, $run)) {
-                continue;
-            }
-            $this->timeouts->takeBack($worker);
-            if ($timeout === 0.0) {
-                $this->endIfRunning($worker, $run);
-            } else {
-                $worker->timers["abandoned {$run->id()}"] = WeakTimer::after(
-                    $timeout,
-                    $this,
-                    static function (self $dispatcher) use ($worker, $run): void {
-                        unset($worker->timers["abandoned {$run->id()}"]);
-                        $dispatcher->endIfRunning($worker, $run);
-                    },
-                );
-            }
-        }
-        $this->finishIfAbandoned($run);
-        $this->fill();
     }
 
     /** Removes a map that has ended. The workers then drop the code of its tasks. */
@@ -414,7 +373,7 @@ final class TaskDispatcher implements PoolEvents
             $this->backlog->requeue($batch, $batch->receivedCount, $batch->limit);
         }
         if ($batch->source instanceof MapRun) {
-            $this->finishIfAbandoned($batch->source);
+            $this->unwanted->finishIfAbandoned($batch->source);
         }
         $next = $worker->firstBatch();
         if ($next === null) {
@@ -432,7 +391,7 @@ final class TaskDispatcher implements PoolEvents
         $this->results->workerEnded($worker);
         foreach ($batches as $batch) {
             if ($batch->source instanceof MapRun) {
-                $this->finishIfAbandoned($batch->source);
+                $this->unwanted->finishIfAbandoned($batch->source);
             }
         }
         $this->activity->stopIfSettled();
@@ -468,73 +427,17 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->abort($reason);
     }
 
-    private function hasTasksOf(WorkerHandle $worker, MapRun $run): bool
-    {
-        foreach ($worker->batches as $batch) {
-            if ($batch->source === $run && $batch->receivedCount < $batch->limit) {
-                return true;
-            }
-        }
-
-        return false;
-    }
-
     /** Returns whether this is a fork of the pool's process. A fork shares sockets and marks, and must not use them. */
     public function isFork(): bool
     {
         return $this->ownerPid !== getmypid();
     }
 
-    private function endIfRunning(WorkerHandle $worker, MapRun $run): void
-    {
-        [$batch, $index] = $worker->lastStartedTask() ?? [null, 0];
-        if ($batch?->source === $run && $worker->createEndFailure === null && $index >= $batch->receivedCount) {
-            $worker->end(static fn(): \Throwable => ExecutorClosedException::abandoned());
-        }
-    }
-
-    /** Ends a generator task whose items were released, unless the task ends in {@see ABANDONED_TASK_TIMEOUT}. */
     public function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void
     {
-        if ($this->isFork() || $worker->firstBatch() !== $batch) {
-            return;
+        if (!$this->isFork()) {
+            $this->unwanted->release($worker, $batch, $index);
         }
-        $name = "released {$batch->id} {$index}";
-        $worker->timers[$name] = WeakTimer::after(
-            self::ABANDONED_TASK_TIMEOUT,
-            $this,
-            static function (self $dispatcher) use ($worker, $batch, $index, $name): void {
-                unset($worker->timers[$name]);
-                $isRunning = $worker->streamIndex === $index && $worker->streamBatch === $batch;
-                if ($isRunning && $worker->createEndFailure === null) {
-                    $dispatcher->endTask($worker, $batch, $index, ExecutorClosedException::abandoned());
-                }
-            },
-        );
-    }
-
-    /** Takes back the tasks that a worker has not started, and ends the worker if it still runs this task. */
-    private function endTask(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
-    {
-        $this->timeouts->takeBack($worker);
-        if ($worker->lastStartedTask() === [$batch, $index]) {
-            $worker->endingTask = [$batch, $index];
-            $worker->end(static fn(): \Throwable => $reason);
-        }
-        $this->fill();
-    }
-
-    private function finishIfAbandoned(MapRun $run): void
-    {
-        if (!$run->isAbandoned()) {
-            return;
-        }
-        foreach ($this->workers->all() as $worker) {
-            if ($this->hasTasksOf($worker, $run)) {
-                return;
-            }
-        }
-        $run->finish();
     }
 
     public function onSettled(): void

@@ -1,0 +1,137 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Internal\WeakTimer;
+use Spindle\Worker\ExecutorClosedException;
+
+/**
+ * Ends tasks whose outcomes are not wanted any more: a cancelled submission, the tasks of an abandoned map, a generator
+ * task whose items were released. A task that no worker has started is dropped. A worker that runs such a task is
+ * ended, because only this ends the task.
+ */
+final class UnwantedTasks
+{
+    /** Seconds after which the worker of an abandoned loop's task, or of a released generator, is ended. */
+    public const TIMEOUT = 0.02;
+
+    public function __construct(
+        private readonly Workers $workers,
+        private readonly Submissions $submissions,
+        private readonly Backlog $backlog,
+        private readonly TaskTimeouts $timeouts,
+        private readonly PoolEvents $pool,
+    ) {}
+
+    /** Cancels a task without an outcome. The task fails with `$reason` once its code can have no more effect. */
+    public function cancel(Submission $submission, \Throwable $reason): void
+    {
+        $submission->cancelled = $reason;
+        if ($this->submissions->withdraw($submission, $reason) || $this->backlog->withdraw($submission, $reason)) {
+            return;
+        }
+        foreach ($this->workers->all() as $worker) {
+            foreach ($worker->batches as $batch) {
+                $index = $batch->source === $this->submissions ? array_search($submission, $batch->keys, true) : false;
+                if ($index === false || $index < $batch->receivedCount || $index >= $batch->limit) {
+                    continue; // the worker does not have the task: the outcome has arrived, or the task was taken back
+                }
+                $this->end($worker, $batch, $index, $reason);
+
+                return;
+            }
+        }
+    }
+
+    /** Drops the tasks of a map that have not started. After `$timeout` seconds, ends workers that still run others. */
+    public function abandon(MapRun $run, float $timeout): void
+    {
+        $this->backlog->drop($run);
+        foreach ($this->workers->all() as $worker) {
+            if (!self::hasTasksOf($worker, $run)) {
+                continue;
+            }
+            $this->timeouts->takeBack($worker);
+            if ($timeout === 0.0) {
+                self::endIfRunning($worker, $run);
+            } else {
+                $worker->timers["abandoned {$run->id()}"] = WeakTimer::after(
+                    $timeout,
+                    $this,
+                    static function () use ($worker, $run): void {
+                        unset($worker->timers["abandoned {$run->id()}"]);
+                        self::endIfRunning($worker, $run);
+                    },
+                );
+            }
+        }
+        $this->finishIfAbandoned($run);
+        $this->pool->fill();
+    }
+
+    /** Finishes an abandoned map once no worker has any of its tasks. */
+    public function finishIfAbandoned(MapRun $run): void
+    {
+        if (!$run->isAbandoned()) {
+            return;
+        }
+        foreach ($this->workers->all() as $worker) {
+            if (self::hasTasksOf($worker, $run)) {
+                return;
+            }
+        }
+        $run->finish();
+    }
+
+    /** Ends a generator task whose items were released, unless the task ends in {@see TIMEOUT}. */
+    public function release(WorkerHandle $worker, Batch $batch, int $index): void
+    {
+        if ($worker->firstBatch() !== $batch) {
+            return;
+        }
+        $name = "released {$batch->id} {$index}";
+        $worker->timers[$name] = WeakTimer::after(
+            self::TIMEOUT,
+            $this,
+            static function (self $tasks) use ($worker, $batch, $index, $name): void {
+                unset($worker->timers[$name]);
+                $isRunning = $worker->streamIndex === $index && $worker->streamBatch === $batch;
+                if ($isRunning && $worker->createEndFailure === null) {
+                    $tasks->end($worker, $batch, $index, ExecutorClosedException::abandoned());
+                }
+            },
+        );
+    }
+
+    /** Takes back the tasks that a worker has not started, and ends the worker if it still runs this task. */
+    private function end(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
+    {
+        $this->timeouts->takeBack($worker);
+        if ($worker->lastStartedTask() === [$batch, $index]) {
+            $worker->endingTask = [$batch, $index];
+            $worker->end(static fn(): \Throwable => $reason);
+        }
+        $this->pool->fill();
+    }
+
+    private static function hasTasksOf(WorkerHandle $worker, MapRun $run): bool
+    {
+        foreach ($worker->batches as $batch) {
+            if ($batch->source === $run && $batch->receivedCount < $batch->limit) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    private static function endIfRunning(WorkerHandle $worker, MapRun $run): void
+    {
+        [$batch, $index] = $worker->lastStartedTask() ?? [null, 0];
+        if ($batch?->source === $run && $worker->createEndFailure === null && $index >= $batch->receivedCount) {
+            $worker->end(static fn(): \Throwable => ExecutorClosedException::abandoned());
+        }
+    }
+}
