@@ -49,6 +49,7 @@ final class PoolActivity
     public function __construct(
         private readonly Workers $workers,
         private readonly Submissions $submissions,
+        private readonly Backlog $backlog,
         private readonly Results $results,
         private readonly TaskTimeouts $timeouts,
         private readonly PoolEvents $pool,
@@ -106,7 +107,7 @@ final class PoolActivity
     /** Returns how many workers could be given a batch now; a large number if the input is of unknown length. */
     public function demand(): int
     {
-        $demand = 0;
+        $demand = $this->backlog->batchCount();
         foreach ($this->sources as $source) {
             $demand = min(\PHP_INT_MAX >> 1, $demand + min(\PHP_INT_MAX >> 2, $source->demand()));
         }
@@ -114,9 +115,10 @@ final class PoolActivity
         return $demand;
     }
 
-    /** Ends all maps, and fails submissions that no worker has had. */
+    /** Ends all maps, and fails the submitted tasks that no worker has. */
     public function abort(\Throwable $reason): void
     {
+        $this->backlog->fail($reason);
         foreach ($this->sources as $source) {
             $source->abort($reason);
         }

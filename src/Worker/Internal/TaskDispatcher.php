@@ -38,6 +38,7 @@ final class TaskDispatcher implements PoolEvents
     private readonly TaskTimeouts $timeouts;
     private readonly UnwantedTasks $unwanted;
     private readonly PoolActivity $activity;
+    private readonly WorkerReplacement $replacement;
 
     private readonly int $ownerPid;
 
@@ -57,7 +58,15 @@ final class TaskDispatcher implements PoolEvents
         $this->results = new Results($retry, $this->backlog, $this, $settings->budget);
         $this->submissions = new Submissions($this);
         $this->unwanted = new UnwantedTasks($this->workers, $this->submissions, $this->backlog, $this->timeouts, $this);
-        $this->activity = new PoolActivity($this->workers, $this->submissions, $this->results, $this->timeouts, $this);
+        $this->activity = new PoolActivity(
+            $this->workers,
+            $this->submissions,
+            $this->backlog,
+            $this->results,
+            $this->timeouts,
+            $this,
+        );
+        $this->replacement = new WorkerReplacement($this->workers, $this->timeouts, $this->activity);
     }
 
     /** Loads the classes that are needed when no descriptor may be free to load them. */
@@ -133,7 +142,7 @@ final class TaskDispatcher implements PoolEvents
 
     public function submit(Submission $submission, ?Cancellation $cancellation): void
     {
-        $this->replaceOutdatedWorkers();
+        $this->replacement->replaceOutdated();
         $this->submissions->add($submission, $cancellation);
         if ($this->submissions->openCount() === 1) {
             $this->activity->keepLoop();
@@ -156,7 +165,7 @@ final class TaskDispatcher implements PoolEvents
 
     public function open(MapRun $run): void
     {
-        $this->replaceOutdatedWorkers();
+        $this->replacement->replaceOutdated();
         $this->activity->add($run);
     }
 
@@ -215,10 +224,10 @@ final class TaskDispatcher implements PoolEvents
         if (!$this->workers->mayGrow()) {
             return;
         }
-        $missing = $this->workers->missingFor($this->demand());
+        $missing = $this->workers->missingFor($this->activity->demand());
         if ($missing > 0 && $this->workers->group()->hasFormerCredentials()) {
-            $this->replaceWorkers();
-            $missing = $this->workers->missingFor($this->demand());
+            $this->replacement->replaceForCredentials();
+            $missing = $this->workers->missingFor($this->activity->demand());
         }
         $this->workers->start($missing);
     }
@@ -226,12 +235,7 @@ final class TaskDispatcher implements PoolEvents
     /** Replaces the workers if the user or the autoloaders have changed. Must be called before tasks are added. */
     public function replaceOutdatedWorkers(): void
     {
-        if ($this->workers->group()->hasUserChanged()) {
-            $this->replaceWorkers();
-        }
-        if ($this->workers->group()->haveAutoloadersChanged()) {
-            $this->replace('autoloaders', true);
-        }
+        $this->replacement->replaceOutdated();
     }
 
     /** @throws CancelledException after the pool was killed */
@@ -295,7 +299,7 @@ final class TaskDispatcher implements PoolEvents
                 }
                 if (!$areWorkersCurrent && $this->workers->group()->hasFormerPrivileges()) {
                     $this->backlog->add($batch);
-                    $this->replaceWorkers();
+                    $this->replacement->replaceForCredentials();
 
                     return false;
                 }
@@ -308,39 +312,6 @@ final class TaskDispatcher implements PoolEvents
         }
 
         return false;
-    }
-
-    /**
-     * Replaces the workers by new ones with the present credentials of this process. Running tasks finish. Root's other
-     * tasks move to the new workers. Those of any other user fail, because the new workers could have more privileges.
-     */
-    private function replaceWorkers(): void
-    {
-        $mayMove = $this->workers->group()->isOfRoot();
-        $this->replace('credentials', $mayMove);
-        if (!$mayMove && !$this->isFork()) {
-            $this->failWaitingTasks(WorkerStartException::otherCredentials());
-        }
-    }
-
-    /** @param bool $mayMove whether other workers may run the tasks that have not started; otherwise they fail */
-    private function replace(string $what, bool $mayMove): void
-    {
-        if ($this->isFork()) {
-            return;
-        }
-        foreach ($this->workers->all() as $worker) {
-            $this->timeouts->takeBack($worker);
-            foreach ($worker->batches as $batch) {
-                $batch->isPinned = $batch->isPinned || !$mayMove;
-            }
-        }
-        $this->workers->replaceAll($what);
-    }
-
-    private function demand(): int
-    {
-        return $this->backlog->batchCount() + $this->activity->demand();
     }
 
     public function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
@@ -399,7 +370,7 @@ final class TaskDispatcher implements PoolEvents
 
     public function startFailed(WorkerStartException $reason): void
     {
-        $this->failWaitingTasks($reason);
+        $this->activity->abort($reason);
         $this->activity->stopIfSettled();
     }
 
@@ -409,7 +380,7 @@ final class TaskDispatcher implements PoolEvents
         foreach ($workers as $worker) {
             $this->results->failTasks($worker, $reason);
         }
-        $this->failWaitingTasks($reason);
+        $this->activity->abort($reason);
     }
 
     /** Fails all tasks in a fork, where no outcome arrives. In the parent process, the workers and tasks go on. */
@@ -419,12 +390,6 @@ final class TaskDispatcher implements PoolEvents
         $this->submissions->isForked = true;
         $this->failAll($this->workers->all(), $reason);
         $this->activity->end($reason);
-    }
-
-    private function failWaitingTasks(\Throwable $reason): void
-    {
-        $this->backlog->fail($reason);
-        $this->activity->abort($reason);
     }
 
     /** Returns whether this is a fork of the pool's process. A fork shares sockets and marks, and must not use them. */

@@ -1,0 +1,68 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Worker\WorkerStartException;
+
+/**
+ * Replaces the workers of a pool by new ones when the credentials or the autoloaders of this process have changed.
+ * Running tasks finish. Other tasks move to the new workers only if those have no more privileges than the old ones.
+ */
+final class WorkerReplacement
+{
+    private readonly int $ownerPid;
+
+    public function __construct(
+        private readonly Workers $workers,
+        private readonly TaskTimeouts $timeouts,
+        private readonly PoolActivity $activity,
+    ) {
+        $this->ownerPid = (int) getmypid();
+    }
+
+    /** Replaces the workers if the user or the autoloaders have changed. Must be called before tasks are added. */
+    public function replaceOutdated(): void
+    {
+        if ($this->workers->group()->hasUserChanged()) {
+            $this->replaceForCredentials();
+        }
+        if ($this->workers->group()->haveAutoloadersChanged()) {
+            $this->replace('autoloaders', true);
+        }
+    }
+
+    /**
+     * Replaces the workers by new ones with the present credentials of this process. Root's tasks that have not started
+     * move to the new workers. Those of any other user fail, because the new workers could have more privileges.
+     */
+    public function replaceForCredentials(): void
+    {
+        $mayMove = $this->workers->group()->isOfRoot();
+        if ($this->replace('credentials', $mayMove) && !$mayMove) {
+            $this->activity->abort(WorkerStartException::otherCredentials());
+        }
+    }
+
+    /**
+     * @param bool $mayMove whether other workers may run the tasks that have not started; otherwise they fail
+     *
+     * @return bool false in a fork, which must not touch the workers
+     */
+    private function replace(string $what, bool $mayMove): bool
+    {
+        if ($this->ownerPid !== getmypid()) {
+            return false;
+        }
+        foreach ($this->workers->all() as $worker) {
+            $this->timeouts->takeBack($worker);
+            foreach ($worker->batches as $batch) {
+                $batch->isPinned = $batch->isPinned || !$mayMove;
+            }
+        }
+        $this->workers->replaceAll($what);
+
+        return true;
+    }
+}
