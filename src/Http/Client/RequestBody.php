@@ -7,6 +7,7 @@ namespace Spindle\Http\Client;
 use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\IterableStream;
+use Spindle\Internal\Warnings;
 
 /** The body of a request with its Content-Type. */
 final readonly class RequestBody
@@ -98,10 +99,13 @@ final readonly class RequestBody
     private static function open(string $path): StreamInterface
     {
         $file = @fopen($path, 'rb');
+        if ($file === false || is_dir($path)) {
+            throw new \RuntimeException("can't open the file '{$path}' for the request's body");
+        }
+        // Makes a large read one system call. A stream wrapper without options causes a warning.
+        Warnings::suppressed(static fn() => @stream_set_read_buffer($file, 0));
 
-        return $file === false || is_dir($path)
-            ? throw new \RuntimeException("can't open the file '{$path}' for the request's body")
-            : Stream::create($file);
+        return Stream::create($file);
     }
 
     /** Quotes a name as browsers do: https://html.spec.whatwg.org/multipage/form-control-infrastructure.html. */

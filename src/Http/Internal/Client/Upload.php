@@ -10,7 +10,7 @@ use Revolt\EventLoop;
 /** Sends the body of a request from a stream, in a fiber of its own, while the caller waits for the response. */
 final class Upload
 {
-    private const READ_BYTES = 65_536;
+    private const READ_BYTES = 262_144;
 
     private bool $isComplete = false;
     private bool $isAborted = false;

@@ -1,0 +1,73 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Client;
+
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Client\RequestBody;
+use Spindle\Tests\Http\EndlessFile;
+use Spindle\Tests\OwnDirectory;
+
+final class RequestBodyTest extends TestCase
+{
+    use OwnDirectory;
+
+    public function testAPieceOfAFileIsReadWithOneSystemCall(): void
+    {
+        if (!is_readable('/proc/self/io')) {
+            self::markTestSkipped('/proc/self/io is not readable');
+        }
+        file_put_contents($this->path('large'), str_repeat('x', 4_194_304));
+        $body = self::file($this->path('large'));
+        $before = self::readCalls();
+        $bytes = 0;
+        while (!$body->eof()) {
+            $bytes += \strlen($body->read(262_144));
+        }
+
+        self::assertSame(4_194_304, $bytes);
+        self::assertLessThan(100, self::readCalls() - $before);
+    }
+
+    public function testAFileOfAStreamWrapperNeedsNoOptions(): void
+    {
+        stream_wrapper_register('endless', EndlessFile::class);
+        $warnings = [];
+        set_error_handler(static function (int $level, string $message) use (&$warnings): bool {
+            $warnings[] = $message;
+
+            return true;
+        });
+        try {
+            $bytes = self::file('endless://file')->read(10);
+        } finally {
+            restore_error_handler();
+            stream_wrapper_unregister('endless');
+        }
+
+        self::assertSame(['xxxxxxxxxx', []], [$bytes, $warnings]);
+    }
+
+    public function testAFolderIsNoFile(): void
+    {
+        $this->expectExceptionObject(new \RuntimeException("can't open the file '/tmp' for the request's body"));
+        RequestBody::file('/tmp');
+    }
+
+    private static function file(string $path): StreamInterface
+    {
+        $content = RequestBody::file($path)->content;
+        self::assertInstanceOf(StreamInterface::class, $content);
+
+        return $content;
+    }
+
+    private static function readCalls(): int
+    {
+        $figures = (string) file_get_contents('/proc/self/io');
+
+        return preg_match('/^syscr: (\d+)$/m', $figures, $match) === 1 ? (int) $match[1] : 0;
+    }
+}
