@@ -21,7 +21,7 @@
 #
 # Environment variables: PHP is the PHP to measure, such as /usr/bin/php8.4. PHPS lists several for contexts, separated
 # by blanks. PUMICE is the folder of Pumice's source. AUTOLOAD lists files through which PHP finds the peers of http,
-# separated by blanks. JSON is the folder for raw data.
+# separated by blanks. UNDICI is the folder in which npm has installed undici. JSON is the folder for raw data.
 set -eu
 from=$PWD
 cd "$(dirname "$0")/.."
@@ -46,14 +46,14 @@ fi
 many=1000 rounds=3 generated=20000 idle=10 arguments=100000 megabytes=1024 tasks=500
 bulk=100000 single=500 objects=20000 mixed=2000 iterations=1000000 strings=50 memory=1000000 starts=2 samples=2
 selects=20000 units=500 updates=5000 streamed=100000
-seconds=1 soak=100000 cycles=20 aircraft=100000
+seconds=1 soak=100000 transferred=256 cycles=20 aircraft=100000
 remote=20000 kills=4 backlog=100000
 if [ -n "$full" ]; then
     many=3000 rounds=7 generated=1000000 idle=60 arguments=1000000 megabytes=10240 tasks=1000
     bulk=2000000 single=5000 objects=100000 mixed=10000 iterations=10000000 strings=300 memory=10000000
     starts=10 samples=5
     selects=100000 units=5000 updates=50000 streamed=1000000
-    seconds=3 soak=10000000 cycles=200 aircraft=1000000
+    seconds=3 soak=10000000 transferred=1024 cycles=200 aircraft=1000000
     remote=200000 kills=100 backlog=1000000
 fi
 
@@ -65,7 +65,7 @@ bench() {
     script=$1
     shift
     case $script in
-        commands | tasks | postgres | http | aircraft | remote) set -- "$@" ${against:+--against "$against"} ;;
+        commands | tasks | postgres | http | http-client | aircraft | remote) set -- "$@" ${against:+--against "$against"} ;;
     esac
     "$php" "bench/$script.php" "$@" ${JSON:+--json "$JSON/$name.json"}
 }
@@ -239,8 +239,10 @@ measure() {
             title 'Plain text over TLS'
             http tls ;;
         http-client)
-            title 'The HTTP client: >= 3 x Guzzle, >= 0.8 x undici, >= 0.7 x curl; an open stream of events < 40 KB'
-            bench http-client --rounds "$rounds" -n "$selects" ;;
+            title 'The HTTP client: >= 3 x Guzzle, >= 0.8 x undici; ten calls of 100 ms <= 120 ms;' \
+                'an open stream of events < 40 KB; >= 0.7 x curl, flat in memory'
+            bench http-client --rounds "$rounds" -n "$selects" --megabytes "$transferred" \
+                ${UNDICI:+--undici "$UNDICI"} ;;
         aircraft-crud)
             title 'Create, read, update, delete: >= 3 x nginx with FPM, at <= 1/4 of its CPU, in less memory than 4 workers need'
             aircraft crud ;;

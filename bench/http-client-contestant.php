@@ -13,6 +13,8 @@ use Spindle\Bench\Support\ProcessStatus;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestBody;
+use Spindle\Http\HttpServer;
+use Spindle\Http\Response;
 
 use function Amp\async;
 use function Amp\delay;
@@ -23,8 +25,10 @@ require __DIR__ . '/bootstrap.php';
 const MEGABYTE = 1_000_000;
 
 /** @var array{string, string, string, string, string, string, string, string} $argv */
-[, $contestant, $measurement, $url, $count, $fibers, $file, $bytes] = $argv;
+[, $contestant, $measurement, $urls, $count, $fibers, $file, $bytes] = $argv;
 [$count, $fibers, $bytes] = [(int) $count, (int) $fibers, (int) $bytes];
+$urls = explode(',', $urls);
+$url = $urls[0];
 
 $check = static fn(ResponseInterface $response) => strlen((string) $response->getBody()) === 1024
     ? null
@@ -52,20 +56,33 @@ $guzzle = static function (int $count) use ($guzzleClient, $url, $fibers, $check
         'rejected' => static fn(Throwable $failure) => throw $failure,
     ]))->promise()->wait();
 };
-$events = static function (int $streams) use ($client, $url): float {
+$gather = static function () use ($client, $url): int {
+    $call = static fn(): string => (string) $client->get($url)->getBody();
+
+    return count(array_keys(await(array_map(static fn() => async($call), range(1, 10))), 'late', true));
+};
+$handler = '';
+if ($measurement === 'upstream') {
+    $server = new HttpServer(static fn(): Response => Response::text((string) $gather()));
+    $handler = str_replace('tcp:', 'http:', $server->start('127.0.0.1:0')[0]);
+}
+$upstream = static fn() => (string) $client->get($handler)->getBody() === '10'
+    ? null
+    : throw new RuntimeException('the answer is wrong');
+$events = static function (int $streams) use ($client, $urls): float {
     $open = 0;
-    $listen = static function () use ($client, $url, &$open): void {
+    $listen = static function (string $url) use ($client, &$open): void {
         foreach ($client->events($url) as $event) {
             ++$open;
         }
     };
-    async($listen)->ignore();
+    async($listen, $urls[0]);
     while ($open < 1) {
         delay(0.01);
     }
     $before = ProcessStatus::ofThis()->memory();
     for ($i = 0; $i < $streams; ++$i) {
-        async($listen)->ignore();
+        async($listen, $urls[$i % count($urls)]);
     }
     while ($open <= $streams) {
         delay(0.01);
@@ -74,38 +91,43 @@ $events = static function (int $streams) use ($client, $url): float {
     return (ProcessStatus::ofThis()->memory() - $before) / 1024 / $streams;
 };
 $download = static function () use ($client, $url, $file): void {
-    $target = fopen("{$file}.spindle", 'w');
+    $target = fopen("{$file}.received", 'w');
     assert($target !== false);
     for ($body = $client->get($url)->getBody(); !$body->eof();) {
         fwrite($target, $body->read(1 << 18));
     }
 };
-
-$wait = static fn(): string => (string) $client->get($url)->getBody();
+$upload = static fn()
+    => (string) $client->request('POST', $url, [], RequestBody::file($file))->getBody() === (string) $bytes
+        ? null
+        : throw new RuntimeException('the server has received another number of bytes');
 
 $status = ProcessStatus::ofThis();
-if ($measurement === 'get') {
-    $contestant === 'guzzle' ? $guzzle(2 * $fibers) : $get(2 * $fibers); // connects
-}
+// Connects, and loads the classes.
+match ($measurement) {
+    'get' => $contestant === 'guzzle' ? $guzzle(2 * $fibers) : $get(2 * $fibers),
+    'upstream' => $upstream(),
+    default => null,
+};
+$memory = $status->memory();
 [$begin, $cpu] = [hrtime(true), $status->cpu()];
-$memory = match ($measurement) {
+$size = match ($measurement) {
     'get' => $contestant === 'guzzle' ? $guzzle($count) : $get($count),
-    'upstream' => await(array_map(static fn() => async($wait), range(1, 10))),
+    'upstream' => $upstream(),
     'events' => $events($count),
     'download' => $download(),
-    default => (string) $client->request('POST', $url, [], RequestBody::file($file))->getBody() === (string) $bytes
-        ? null
-        : throw new RuntimeException('the server has received another number of bytes'),
+    default => $upload(),
 };
 $seconds = (hrtime(true) - $begin) / 1e9;
 echo json_encode([
     'value' => match ($measurement) {
         'get' => $count / $seconds,
         'upstream' => 1e3 * $seconds,
-        'events' => $memory,
+        'events' => $size,
         default => $bytes / MEGABYTE / $seconds,
     },
     'cpu' => 1e6 * ($status->cpu() - $cpu) / ($measurement === 'get' ? $count : 1),
     'peak' => $status->peak(),
+    'growth' => max(0, $status->peak() - $memory),
 ], JSON_THROW_ON_ERROR);
 exit(0);

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * The server of bench/http-client.php: prints its address, and serves until it is ended.
+ * A server of bench/http-client.php: prints its address, and serves until it is ended.
  */
 
 use Psr\Http\Message\ServerRequestInterface;
@@ -45,7 +45,11 @@ $server = new HttpServer(
         '/upload' => $receive($request),
         default => Response::text('unknown', 404),
     },
-    new HttpServerOptions(maxBody: PHP_INT_MAX),
+    new HttpServerOptions(
+        maxBody: PHP_INT_MAX,
+        maxRequests: PHP_INT_MAX,
+        maxConnectionsPerAddress: PHP_INT_MAX,
+    ),
 );
 [$address] = $server->start('127.0.0.1:0');
 echo "{$address}\n";

@@ -3,70 +3,52 @@
 declare(strict_types=1);
 
 /*
- * Measures the HTTP client against Guzzle with curl_multi, undici of Node.js, and curl. The server runs in a process of
- * its own on the loopback.
+ * Measures the HTTP client: requests over kept connections, calls side by side, open streams of events, large bodies.
+ * Peers are Guzzle with curl_multi, undici of Node.js, and curl. The servers run in their own processes on the
+ * loopback.
  */
 
-use Spindle\Bench\HttpClient\Contestant;
-use Spindle\Bench\HttpClient\Measurement;
-use Spindle\Bench\HttpClient\TestServer;
-use Spindle\Bench\Support\Column;
+use Spindle\Bench\HttpClient\Comparison;
+use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
-use Spindle\Bench\Support\Report;
-use Spindle\Bench\Support\Rounds;
-use Spindle\Bench\Support\Series;
+use Spindle\Bench\Support\Signals;
 
 require __DIR__ . '/bootstrap.php';
 
 /** @var non-empty-list<string> $argv */
-$options = Options::read($argv, [
-    'n' => '20000', 'fibers' => '1,8,64,256', 'megabytes' => '256', 'streams' => '400', 'rounds' => '5',
-    'only' => 'get,upstream,events,download,upload', 'peers' => 'guzzle,curl', 'undici' => '', 'json' => '',
-], <<<'TEXT'
-    Usage: php bench/http-client.php [options]
-      --only LIST         get: GET of 1 KB over kept connections; upstream: ten calls of 100 ms side by side;
-                          events: memory of open streams of events; download, upload: a large body (all)
-      -n N                requests of get (20000)
-      --fibers LIST       requests at the same time (1,8,64,256)
-      --megabytes N       size of the large body (256)
-      --streams N         open streams of events (400)
-      --peers LIST        guzzle, undici, curl (guzzle,curl)
-      --undici DIR        folder in which undici was installed with npm
-      --rounds N          measurements of each, in turn (5)
-      --json FILE         where the raw data goes
+$options = Options::read(
+    $argv,
+    [
+        'only' => 'all',
+        'n' => '20000',
+        'fibers' => '64',
+        'megabytes' => '1024',
+        'streams' => '1000',
+        'rounds' => '5',
+        'peers' => 'all',
+        'undici' => '',
+        'json' => '',
+        ...Entrants::OPTIONS,
+    ],
+    <<<'TEXT'
+        Usage: php bench/http-client.php [options]; defaults are in parentheses
+          --only LIST    measure only these, separated by commas: get, upstream, events, download, upload (all)
+          -n N           send N requests in get (20000)
+          --fibers LIST  send that many requests at the same time in get (64)
+          --megabytes N  transfer a body of N times 1,048,576 bytes in download and upload (1024)
+          --streams N    open N streams in events, at most 1000 (1000)
+          --rounds N     measure each contestant N times, in turn (5)
+          --peers LIST   compare with these, separated by commas: guzzle, undici, curl; or all that are installed,
+                         or none (all)
+          --undici DIR   load undici from the folder in which npm has installed it
+          --against DIR  also measure the checkout of Spindle in DIR, and print the ratios to it
+          --first        measure only the first of Spindle's contestants, without peers
+          --json FILE    write the raw data to FILE
 
-    TEXT);
-$server = TestServer::start($options->int('megabytes') << 20);
-$peers = $options->names('peers', array_map(static fn(Contestant $one): string => $one->value, Contestant::cases()));
-$report = new Report(['n' => $options->int('n'), 'megabytes' => $options->int('megabytes')]);
-$measurements = array_map(static fn(Measurement $one): string => $one->value, Measurement::cases());
-foreach ($options->names('only', $measurements) as $name) {
-    $measurement = Measurement::from($name);
-    foreach ($measurement === Measurement::Get ? $options->ints('fibers', 1) : [1] as $fibers) {
-        $contestants = array_filter(
-            Contestant::cases(),
-            static fn(Contestant $one): bool => $one->measures($measurement)
-                && ($one === Contestant::Spindle || in_array($one->value, $peers, true)),
-        );
-        $series = array_values(array_map(static fn(Contestant $one): Series => new Series(
-            $one->label(),
-            static fn(Series $self): float => $one->measure($self, $measurement, $server, [
-                'n' => $measurement === Measurement::Events ? $options->int('streams') : $options->int('n'),
-                'fibers' => $fibers,
-                'bytes' => $options->int('megabytes') << 20,
-                'undici' => $options->text('undici'),
-            ]),
-            $measurement === Measurement::Get ? "{$fibers} at a time" : $name,
-        ), $contestants));
-        $spindle = $series[0] ?? throw new LogicException('Spindle is a contestant of each measurement');
-        Rounds::run($series, $options->int('rounds'));
-        $report->table($measurement->title($fibers), $series, [
-            Column::median($measurement->unit(), $measurement->decimals()),
-            Column::range($measurement->decimals()),
-            Column::ratioOf('Spindle ÷ it', $spindle),
-            Column::raw('CPU µs each', 'cpu', 1),
-            Column::megabytes('MB', 'peak'),
-        ]);
-    }
-}
-$report->finish($options->output('json'));
+        TEXT,
+);
+Signals::exitOnSignal();
+
+$comparison = Comparison::of($options);
+$json = $options->output('json');
+$comparison->run($json);

@@ -17,7 +17,7 @@ enum Measurement: string
     {
         return match ($this) {
             self::Get => "GET of 1 KB over kept connections, {$fibers} at a time",
-            self::Upstream => 'Ten calls side by side that each wait 100 ms for the server',
+            self::Upstream => 'A handler that makes ten calls of 100 ms side by side',
             self::Events => 'Open streams of server-sent events, memory of each',
             self::Download => 'A large body into a file',
             self::Upload => 'A large body from a file',

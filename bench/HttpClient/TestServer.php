@@ -6,46 +6,63 @@ namespace Spindle\Bench\HttpClient;
 
 use Spindle\Bench\Http\PrivateDirectory;
 
-/** A server for the measurements, in a process of its own, with a large file. */
+/** Servers for the measurements, each in a process of its own, with a large file. */
 final class TestServer
 {
+    /** A process that uses stream_select() serves at most 900 connections, fewer than there are streams. */
+    private const PROCESSES = 2;
+
     /** File of the large body. */
     public readonly string $file;
 
-    /** @param resource $process */
-    private function __construct(
-        private readonly string $address,
-        private readonly PrivateDirectory $directory,
-        private readonly mixed $process,
-    ) {
-        $this->file = "{$directory->path}/large";
+    /** @var list<resource> */
+    private array $processes = [];
+
+    /** @var list<string> URLs without a path */
+    private array $origins = [];
+
+    private function __construct(private readonly PrivateDirectory $directory)
+    {
+        $this->file = "{$this->directory->path}/large";
     }
 
     public function __destruct()
     {
-        proc_terminate($this->process);
-        proc_close($this->process);
+        array_map(proc_terminate(...), $this->processes);
+        array_map(proc_close(...), $this->processes);
     }
 
     public static function start(int $bytes): self
     {
-        $directory = new PrivateDirectory();
-        $file = fopen("{$directory->path}/large", 'w');
+        $self = new self(new PrivateDirectory());
+        $file = fopen($self->file, 'w');
         \assert($file !== false);
         ftruncate($file, max(0, $bytes));
-        $command = [\PHP_BINARY, __DIR__ . '/../http-client-server.php', "{$directory->path}/large"];
+        for ($i = 0; $i < self::PROCESSES; ++$i) {
+            $self->startProcess();
+        }
+
+        return $self;
+    }
+
+    /** @return non-empty-list<string> one for each server */
+    public function urls(Measurement $measurement): array
+    {
+        $urls = array_map(static fn(string $origin): string => "{$origin}/{$measurement->value}", $this->origins);
+
+        return $urls !== [] ? $urls : throw new \LogicException('No server was started');
+    }
+
+    private function startProcess(): void
+    {
+        $command = [\PHP_BINARY, __DIR__ . '/../http-client-server.php', $this->file];
         $process = proc_open($command, [['file', '/dev/null', 'r'], ['pipe', 'w'], \STDERR], $pipes);
         if ($process === false) {
             throw new \RuntimeException('The server could not be started');
         }
+        $this->processes[] = $process;
         /** @var array{1: resource} $pipes */
         $address = trim((string) fgets($pipes[1]));
-
-        return new self(str_replace('tcp:', 'http:', $address), $directory, $process);
-    }
-
-    public function url(Measurement $measurement): string
-    {
-        return "{$this->address}/{$measurement->value}";
+        $this->origins[] = str_replace('tcp:', 'http:', $address);
     }
 }

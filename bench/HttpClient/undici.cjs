@@ -2,11 +2,11 @@
 
 // Measures undici for bench/http-client.php, and prints the result as JSON.
 
-const [undici, , url, countText, fibersText] = process.argv.slice(2);
+const [undici, , urls, countText, fibersText] = process.argv.slice(2);
 const { Pool } = require(undici);
 
 const [count, fibers] = [Number(countText), Number(fibersText)];
-const { origin, pathname } = new URL(url);
+const { origin, pathname } = new URL(urls.split(',')[0]);
 const pool = new Pool(origin, { connections: fibers, pipelining: 1 });
 
 async function get(total) {

@@ -171,7 +171,7 @@ final class BenchCommandTest extends TestCase
 
     public function testAMistakeIsOneLineAndNothingIsMeasured(): void
     {
-        $benchmarks = 'commands, tasks, postgres, http, aircraft, remote, contexts';
+        $benchmarks = 'commands, tasks, postgres, http, http-client, aircraft, remote, contexts';
         $number = 'give a whole number, at least';
         $mistakes = [
             "argument 'servers' is not a benchmark; give one of: {$benchmarks}" => ['servers'],
@@ -210,6 +210,16 @@ final class BenchCommandTest extends TestCase
                 'remote',
                 '--only',
                 'speed',
+            ],
+            "option --streams: '1001' is not allowed; give a whole number, at most 1000" => [
+                'http-client',
+                '--streams',
+                '1001',
+            ],
+            "option --peers: 'amp' is not allowed; give all, or some of guzzle, undici, curl" => [
+                'http-client',
+                '--peers',
+                'amp',
             ],
             "option --backlog: '10' is not allowed; {$number} 1000" => ['remote', '--backlog', '10'],
             "option --max: '0' is not allowed; {$number} 1" => ['contexts', '--max', '0'],

@@ -23,6 +23,8 @@ final class BenchCommand extends Command
           tasks      PHP callables through a pool of workers
           postgres   The PostgreSQL client, on a temporary server or on --dsn
           http       The HTTP server, with wrk as the client
+          http-client
+                     The HTTP client, compared with Guzzle, undici and curl
           aircraft   The application in examples/, compared with nginx and PHP-FPM on
                      the same database
           remote     Tasks through a temporary Redis or Valkey
@@ -43,6 +45,7 @@ final class BenchCommand extends Command
           <info>spindle bench http --only text,echo --autoload ../peers/vendor/autoload.php</info>
           <info>spindle bench http --only soak -n 10000000 --json soak.json</info>
           <info>spindle bench http --only text --against ../spindle-1.0</info>
+          <info>spindle bench http-client --undici ../peers/undici</info>
           <info>spindle bench aircraft --html report.html</info>
           <info>spindle bench aircraft --only latency --peers fpm-plain --seconds 10</info>
           <info>spindle bench remote --only recovery --kills 100</info>
@@ -54,6 +57,7 @@ final class BenchCommand extends Command
         'tasks' => 'tasks.php',
         'postgres' => 'postgres.php',
         'http' => 'http.php',
+        'http-client' => 'http-client.php',
         'aircraft' => 'aircraft.php',
         'remote' => 'remote.php',
         'contexts' => 'contexts.php',
@@ -76,9 +80,10 @@ final class BenchCommand extends Command
         'count' => ['-n', 'n', self::VALUE, <<<'TEXT'
             all except contexts: Run N commands, tasks or
             queries in each measurement, N requests of
-            soak, N rows of bulk
-            [default: 3000 commands, 1000000 requests and
-            rows, 100000 remote tasks; the others differ]
+            soak and get, N rows of bulk
+            [default: 3000 commands, 1000000 requests of
+            soak and rows, 20000 requests of get, 100000
+            remote tasks; the others differ]
             TEXT],
         'jobs' => ['-j', 'j', self::VALUE, 'commands: Run N commands at once [default: 8]'],
         'rounds' => ['--rounds', null, self::VALUE, <<<'TEXT'
@@ -114,6 +119,8 @@ final class BenchCommand extends Command
             http: text, text-same, json, echo, one,
             connections, two, wait, idle, soak, slow, tls,
             psr7, collide, crowd
+            http-client: get, upstream, events, download,
+            upload
             aircraft: crud, latency, sleep, certificates,
             bulk
             remote: bulk, single, recovery, backlog
@@ -138,6 +145,16 @@ final class BenchCommand extends Command
             postgres: Share the connections among these
             numbers of fibers [default: some of 1, 64
             and 256; cells: 8,64,256,1024]
+            http-client: Send these numbers of requests at
+            the same time in get [default: 64]
+            TEXT],
+        'megabytes' => ['--megabytes', null, self::VALUE, <<<'TEXT'
+            http-client: Transfer N times 1048576 bytes in
+            download and upload [default: 1024]
+            TEXT],
+        'streams' => ['--streams', null, self::VALUE, <<<'TEXT'
+            http-client: Open N streams in events, at most
+            1000 [default: 1000]
             TEXT],
         'bytes' => ['--bytes', null, self::VALUE, <<<'TEXT'
             tasks: Send strings of N bytes in echo
@@ -179,6 +196,10 @@ final class BenchCommand extends Command
         'swoole' => ['--swoole', null, self::VALUE, <<<'TEXT'
             aircraft: Compare crud with Swoole, whose
             extension is this file
+            TEXT],
+        'undici' => ['--undici', null, self::VALUE, <<<'TEXT'
+            http-client: Compare get with undici, which npm
+            has installed in this folder
             TEXT],
         'autoload' => ['--autoload', null, self::VALUES, <<<'TEXT'
             http: Load peers through this Composer autoload
@@ -223,7 +244,7 @@ final class BenchCommand extends Command
             ->addArgument(
                 'what',
                 InputArgument::REQUIRED,
-                "The benchmark: commands, tasks, postgres, http,\naircraft, remote or contexts",
+                "The benchmark: commands, tasks, postgres, http,\nhttp-client, aircraft, remote or contexts",
             );
         foreach (self::FLAGS as $name => $help) {
             $this->addOption($name, null, InputOption::VALUE_NONE, $help);
