@@ -21,7 +21,8 @@ use Spindle\Statistics;
  * Runs up to `$concurrency` commands at once. Small helper processes, the launchers, start them.
  *
  * The first command starts the launchers. They exit on {@see close()} and {@see kill()}, or when nothing refers to the
- * pool any more. They first end all processes that commands have started. Runs in several fibers share the concurrency.
+ * pool any more. Before that, they end all processes that commands have started, also those that finished commands have
+ * left running. If several fibers run commands at the same time, `$concurrency` limits these commands together.
  *
  * With {@see CommandPoolOptions::$carrier}, a carrier runs the commands instead, for example on other machines.
  */
@@ -35,8 +36,8 @@ final class CommandPool implements Lifecycle, Statistics
      *        256
      * @param int|RetryPolicy $retries maximum retries of a failed command with the default pauses, or a policy
      *
-     * @throws \ValueError when the concurrency is not from 1 to 1,000,000,000, or 10,000 with a carrier, or the retries
-     *                     are not from 0 to 1,000,000,000
+     * @throws \ValueError when the concurrency is below 1 or above 1,000,000,000 (with a carrier: above 10,000), or
+     *                     when the retries are below 0 or above 1,000,000,000
      */
     public function __construct(
         ?int $concurrency = null,
@@ -64,14 +65,15 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * Runs the commands. Yields each result as soon as its command has ended, under the key of the command.
      *
-     * The pool reads the input when slots become free, and at most {@see CommandPoolOptions::$lookahead} commands in
-     * advance. The input may be endless, block or suspend. When the caller leaves its loop, running commands of this
-     * run are ended, and no others are started. If the iterable throws, no more commands are read from it. If a
-     * callback for output or the input of a command throws, the run is cancelled. The caller gets the exception after
-     * the results.
+     * The pool reads a command from the iterable when it can start the command. It also reads up to
+     * {@see CommandPoolOptions::$lookahead} commands ahead, which then wait. The iterable may be endless, block or
+     * suspend. When the caller leaves its loop, running commands of this run are ended, and no others are started. If
+     * the iterable throws, no more commands are read from it. If a callback that receives output throws, or an iterable
+     * that is the standard input of a command, all other commands of the run are cancelled. In both cases, the caller
+     * gets the exception after the results.
      *
-     * All commands get the environment that this process has at the request for the first result. Each command gets the
-     * working directory and the umask that this process has when the pool reads the command from the input.
+     * All commands get the environment that this process has when the caller begins to iterate over the results. Each
+     * command gets the working directory and the umask that this process has when the pool reads the command.
      *
      * Cancellation: running commands are ended with all their descendants. Output that callbacks and streams have not
      * received is dropped. Running and waiting commands get cancelled results. When the caller has read these results,
@@ -83,8 +85,8 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * @return \Generator<TKey, CommandResult, mixed, RunSummary>
      *
-     * @throws LauncherException when a launcher can't be started or has died with commands of this run, or when the
-     *                           pool was closed. Results that are known by then are yielded first
+     * @throws LauncherException when a launcher can't be started, when a launcher that had commands of this run has
+     *                           died, or when the pool was closed. Results that are known by then are yielded first
      * @throws CancelledException
      */
     public function run(iterable $commands, ?Cancellation $cancellation = null): \Generator
@@ -138,7 +140,7 @@ final class CommandPool implements Lifecycle, Statistics
             $result = $execution->wait();
         } finally {
             if (!$execution->isOver()) {
-                // wait() has thrown, because PHP can't switch fibers here, or because a signal handler has thrown.
+                // wait() has thrown: PHP can't switch fibers where the caller is, or a signal handler has thrown.
                 $this->dispatcher->cancel([$pending]);
             }
             if ($cancellation !== null && $subscription !== null) {
@@ -152,7 +154,7 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * Changes how many commands run at once. When the number becomes lower, running commands still finish.
      *
-     * @throws \ValueError       when the number is below 1 or above 1,000,000,000, or 10,000 with a carrier
+     * @throws \ValueError       when the number is below 1 or above 1,000,000,000 (with a carrier: above 10,000)
      * @throws LauncherException when the file descriptor limit is too low for that number, or when a launcher can't be
      *                           started
      */
@@ -162,9 +164,9 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Returns the largest concurrency that the file descriptor limit allows for the present number of launchers. With a
-     * higher concurrency, {@see resize()} can start more launchers. This method starts launchers if necessary, and
-     * suspends until one of them is ready. With a carrier, returns 10,000.
+     * Returns the largest concurrency for which the present launchers have enough file descriptors. {@see resize()} may
+     * accept a larger one, because it can start more launchers. This method starts launchers if necessary, and suspends
+     * until one of them is ready. With a carrier, returns 10,000.
      *
      * @throws LauncherException when a launcher can't be started
      */
@@ -198,7 +200,10 @@ final class CommandPool implements Lifecycle, Statistics
         $this->dispatcher->resume();
     }
 
-    /** Ends the running command of a run that has this key, if there is one. Its result is cancelled. */
+    /**
+     * Ends the running command that a run has read with this key, if there is one. The command gets a cancelled result.
+     * If several running commands have the key, only the one that was read first is ended.
+     */
     public function cancelRunning(mixed $key): void
     {
         $pending = $this->runningCommand($key);
@@ -208,9 +213,11 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Returns the captured output so far of the running command of a run that has this key. Launchers keep small
-     * outputs: this call requests them, and a later call returns them. With a carrier, there is no output before the
-     * end of the command.
+     * Returns the output that was captured so far of the running command that a run has read with this key. If several
+     * running commands have the key, it is that of the command that was read first.
+     *
+     * A launcher sends a small output only at the end of the command, or when this method asks for it. So the first
+     * call may return nothing, and a later call returns the output. With a carrier, no output is sent before the end.
      *
      * @param int $maxBytes maximum bytes of each of the two outputs; the last ones are returned
      *
@@ -225,8 +232,8 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Ends the inputs of all current runs. Their commands that wait for a slot or a retry are cancelled. Running
-     * commands finish, and are not retried. The pool stays usable.
+     * Makes all current runs read no more commands. Their commands that wait for a slot or a retry are cancelled.
+     * Running commands finish, and are not retried. The pool stays usable.
      */
     public function cancelWaiting(): void
     {
@@ -318,7 +325,7 @@ final class CommandPool implements Lifecycle, Statistics
      */
     private function results(iterable $commands, bool $inOrder, ?Cancellation $cancellation): \Generator
     {
-        // A generator keeps the object of its method. So the pool is not destroyed while the caller iterates.
+        // A generator refers to the object whose method it is. So the pool is not destroyed while the caller iterates.
         return yield from (new Run($this->dispatcher, $commands, $inOrder))->results($cancellation);
     }
 

@@ -15,16 +15,17 @@ final class CommandPoolOptions
     /**
      * @param HaltPolicy|null $halt condition that ends a run early; null runs everything
      * @param float $grace seconds between SIGTERM and SIGKILL for a command that is ended
-     * @param int $lookahead maximum number of commands that a run reads from its input in addition to the running ones:
-     *        waiting commands, and results that the caller has not read. They keep the pool busy while the caller's
-     *        loop body runs. The lookahead is 0 with a halt policy, while the read commands and their inputs have
-     *        16 MiB or more, and while more than 64 outputs are in files
-     * @param bool $redispatch whether to run the commands of a dead launcher again. A command may then run twice, and
-     *        fails when four launchers have died while they ran it. Without this option, the commands of a dead
-     *        launcher fail with {@see LauncherException}
+     * @param int $lookahead maximum number of commands that a run reads from its input in addition to the running ones,
+     *        to keep the pool busy while the caller's loop body runs. A command counts until the caller has read its
+     *        result. The lookahead is 0 with a halt policy. It is also 0 while these commands and their inputs have
+     *        16 MiB or more, or while more than 64 outputs are in files
+     * @param bool $redispatch whether to run the commands of a dead launcher again. A command may then run up to four
+     *        times, and fails when a launcher dies the fourth time while it runs the command. Without this option, the
+     *        commands of a dead launcher fail with {@see LauncherException}
      * @param StartMethod $start how launchers start processes
      * @param string|null $php PHP command-line binary that runs launchers; null finds a binary
-     * @param string|null $temporaryDirectory directory of unlinked files with large output; null for the system's one
+     * @param string|null $temporaryDirectory directory in which large outputs get files, which have no name there; null
+     *        for the system's one
      * @param LoggerInterface|null $logger receives each step at debug level, without output and environment
      * @param CommandCarrier|null $carrier a {@see \Spindle\Remote\RemoteCommands} runs the commands on other machines;
      *        null for launchers of this process. With a carrier, `$grace`, `$redispatch`, `$start` and `$php` have no

@@ -211,7 +211,7 @@ final class CommandDispatcher implements AttemptEvents
     /** Cancels a waiting command, or makes a running attempt the last one. {@see flush()} sends the request. */
     public function withdraw(PendingCommand $pending): void
     {
-        $pending->final = true;
+        $pending->isLastAttempt = true;
         if (!$this->cancelDelayed($pending)) {
             $this->backend->withdraw($pending);
         }
@@ -302,9 +302,9 @@ final class CommandDispatcher implements AttemptEvents
             unset($this->delivering[$pending->id]);
             $this->retryOrSettle(
                 $pending,
-                $pending->error === null || $pending->error === $result->error
+                $pending->outputError === null || $pending->outputError === $result->error
                     ? $result
-                    : $result->withError($pending->error),
+                    : $result->withError($pending->outputError),
             );
         });
     }
@@ -379,7 +379,7 @@ final class CommandDispatcher implements AttemptEvents
         $thrown = $pending->thrown;
         if ($thrown !== null) {
             $this->notifyLost($pending, $thrown);
-        } elseif (!$result->succeeded() && $pending->mayRepeat() && $this->retry->shouldRetry($result)) {
+        } elseif (!$result->succeeded() && $pending->mayRetry() && $this->retry->shouldRetry($result)) {
             ++$this->retryCount;
             $delay = $this->retry->delayAfter($pending->attempts);
             $this->delayedRetries->add($pending, $delay);

@@ -27,8 +27,8 @@ final class Launcher implements LauncherEvents
 
     public readonly LauncherProcess $process;
 
-    /** Number of commands that this launcher was asked to return and has neither returned nor started. */
-    private int $askedBackCount = 0;
+    /** Number of commands that were withdrawn for another launcher, while this one has not answered. */
+    private int $movingCount = 0;
 
     /**
      * @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process
@@ -88,36 +88,36 @@ final class Launcher implements LauncherEvents
     {
         unset($this->commands[$pending->id]);
         $pending->launcher = null;
-        $this->forgetRequest($pending);
+        $this->endMove($pending);
         $pending->started = false;
         $this->releaseLoop();
     }
 
-    /** Records that a command has started. If it was asked back, the launcher keeps it. */
+    /** Records that a command has started. The launcher keeps it, even if it was withdrawn. */
     public function started(PendingCommand $pending): void
     {
         $pending->started = true;
-        $this->forgetRequest($pending);
+        $this->endMove($pending);
     }
 
-    /** Returns the number of commands that wait for a slot and were not asked back; below 1 if there are none. */
+    /** Returns the number of commands that wait for a slot and were not withdrawn; below 1 if there are none. */
     public function waitingCount(): int
     {
-        return $this->excess() - $this->askedBackCount;
+        return $this->excess() - $this->movingCount;
     }
 
-    public function askedBackCount(): int
+    public function movingCount(): int
     {
-        return $this->askedBackCount;
+        return $this->movingCount;
     }
 
-    /** Queues a request to return the last command that may be waiting. Returns false if there is no such command. */
-    public function askBack(): bool
+    /** Withdraws the last command that may be waiting, for another launcher. Returns false if there is none. */
+    public function withdrawLast(): bool
     {
         for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {
-            if (!$pending->isAskedBack && !$pending->started) {
-                $pending->isAskedBack = true;
-                ++$this->askedBackCount;
+            if (!$pending->isMoving && !$pending->started) {
+                $pending->isMoving = true;
+                ++$this->movingCount;
                 $this->process->queue(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $pending->id));
 
                 return true;
@@ -127,11 +127,11 @@ final class Launcher implements LauncherEvents
         return false;
     }
 
-    private function forgetRequest(PendingCommand $pending): void
+    private function endMove(PendingCommand $pending): void
     {
-        if ($pending->isAskedBack) {
-            $pending->isAskedBack = false;
-            --$this->askedBackCount;
+        if ($pending->isMoving) {
+            $pending->isMoving = false;
+            --$this->movingCount;
         }
     }
 }

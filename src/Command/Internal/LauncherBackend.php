@@ -12,12 +12,12 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 
 /**
- * Gives commands to launchers and handles the frames about them.
+ * Gives commands to launchers, and handles the frames (messages) that launchers send.
  * Decides what happens to commands that a launcher could not start, and to the commands of a launcher that has died.
  */
 final class LauncherBackend implements CommandBackend
 {
-    /** How long commands are tried again while no running command could free descriptors or processes, in ns. */
+    /** How long starts are retried when all launchers lack descriptors or processes for the next command, in ns. */
     private const EXHAUSTED_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
     /** With `redispatch`, a command fails when more than this number of launchers have died while they ran it. */
@@ -28,7 +28,7 @@ final class LauncherBackend implements CommandBackend
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /** When all launchers became exhausted, in nanoseconds of the monotonic clock; null again after the next exit. */
+    /** Since when all launchers lack descriptors or processes, in ns of hrtime(); null after an exit of a command. */
     private int|float|null $exhaustedSince = null;
 
     /** @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process */
@@ -88,8 +88,8 @@ final class LauncherBackend implements CommandBackend
     }
 
     /**
-     * Returns the commands that are probably running: the first ones of each launcher, up to its share. With several
-     * lanes this is an estimate, because a launcher serves the lanes in turn.
+     * Returns the first commands of each launcher, as many as it has slots. They are probably running. With several
+     * runs, some may still wait, because a launcher serves the lanes of the runs in turn.
      */
     public function running(): array
     {
@@ -162,8 +162,8 @@ final class LauncherBackend implements CommandBackend
         $commands = $launcher->commands;
         $launcher->commands = [];
         $isReplaceable = $this->launchers->died($launcher, $how);
-        $mayHaveStarted = $launcher->isReady && !$this->options->redispatch;
-        if (!$isReplaceable || $mayHaveStarted) {
+        $mustFail = $launcher->isReady && !$this->options->redispatch; // the commands may have started
+        if (!$isReplaceable || $mustFail) {
             $this->failDead($commands, $how);
 
             return;
@@ -178,19 +178,20 @@ final class LauncherBackend implements CommandBackend
 
             return;
         }
-        // One of these commands may be the cause of all the deaths.
+        // Each of these commands may be the cause of the deaths.
         $suspects = array_filter(
             $commands,
             static fn(PendingCommand $pending): bool
                 => $pending->started && ++$pending->deaths > self::MAX_LAUNCHER_DEATHS,
         );
-        $this->failDead($suspects, "{$how}, as did earlier launchers with one of these commands");
+        $others = self::MAX_LAUNCHER_DEATHS . ' other launchers have also died while they ran these commands';
+        $this->failDead($suspects, "{$how}; {$others}");
         foreach (array_diff_key($commands, $suspects) as $pending) {
             $this->redispatch($pending, $how);
         }
     }
 
-    /** Fails the commands in a fork of this process, because only the original process gets their outcomes. */
+    /** Fails all commands. Called in a fork of this process: only the original process gets their outcomes. */
     public function onFork(Launcher $launcher): void
     {
         $commands = $launcher->commands;
@@ -235,10 +236,10 @@ final class LauncherBackend implements CommandBackend
         $this->finish($pending, ResultFactory::ofExit($pending, $bytes, $at, $length));
     }
 
-    /** Handles a command that its launcher returned or could not start. */
+    /** Handles a command that was not started, because it was withdrawn or its start failed. */
     private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
-        if ($pending->isAskedBack && !$pending->cancelled && !$pending->final && \ord($bytes[$at + 1]) === 0) {
+        if ($pending->isMoving && !$pending->cancelled && !$pending->isLastAttempt && \ord($bytes[$at + 1]) === 0) {
             try {
                 $this->move($pending);
                 $this->flush();
@@ -248,13 +249,13 @@ final class LauncherBackend implements CommandBackend
 
             return;
         }
-        if (\ord($bytes[$at]) === LauncherProtocol::EXHAUSTED && $pending->mayRepeat()) {
+        if (\ord($bytes[$at]) === LauncherProtocol::EXHAUSTED && $pending->mayRetry()) {
             $launcher = $pending->launcher;
             $launcher?->remove($pending);
             if ($launcher !== null) {
                 $launcher->exhausted = true;
             }
-            // A command of another launcher, or another process, may free descriptors or processes.
+            // Another launcher's command may free descriptors or processes; if all are exhausted, other programs may.
             if (
                 !$this->launchers->areExhausted()
                 || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS
@@ -268,8 +269,8 @@ final class LauncherBackend implements CommandBackend
     }
 
     /**
-     * Assigns a command again, after its launcher has returned it unstarted. A command of a retired launcher goes back
-     * to that launcher, because only that launcher has the credentials of the command.
+     * Assigns a withdrawn command to a launcher with free slots. If the credentials of this process have changed, the
+     * command goes back to its retired launcher, because only that launcher has the credentials of the command.
      *
      * @throws LauncherException see {@see assign()}
      */
@@ -285,15 +286,15 @@ final class LauncherBackend implements CommandBackend
         }
     }
 
-    /** Assigns a command of a dead launcher again. If that is not possible, its owner gets an outcome. */
+    /** Assigns a command of a dead launcher again, or ends it: as cancelled, or with a {@see LauncherException}. */
     private function redispatch(PendingCommand $pending, string $how): void
     {
         $pending->launcher = null;
-        $pending->isAskedBack = $pending->started = false;
-        $pending->cancelled = $pending->cancelled || $pending->final;
-        if ($pending->cancelled || $pending->error !== null || $pending->thrown !== null) {
+        $pending->isMoving = $pending->started = false;
+        $pending->cancelled = $pending->cancelled || $pending->isLastAttempt;
+        if ($pending->cancelled || $pending->outputError !== null || $pending->thrown !== null) {
             $this->finish($pending, ResultFactory::cancelled($pending, 'cancelled'));
-        } elseif ($pending->isRepeatable()) {
+        } elseif ($pending->canRepeatInput()) {
             $this->events->get()?->onRetryDue($pending);
         } else {
             $this->failDead([$pending->id => $pending], "{$how}; the command's input can't be read twice");

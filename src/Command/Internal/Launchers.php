@@ -14,7 +14,8 @@ use Spindle\LauncherException;
 /**
  * The launchers of one pool, which start processes in parallel (docs/decisions/0005-several-launchers.md).
  * Each launcher has a share of the slots. When it has free slots, waiting commands of other launchers move to it.
- * Launchers are started, retired and ended here. {@see LauncherBackend} handles what they report.
+ * When the user, groups or root directory of this process change, launchers with commands are retired: they get no new
+ * commands. {@see LauncherBackend} handles what launchers report.
  */
 final class Launchers
 {
@@ -25,7 +26,7 @@ final class Launchers
     /** After more deaths without an ended command in between, commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** The same for failed starts within START_WINDOW_NANOSECONDS: deaths of launchers that were not ready. */
+    /** Commands also fail after more failed starts (deaths of launchers that were not ready) within the window. */
     private const MAX_FAILED_STARTS_PER_LAUNCHER = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
@@ -35,7 +36,7 @@ final class Launchers
     /** @var list<Launcher> launchers with former credentials of this process; each is closed after its last command */
     private array $retired = [];
 
-    /** Credentials of this process when the current launchers were started. */
+    /** Credentials ({@see ProcessCredentials}) of this process when the current launchers were started. */
     private string $credentials = '';
 
     /** Number of launchers that the pool should have; 0 before the first start. It grows with the concurrency. */
@@ -176,14 +177,14 @@ final class Launchers
         return LauncherException::tooManyAtOnce($concurrency, $capacity, $this->startMethod);
     }
 
-    /** Records that a command has started. Its launcher keeps it, so another waiting command may be asked back. */
+    /** Records that a command has started. If it was withdrawn for a free slot, another one is withdrawn instead. */
     public function commandStarted(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
         $this->balance();
     }
 
-    /** Uses the slot of a command that has ended and was removed from its launcher. Closes an idle retired launcher. */
+    /** Fills the slot of a command that was removed from its launcher at its end. Closes an idle retired launcher. */
     public function commandEnded(?Launcher $launcher): void
     {
         $this->deaths = 0;
@@ -194,13 +195,13 @@ final class Launchers
         $this->balance();
     }
 
-    /** Returns whether a launcher has former credentials of this process. */
+    /** Returns whether this process had other credentials when the launcher was started. */
     public function isRetired(Launcher $launcher): bool
     {
         return $this->retired !== [] && \in_array($launcher, $this->retired, true);
     }
 
-    /** Returns whether all launchers that have commands are exhausted. Then probably no command is running. */
+    /** Returns whether all launchers with commands are exhausted, so that probably no command is running. */
     public function areExhausted(): bool
     {
         foreach ($this->all() as $launcher) {
@@ -359,25 +360,26 @@ final class Launchers
         $why === null ? $this->waiting->wakeAll() : $this->waiting->failAll($why);
     }
 
-    /** For each launcher with free slots, asks other launchers to return waiting commands. */
+    /** For each launcher with free slots, withdraws waiting commands from other launchers. */
     private function balance(): void
     {
         foreach ($this->launchers as $launcher) {
             if ($launcher->excess() < 0 && \count($this->launchers) > 1) {
-                $this->askBackFor($launcher);
+                $this->moveCommandsTo($launcher);
             }
         }
     }
 
-    private function askBackFor(Launcher $underused): void
+    private function moveCommandsTo(Launcher $underused): void
     {
         $free = -$underused->excess();
         foreach ($this->launchers as $launcher) {
-            $free -= $launcher->askedBackCount(); // commands that will be returned
+            $free -= $launcher->movingCount(); // will fill free slots
         }
         foreach ($this->launchers as $busy) {
-            // Asks for half of the waiting commands, so that both launchers have about the same amount of work.
-            for ($half = intdiv($busy->waitingCount() + 1, 2); $free > 0 && $half > 0 && $busy->askBack(); --$half) {
+            // Half of the waiting commands move, so that both launchers have about as much work.
+            $half = intdiv($busy->waitingCount() + 1, 2);
+            while ($free > 0 && $half-- > 0 && $busy->withdrawLast()) {
                 --$free;
             }
             $busy->process->send();

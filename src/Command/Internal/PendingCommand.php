@@ -21,16 +21,16 @@ final class PendingCommand
     public Capture $stderr;
 
     /** Why output could not be kept or delivered. The command is ended, and its result has this error. */
-    public ?string $error = null;
+    public ?string $outputError = null;
 
-    /** Exception of the input or of a callback for output. The command is ended, and its owner gets the exception. */
+    /** Exception from the input or from a callback for output. The command is ended, and {@see $owner} gets it. */
     public ?\Throwable $thrown = null;
 
     /** Whether the command was cancelled. Its result reports that. */
     public bool $cancelled = false;
 
     /** Whether the current attempt is the last one, even if it fails. */
-    public bool $final = false;
+    public bool $isLastAttempt = false;
 
     /** @var array<int, Sink> targets of streamed output, by frame type */
     public array $sinks = [];
@@ -41,25 +41,25 @@ final class PendingCommand
     /** The launcher that the command is assigned to. */
     public ?Launcher $launcher = null;
 
-    /** Whether the launcher was asked to return the command, for another launcher. */
-    public bool $isAskedBack = false;
+    /** Whether the command was withdrawn from its launcher for another one, and the launcher has not answered. */
+    public bool $isMoving = false;
 
-    /** Whether the launcher has reported the start. It reports starts only with `redispatch`, or to answer WITHDRAW. */
+    /** Whether the launcher has reported the start. Without `redispatch`, it does so only to answer WITHDRAW. */
     public bool $started = false;
 
     /** Working directory and umask of this process when the command was submitted. All attempts use them. */
     public readonly string $currentDirectory;
     public readonly int $umask;
 
-    /** Credentials of this process when the command was first assigned to a launcher; null before. */
+    /** User, groups and root directory of this process at the first assignment to a launcher; null before. */
     public ?string $credentials = null;
 
     /** Number of launchers that have died while they ran the command. Counted only with `redispatch`. */
     public int $deaths = 0;
 
     /**
-     * @param int                      $lane        number from {@see CommandDispatcher::open()}
-     * @param array<array-key, string> $environment environment before the changes of the command
+     * @param int                      $lane        number of the owner's queue, from {@see CommandDispatcher::open()}
+     * @param array<array-key, string> $environment environment of this process, before {@see Command::$environment}
      */
     public function __construct(
         public readonly int $id,
@@ -109,7 +109,7 @@ final class PendingCommand
     {
         if (isset($this->sinks[$type])) {
             $this->sinks[$type]->write($bytes);
-        } elseif ($this->error === null) {
+        } elseif ($this->outputError === null) {
             ($type === LauncherProtocol::STDOUT ? $this->stdout : $this->stderr)->append($bytes);
         }
     }
@@ -120,8 +120,8 @@ final class PendingCommand
         $this->send(LauncherProtocol::SEND_OUTPUT);
     }
 
-    /** Reports that bytes of streamed output were delivered or dropped, so that the launcher sends as many more. */
-    public function outputTaken(int $bytes): void
+    /** Reports that bytes of streamed output were delivered or dropped, so that the launcher sends more. */
+    public function acknowledgeOutput(int $bytes): void
     {
         $this->send(LauncherProtocol::OUTPUT_TAKEN, pack('V', $bytes));
     }
@@ -140,7 +140,7 @@ final class PendingCommand
     public function fail(\Throwable $thrown): void
     {
         if ($thrown instanceof SpoolException) {
-            $this->error ??= $thrown->getMessage();
+            $this->outputError ??= $thrown->getMessage();
         } else {
             $this->thrown ??= $thrown;
         }
@@ -161,7 +161,7 @@ final class PendingCommand
     }
 
     /** Returns whether another attempt would get the same input. */
-    public function isRepeatable(): bool
+    public function canRepeatInput(): bool
     {
         return $this->command->input === null
             || \is_string($this->command->input)
@@ -169,9 +169,9 @@ final class PendingCommand
     }
 
     /** Returns whether another attempt is possible. The retry policy is not asked. */
-    public function mayRepeat(): bool
+    public function mayRetry(): bool
     {
-        return !$this->cancelled && !$this->final && $this->isRepeatable();
+        return !$this->cancelled && !$this->isLastAttempt && $this->canRepeatInput();
     }
 
     /** Drops output that callbacks and streams have not received. */

@@ -35,7 +35,7 @@ final class Sink
     public function write(string $bytes): void
     {
         if ($this->dropsOutput) {
-            $this->command->outputTaken(\strlen($bytes));
+            $this->command->acknowledgeOutput(\strlen($bytes));
 
             return;
         }
@@ -76,7 +76,7 @@ final class Sink
                         $this->copy($bytes);
                     }
                 }
-                $this->command->outputTaken(\strlen($bytes));
+                $this->command->acknowledgeOutput(\strlen($bytes));
             }
         } catch (\Throwable $thrown) {
             $this->dropsOutput = true;
