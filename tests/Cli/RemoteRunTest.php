@@ -206,7 +206,7 @@ final class RemoteRunTest extends TestCase
         yield 'a password' => [
             ['--queue', 'q', '--broker', 'redis://:pAssw0rd@host'],
             'option --broker: all users of this machine can read a password in a command line;'
-            . ' change the password, and give the address in SPINDLE_BROKER or in the file of --broker-file',
+            . " change the broker's password, and give the address in SPINDLE_BROKER or in the file of --broker-file",
         ];
         yield 'no keys' => [
             ['--queue', 'q'],

@@ -185,8 +185,8 @@ final class UsageTest extends TestCase
         ];
         yield 'a position among many values' => [
             ['run', '-X', 'touch ran {1}', ':::', 'a', 'b'],
-            'the command contains the position of a value, but with -m, -X and --xargs the number of values is not'
-            . ' known; give a number with -N',
+            'the command contains the position of a value, such as {1}, but with -m, -X and --xargs the number of'
+            . ' values is not known; give a number with -N',
         ];
         yield 'two numbers of values' => [
             ['run', '-n', '2', '-N', '2', 'touch ran', ':::', 'a'],

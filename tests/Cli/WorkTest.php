@@ -599,7 +599,7 @@ final class WorkTest extends TestCase
     {
         $advice = 'Create one: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';
         $password = 'option --broker: all users of this machine can read a password in a command line;'
-            . ' change the password, and give the address in SPINDLE_BROKER or in the file of --broker-file';
+            . " change the broker's password, and give the address in SPINDLE_BROKER or in the file of --broker-file";
         $address = 'the address of a broker must be redis://:password@host:port/database, rediss:// for TLS,'
             . ' or unix://:password@/path/of/the/socket, with special characters of the password percent-encoded';
         yield 'no queue' => [[], 'option --queue: give the name of the queue to serve (--queue thumbnails)'];
@@ -648,7 +648,7 @@ final class WorkTest extends TestCase
         yield 'a file that others can read' => [
             ['--queue', 'q', '--broker-file', 'exposed'],
             "option --broker-file: users other than the owner can access 'exposed' (mode 0644);"
-            . ' change the password in it, and set the mode to 0600',
+            . " set the mode to 0600, and change the broker's password, which they may have read",
         ];
         yield 'a file without an address' => [
             ['--queue', 'q', '--broker-file', 'empty'],

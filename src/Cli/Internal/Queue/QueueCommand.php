@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Queue;
 
 use Spindle\Cli\Internal\ExitStatus;
-use Spindle\Cli\Internal\GivenQueue;
+use Spindle\Cli\Internal\GivenBroker;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -56,7 +56,7 @@ final class QueueCommand extends Command
     protected function configure(): void
     {
         [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
-        GivenQueue::addOptions($this
+        GivenBroker::addOptions($this
             ->setDescription('Shows, retries and deletes the jobs of a queue')
             ->setHelp(self::HELP)
             ->addUsage('show thumbnails')

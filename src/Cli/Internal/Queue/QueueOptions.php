@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Queue;
 
+use Spindle\Cli\Internal\GivenBroker;
 use Spindle\Cli\Internal\GivenOptions;
-use Spindle\Cli\Internal\GivenQueue;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Job;
@@ -63,8 +63,8 @@ final class QueueOptions
 
         return new self(
             $action,
-            GivenQueue::name('the name of the queue', $queue),
-            GivenQueue::broker($given),
+            GivenBroker::queueName('the name of the queue', $queue),
+            GivenBroker::broker($given),
             self::ids($action, $given, $input),
             self::statuses($input),
             self::limit($given),

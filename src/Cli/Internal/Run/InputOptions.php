@@ -25,7 +25,7 @@ use Spindle\Cli\Internal\UsageException;
 /** The jobs of a run: the command, the sources of its values, and how many values one command has. */
 final class InputOptions
 {
-    /** Options that set another spelling of a replacement string, by the part that it stands for. */
+    /** Options that set another spelling of a replacement string, by its usual text between the braces: '.' for {.}. */
     private const SPELLINGS = [
         '' => 'replace',
         '.' => 'er',
@@ -40,7 +40,7 @@ final class InputOptions
     private const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
 
     /**
-     * @param ReplacementStrings $strings those of the command, which other options can have too
+     * @param ReplacementStrings $strings those of the command; values of options such as --results may have them too
      * @param list<string>       $columns names of columns; empty if they have none
      * @param int|null           $width   number of values that each record has; null if it is not fixed
      */
@@ -153,7 +153,7 @@ final class InputOptions
             $given->flag('no-run-if-empty'),
         );
         if ($given->flag('jsonl') && (\count($groups) > 1 || $given->text('colsep') !== null)) {
-            throw new UsageException('option --jsonl: the tasks come from one input without columns');
+            throw new UsageException('option --jsonl: give one input, and no --colsep');
         }
 
         $isLinked = $given->flag('link');
@@ -219,7 +219,7 @@ final class InputOptions
         return $header === null ? [] : $sources->header();
     }
 
-    /** Returns how many records a command has: null for as many as fit; 0 for one, which is not inserted (-N 0). */
+    /** Returns the maximum number of records in a command; null for as many as fit; 0 for one that is not inserted. */
     private static function maxRecords(GivenOptions $given): ?int
     {
         $maxRecords = null;
@@ -232,7 +232,7 @@ final class InputOptions
         }
         $fills = self::fills($given);
         if ($given->flag('jsonl') && ($fills || $maxRecords !== null)) {
-            throw new UsageException('option --jsonl: a task is one command; remove -m, -X, -n, -N and -L');
+            throw new UsageException('option --jsonl: a line is one command; remove -m, -X, -n, -N and -L');
         }
 
         return $maxRecords ?? ($fills ? null : 1);
@@ -277,8 +277,8 @@ final class InputOptions
         }
         if (self::fills($given) && $strings->hasPosition(implode(' ', $template))) {
             throw new UsageException(
-                'the command contains the position of a value, but with -m, -X and --xargs the number of values is not'
-                . ' known; give a number with -N',
+                'the command contains the position of a value, such as {1}, but with -m, -X and --xargs the number of'
+                . ' values is not known; give a number with -N',
             );
         }
 

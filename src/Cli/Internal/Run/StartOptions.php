@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
+use Spindle\Cli\Internal\GivenBroker;
 use Spindle\Cli\Internal\GivenOptions;
-use Spindle\Cli\Internal\GivenQueue;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Internal\CommandCarrier;
@@ -92,9 +92,9 @@ final class StartOptions
         return $queue === null
             ? null
             : new RemoteCommands(
-                GivenQueue::broker($given),
-                GivenQueue::name('option --queue', $queue),
-                GivenQueue::keys(),
+                GivenBroker::broker($given),
+                GivenBroker::queueName('option --queue', $queue),
+                GivenBroker::keys(),
             );
     }
 }

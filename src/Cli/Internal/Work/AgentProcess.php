@@ -47,7 +47,7 @@ final class AgentProcess
 
     private readonly Terminal $terminal;
 
-    /** A server that never listens. It only passes the statistics and checks of the agents to the admin address. */
+    /** A server that is never started. {@see Admin} shows its statistics and checks: those of agents and broker. */
     private readonly HttpServer $monitored;
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
@@ -123,7 +123,7 @@ final class AgentProcess
             ->withHosts($name, ...$this->options->adminHosts);
         $server = new HttpServer($admin, logger: $this->log);
         $this->log->info(
-            'Listening on {addresses} for operators',
+            'Listening on {addresses} (admin address)',
             ['addresses' => strtr(implode(', ', $server->start($address)), ['tcp://' => 'http://'])],
         );
 
@@ -173,7 +173,7 @@ final class AgentProcess
 
     private function stop(): void
     {
-        $this->log->info('Stopping: running jobs finish, and jobs that have not started are given back');
+        $this->log->info('Stopping: running jobs finish, and jobs that have not started go back to their queues');
         $this->monitored->kill(); // makes the readiness check fail
         $this->closeAgents();
     }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Work;
 
-use Spindle\Cli\Internal\GivenQueue;
+use Spindle\Cli\Internal\GivenBroker;
 use Spindle\Cli\Internal\PhpMessages;
 use Spindle\Cli\Internal\StandardErrorLog;
 use Symfony\Component\Console\Command\Command;
@@ -134,7 +134,7 @@ final class WorkCommand extends Command
                 self::VALUES,
                 "Serve this queue. Several queues share the\nworkers by weights such as NAME=3\n",
             );
-        GivenQueue::addOptions($this);
+        GivenBroker::addOptions($this);
         foreach (self::OPTIONS as $name => [$mode, $help]) {
             $this->addOption($name, null, $mode, $help);
         }

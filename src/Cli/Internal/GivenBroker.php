@@ -12,8 +12,11 @@ use Spindle\Remote\SigningKeys;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputOption;
 
-/** Reads the queue and the broker (--broker, --broker-file or SPINDLE_BROKER). Messages contain no password. */
-final class GivenQueue
+/**
+ * Reads the broker's address (--broker, --broker-file or SPINDLE_BROKER), the signing keys (SPINDLE_KEY_FILE) and names
+ * of queues. No error message contains a password.
+ */
+final class GivenBroker
 {
     private const VARIABLE = 'SPINDLE_BROKER';
     private const PACKAGE = 'predis/predis';
@@ -47,7 +50,7 @@ final class GivenQueue
      *
      * @throws UsageException when the name is not valid
      */
-    public static function name(string $what, string $name): string
+    public static function queueName(string $what, string $name): string
     {
         return preg_match('/^[A-Za-z0-9_.-]{1,64}$/D', $name) === 1
             ? $name
@@ -114,7 +117,7 @@ final class GivenQueue
         return str_contains($address, '@') && !str_starts_with(strtolower($address), 'unix:///')
             ? throw new UsageException(
                 'option --broker: all users of this machine can read a password in a command line; '
-                    . 'change the password, and give the address in '
+                    . "change the broker's password, and give the address in "
                     . self::VARIABLE
                     . ' or in the file of --broker-file',
             )
@@ -127,7 +130,7 @@ final class GivenQueue
         if ($mode !== false && ($mode & 0o077) !== 0) {
             throw new UsageException(\sprintf(
                 "option --broker-file: users other than the owner can access '%s' (mode %04o); "
-                    . 'change the password in it, and set the mode to 0600',
+                    . "set the mode to 0600, and change the broker's password, which they may have read",
                 $file,
                 $mode & 0o777,
             ));
