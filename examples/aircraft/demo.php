@@ -163,7 +163,7 @@ function serve(
         for (; ($length = strpos($log, "\n")) !== false; $log = substr($log, $length + 1)) {
             $line = substr($log, 0, $length);
             if (preg_match(
-                '~ Listening on http://(\S+) with \d+ process(?:es)?, and on http://(\S+) for operators$~',
+                '~ Listening on http://(\S+) with \d+ process(?:es)?, and on http://(\S+) \(admin address\)$~',
                 $line,
                 $match,
             ) === 1) {

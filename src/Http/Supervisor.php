@@ -240,7 +240,7 @@ final class Supervisor implements Lifecycle
             . implode(', ', $addresses)
             . " with {$processes} "
             . ($processes === 1 ? 'process' : 'processes')
-            . ($admin === [] ? '' : ', and on ' . implode(', ', $admin) . ' for operators');
+            . ($admin === [] ? '' : ', and on ' . implode(', ', $admin) . ' (admin address)');
 
         return strtr($text, ['tcp://' => 'http://', 'tls://' => 'https://']);
     }

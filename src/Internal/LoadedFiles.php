@@ -17,7 +17,7 @@ final class LoadedFiles
     /** Time of the last {@see record()}, in seconds since 1970; null before. */
     private static ?float $lastRecordAt = null;
 
-    /** Records which files are loaded now. All other files must have been loaded later. */
+    /** Records which files are loaded now. Any other file that is found loaded later was loaded after this call. */
     public static function record(): void
     {
         $now = microtime(true);
@@ -33,7 +33,10 @@ final class LoadedFiles
         return self::earliestCompileTime($file, self::$known[$file][0] ?? self::$lastRecordAt ?? self::startTime());
     }
 
-    /** Returns when the file changed last, in seconds since 1970 (0.0 if unknown); null if PHP loaded it after that. */
+    /**
+     * Returns null if the file has certainly not changed since PHP loaded it. Otherwise returns the time of its last
+     * change in seconds since 1970, or 0.0 if that is unknown.
+     */
     public static function changedAt(string $file): ?float
     {
         clearstatcache();
@@ -44,10 +47,12 @@ final class LoadedFiles
             return $changed;
         }
         if ((int) $changed === (int) $since) {
-            $changed = self::preciseChangeTime($file) ?? $changed + 1; // PHP's stat() has whole seconds
+            // PHP's stat() has whole seconds. Without a fraction, the file counts as changed after it was loaded.
+            $changed = self::preciseChangeTime($file) ?? $changed + 1;
         }
+        $isKnown = $changed > 0; // some stream wrappers have no times
 
-        return $changed > 0 && $changed <= $since ? null : $changed; // some stream wrappers have no times
+        return $isKnown && $changed <= $since ? null : $changed;
     }
 
     /** Returns the change time of a file in whole seconds; 0.0 if it has none. */
@@ -65,7 +70,7 @@ final class LoadedFiles
         return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
     }
 
-    /** Returns the archive's path for a file in a phar, because such files have the times from before the packing. */
+    /** Returns the phar's path for a file in a phar: the file itself has the times from before it was packed. */
     private static function path(string $file): string
     {
         $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;

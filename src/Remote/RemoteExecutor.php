@@ -8,11 +8,11 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Remote\Internal\JobBody;
 use Spindle\Remote\Internal\QueueClient;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Remote\Internal\RemoteMap;
 use Spindle\Remote\Internal\RemoteSubmission;
-use Spindle\Remote\Internal\TaskBody;
 use Spindle\Worker\Executor;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\PortableTask;
@@ -126,7 +126,7 @@ final class RemoteExecutor implements Executor
         ?Cancellation $cancellation = null,
     ): string {
         $id ??= bin2hex(random_bytes(12)) . '-';
-        $body = TaskBody::ofTask($this->client->head(PortableTask::encode($task)), null);
+        $body = JobBody::ofTask($this->client->head(PortableTask::encode($task)), null);
         $job = $this->client->codec->job(Job::storedId($id), $body, $exclusiveKey, $delay);
         if ($this->client->dispatch($job, $cancellation) === 0) {
             throw QueueFullException::of($this->client->queue, $this->client->options->maxJobs);

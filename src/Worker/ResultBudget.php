@@ -11,12 +11,16 @@ use Spindle\Internal\WeakTimer;
 /**
  * Limits the bytes of large results that are in this process at the same time: see {@see WorkerPoolOptions::$budget}.
  *
- * When more than 64 KiB of a result are missing, a pool reads the rest only if the budget has as many bytes left, or is
- * unused. Results that the application still holds count too, if it declares them by {@see occupy()}.
+ * When more than 64 KiB of a result have not been read, a pool reads them only if they fit into the rest of the budget.
+ * While nothing of the budget is used, a result may have any size. Results that the application still holds count too,
+ * if it declares them by {@see occupy()}.
  */
 final class ResultBudget
 {
-    /** Seconds without a release until one reservation is granted anyway: a suspended worker cannot send its result. */
+    /**
+     * Seconds without a release until one waiting reservation is granted although there is no room. A worker that was
+     * suspended (SIGSTOP) while it sent its result would otherwise keep its bytes reserved, and stop all other results.
+     */
     private const RELEASE_TIMEOUT = 5.0;
 
     private int $used = 0;
@@ -45,7 +49,7 @@ final class ResultBudget
         return $this->used >= $this->maxBytes;
     }
 
-    /** Adds bytes even if that exceeds the budget. Later reservations wait until enough bytes are released. */
+    /** Counts bytes as used, even if they exceed the budget. Later reservations wait until enough are released. */
     public function occupy(int $bytes): void
     {
         $this->used += $bytes;
@@ -62,11 +66,11 @@ final class ResultBudget
     }
 
     /**
-     * Adds bytes now if there is room, otherwise as soon as there is room.
+     * Counts bytes as used now if there is room, otherwise as soon as there is room.
      *
-     * @param \Closure(): bool $later called after bytes were added later; returns false if they are no longer needed
+     * @param \Closure(): bool $later called when there is room later; returns false if the bytes are no longer needed
      *
-     * @return bool whether the bytes were added now
+     * @return bool whether there is room now
      */
     public function reserve(int $bytes, \Closure $later): bool
     {
@@ -81,7 +85,7 @@ final class ResultBudget
         return false;
     }
 
-    /** Waits until there is room for these bytes, and adds them. The caller must {@see release()} them. */
+    /** Waits until there is room for these bytes, and counts them as used. The caller must {@see release()} them. */
     public function acquire(int $bytes): void
     {
         $added = new Condition();

@@ -59,7 +59,7 @@ trait RunsServe
         self::assertSame(
             1,
             preg_match(
-                '~ Listening on (\S+?)(?:, \S+)* with \d+ process(?:es)?(?:, and on (\S+) for operators)?$~m',
+                '~ Listening on (\S+?)(?:, \S+)* with \d+ process(?:es)?(?:, and on (\S+) \(admin address\))?$~m',
                 $process->getErrorOutput(),
                 $match,
             ),

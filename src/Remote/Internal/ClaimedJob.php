@@ -46,7 +46,7 @@ final class ClaimedJob implements Cancellation
     /** @param int $sequenceNumber number of the job in the order of the owner's claims; 0 when unknown */
     public function __construct(
         public readonly Delivery $delivery,
-        public readonly TaskBody $body,
+        public readonly JobBody $body,
         public readonly int $sequenceNumber,
     ) {
         $this->cancellation = new DeferredCancellation();

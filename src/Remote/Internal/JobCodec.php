@@ -27,7 +27,7 @@ final class JobCodec
     /** Returns the start of the job's body, which is the same for all tasks with this code. */
     public function head(string $code): string
     {
-        return TaskBody::head($this->retryPolicy, $this->options->timeout, $code);
+        return JobBody::head($this->retryPolicy, $this->options->timeout, $code);
     }
 
     /** @throws PayloadTooLargeException */

@@ -73,7 +73,7 @@ final class QueueClient
     {
         $id = ($this->brokerClient ?? throw ExecutorClosedException::closed())->newId();
 
-        return $this->codec->job($id, TaskBody::ofTask($head, $argument));
+        return $this->codec->job($id, JobBody::ofTask($head, $argument));
     }
 
     /**
@@ -83,7 +83,7 @@ final class QueueClient
      */
     public function commandJob(#[\SensitiveParameter] string $code): Job
     {
-        $body = TaskBody::ofCommand($this->head($code));
+        $body = JobBody::ofCommand($this->head($code));
 
         return $this->codec->job($this->usableClient()->newId(), $body);
     }

@@ -52,7 +52,7 @@ final class SettlementFactory
     {
         $body = $this->keys->open(FrameKind::Job, $this->queue, $delivery->id, $delivery->frame);
         try {
-            return new ClaimedJob($delivery, TaskBody::read($body), $sequenceNumber);
+            return new ClaimedJob($delivery, JobBody::read($body), $sequenceNumber);
         } catch (\ValueError $malformed) {
             throw TamperedFrameException::of(
                 $delivery->id,
@@ -118,7 +118,7 @@ final class SettlementFactory
     {
         $size = PortableOutcome::excessSize($outcome);
         if ($size !== null) {
-            $bytes = $size - TaskBody::KIND_BYTES;
+            $bytes = $size - JobBody::KIND_BYTES;
             $tooLarge = ResultTooLargeException::of($job->delivery->id, $bytes, $this->maxResult);
 
             return $this->dead($job, $job->attempt(), OutcomeBody::refused($tooLarge), $tooLarge->getMessage());

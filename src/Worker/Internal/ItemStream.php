@@ -17,8 +17,8 @@ use Spindle\Worker\ResultBudget;
 final class ItemStream
 {
     /**
-     * If the pool has a budget, items of at least this size, in bytes, count in it. After such an item, the worker
-     * waits until the reader asks for the next one.
+     * Size in bytes from which an item counts in the {@see ResultBudget} of the pool, if there is one. After such an
+     * item, the worker then waits until the reader asks for the next one.
      */
     private const MIN_BUDGETED_BYTES = WorkerProtocol::MAX_UNREAD_BYTES;
 
@@ -33,7 +33,7 @@ final class ItemStream
     /** @var (\Closure(): \Throwable)|null decodes the exception that ended the generator */
     private ?\Closure $decodeFailure = null;
 
-    /** Suspends the reader. */
+    /** Notified when an item or the end has arrived. The reader waits for it. */
     private readonly Condition $changed;
 
     public function __construct(private readonly ItemSource $source, private readonly ?ResultBudget $budget = null)
@@ -78,8 +78,8 @@ final class ItemStream
     }
 
     /**
-     * Returns a generator of the items. It yields references, so that a reader can free a large item: a generator keeps
-     * its last value until it yields again.
+     * Returns a generator of the items. A generator keeps the value that it has yielded until it is resumed. This one
+     * yields references, so that a reader can free a large item earlier, by assigning null to it.
      *
      * @return \Generator<mixed, mixed, mixed, mixed>
      */
@@ -93,7 +93,7 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // Deferred, so that a reader that keeps the item can first add its bytes by ResultBudget::occupy().
+                    // Deferred, so that a reader that keeps the item can count it again, by ResultBudget::occupy().
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);
@@ -114,7 +114,7 @@ final class ItemStream
             if ($this->ownerPid !== getmypid()) {
                 throw ExecutorClosedException::forked();
             }
-            $this->changed->wait(owner: $this); // perhaps only the reader's fiber refers to this, and only this to it
+            $this->changed->wait(owner: $this); // if only the reader's fiber refers to this, PHP could destroy both
         }
     }
 

@@ -16,7 +16,7 @@ use Revolt\EventLoop;
 use Spindle\Remote\Agent;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Internal\FrameKind;
-use Spindle\Remote\Internal\TaskBody;
+use Spindle\Remote\Internal\JobBody;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobConflictException;
 use Spindle\Remote\JobLostException;
@@ -328,7 +328,7 @@ final class DispatchedTasksTest extends TestCase
     {
         $executor = $this->executor();
         $broker = new RedisBroker(Redis::shared()->url());
-        foreach (['short', TaskBody::head(JobRetryPolicy::none(), null, 'code')] as $i => $body) {
+        foreach (['short', JobBody::head(JobRetryPolicy::none(), null, 'code')] as $i => $body) {
             $broker->submit(
                 $this->queue,
                 [new Job("odd-{$i}", self::keys()->seal(FrameKind::Job, $this->queue, "odd-{$i}", 0, $body))],

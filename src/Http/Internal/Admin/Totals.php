@@ -44,7 +44,7 @@ final class Totals
 
     public function add(HttpServerStatistics $server): void
     {
-        $this->addCounts($server);
+        $this->addCounters($server);
         $this->inFlight += $server->inFlight;
         $this->connections += $server->connections;
         $this->maxConnections += $server->maxConnections;
@@ -52,8 +52,8 @@ final class Totals
         $this->addPools($server, false);
     }
 
-    /** Adds only the counters of a server. The state of one that has ended or does not answer is unknown. */
-    public function addCounts(HttpServerStatistics $server): void
+    /** Adds only the counters, for a server that has ended or does not answer, whose current state is unknown. */
+    public function addCounters(HttpServerStatistics $server): void
     {
         $this->accepted += $server->accepted;
         $this->rejected += $server->rejected;
@@ -73,7 +73,7 @@ final class Totals
         $this->addPools($server, true);
     }
 
-    /** Adds the routes of a server to those that are counted separately, up to the maximum, without their counts. */
+    /** Adds entries with counts of 0 for the routes of a server, as long as there are fewer than `$maxRoutes`. */
     public function reserveRoutes(HttpServerStatistics $server): void
     {
         foreach ($server->routes as $name => $_) {

@@ -29,7 +29,7 @@ final class EndedProcessTotals
     /** @param string $statistics last report of an ended process, {@see HttpServerStatistics::toJson()} */
     public function add(string $statistics): void
     {
-        self::read($statistics, $this->totals->addCounts(...));
+        self::read($statistics, $this->totals->addCounters(...));
     }
 
     public function totals(): Totals

@@ -11,10 +11,13 @@ final class FileWatch
 
     private const MAX_NAMED_FILES = 5;
 
-    /** @var array<string, array{string, string}> status and hash by relative path; the hash is '' if it is unknown */
+    /**
+     * @var array<string, array{string, string}> by relative path: the status (mtime, size and inode), and the hash of
+     *                                           the content, which is '' if it is unknown
+     */
     private array $files = [];
 
-    /** @var array<string, true> files that may have changed again within the second of their mtime, by path */
+    /** @var array<string, true> files that had just been written at the last scan, by path; the next one hashes them */
     private array $unsettled = [];
 
     /** @param (\Closure(): int)|null $time clock to compare with the mtime of files; null for time() */
@@ -81,8 +84,9 @@ final class FileWatch
     }
 
     /**
-     * Returns status and hash. The hash is computed if the status has changed. It is also computed for a file that was
-     * written in the last second, and again by the next scan, because a later version may have the same status.
+     * Returns status and hash. The hash is computed if the status has changed. A file can be written twice within the
+     * second that its mtime shows. So the hash of a file that was written in the last second is also computed, and once
+     * more by the scan after that.
      *
      * @return array{string, string}
      */

@@ -12,15 +12,15 @@ use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Terminal;
 
 /**
- * The supervisor's main loop. It keeps processes in all {@see Slots}, and stops all of them before it returns. The
- * supervisor never loads the application. It runs the event loop until a signal or a message arrives, or a deadline has
- * passed. Then it acts outside of the loop, so that it can fork.
+ * The supervisor's main loop. It keeps one process running for each of the {@see Slots}, and ends all processes before
+ * it returns. The supervisor never loads the application. It runs the event loop until a signal or a message arrives,
+ * or a deadline has passed. Then it acts outside of the loop, so that it can fork.
  */
 final class ProcessManager implements ChildMessages
 {
     /**
-     * Nanoseconds from a process's report of SIGTERM until its replacement starts. If SIGTERM was sent to all
-     * processes, the supervisor gets the signal in this time too, and starts no replacement.
+     * Nanoseconds from a process's report of SIGTERM until its replacement starts. SIGTERM may have been sent to all
+     * processes. Then the supervisor receives it within this time, and stops instead of starting a replacement.
      */
     private const TERMINATION_NANOSECONDS = 100_000_000;
 
@@ -80,11 +80,11 @@ final class ProcessManager implements ChildMessages
             while (!$this->isStopping() || !$this->children->isEmpty()) {
                 $this->checkDeadlines((int) hrtime(true));
                 $this->isStopping() ? $this->stopAdmin() : $this->slots->startDueProcesses((int) hrtime(true));
-                $isRequested = $this->state === ManagerState::Closing || $this->state === ManagerState::Killed;
-                $this->children->wait($isRequested || !$signals->isEmpty() ? 0 : $this->nextDeadline());
-                // Signals are handled before ended processes: a process that the same signal has ended has not failed.
+                $isEndDue = $this->state === ManagerState::Closing || $this->state === ManagerState::Killed;
+                $this->children->wait($isEndDue || !$signals->isEmpty() ? 0 : $this->nextDeadline());
+                // Signals come first: if SIGTERM has also ended a process, that end must not count as a failure.
                 array_map($this->handleSignal(...), $signals->take());
-                $this->handleRequests();
+                $this->endIfRequested();
                 array_map($this->handleEnd(...), $this->children->reap());
             }
         } finally {
@@ -97,7 +97,7 @@ final class ProcessManager implements ChildMessages
         return $this->killSignal;
     }
 
-    /** Requests the end of all processes, after they have answered the requests that have arrived. */
+    /** Lets {@see run()} end all processes as soon as they have answered the HTTP requests that have arrived. */
     public function close(): void
     {
         if ($this->state === ManagerState::Running) {
@@ -106,7 +106,7 @@ final class ProcessManager implements ChildMessages
         EventLoop::getDriver()->stop();
     }
 
-    /** Requests the end of all processes now. */
+    /** Lets {@see run()} kill all processes now. */
     public function kill(): void
     {
         $this->state = ManagerState::Killed;
@@ -138,7 +138,7 @@ final class ProcessManager implements ChildMessages
         }
     }
 
-    private function handleRequests(): void
+    private function endIfRequested(): void
     {
         if ($this->state === ManagerState::Killed) {
             $this->children->killAll();
@@ -203,7 +203,7 @@ final class ProcessManager implements ChildMessages
         $this->queries->expire($now);
     }
 
-    /** Returns the next deadline of all, by hrtime(). */
+    /** Returns the earliest of all deadlines, by hrtime(). */
     private function nextDeadline(): int
     {
         $scanAt = $this->files === null ? \PHP_INT_MAX : $this->scanAt;

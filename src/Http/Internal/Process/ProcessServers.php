@@ -31,7 +31,7 @@ final readonly class ProcessServers implements ServerOverview
             ?? throw new HttpException(503, 'The supervisor does not answer');
         $others = $result['ended'] ?? new Totals();
         foreach (array_filter($result['silent'], \is_string(...)) as $counted) {
-            $others->addCounts(HttpServerStatistics::fromJson($counted));
+            $others->addCounters(HttpServerStatistics::fromJson($counted));
         }
 
         return new CombinedStatistics(array_map(HttpServerStatistics::fromJson(...), $result['answers']), $others);

@@ -12,7 +12,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  */
 final class Spawner
 {
-    /** Descriptor of the launcher for the standard output of the pool's process. */
+    /** Descriptor under which the launcher has inherited the standard output of the pool's process. */
     private const STDOUT_OF_POOL = 3;
 
     private const MAX_CACHED_ACTIONS = 512;
@@ -24,7 +24,7 @@ final class Spawner
     /** How long the paths of programs are cached, in nanoseconds. */
     private const PATH_CACHE_NANOSECONDS = 1_000_000_000;
 
-    /** Maximum length of the marker variable: its name, the token of the launcher, and a job id. */
+    /** Maximum length of {@see LauncherProtocol::MARKER} with its value: the token of the launcher, and a job id. */
     private const MARKER_BYTES = 96;
 
     /** @var LibcFunctions */
@@ -45,7 +45,7 @@ final class Spawner
     /** @var array<string, string> inherited environment of jobs that are started from now on, name => `NAME=value` */
     private array $variables = [];
 
-    /** Changes that $environment has been filled for, joined by NUL; a single NUL if $environment is outdated. */
+    /** {@see LauncherJob::$changes} that $environment has, joined by NUL; a single NUL if it must be filled again. */
     private string $appliedChanges = "\0";
 
     /** @var array<string, string> path by "PATH\0program", or by "PATH\0program\0directory" for a relative PATH */
@@ -91,7 +91,7 @@ final class Spawner
         umask($job->umask);
         $path = $this->resolve($job);
         $this->arguments->fillJoined($job->arguments === '' ? "sh\0-c\0{$job->line}" : $job->arguments);
-        $this->setEnvironment($job);
+        $this->fillEnvironment($job);
         if (!$this->openPipes($job)) {
             $this->closePipes($job);
 
@@ -140,8 +140,9 @@ final class Spawner
     }
 
     /**
-     * Returns the ignored signals, SIGPIPE, and 32 and 33. Each further signal would cost the child a system call.
-     * glibc reserves 32 and 33. If they are not in the set, posix_spawn makes the child ignore them.
+     * Returns the signals that a child resets to their default: SIGPIPE, those that this process ignores, and 32 and
+     * 33. glibc reserves these two, and posix_spawn would otherwise make the child ignore them. Each further signal
+     * would cost the child a system call.
      *
      * @return int bit n - 1 for signal n
      */
@@ -195,7 +196,7 @@ final class Spawner
         return $this->cachedPaths[$key] ??= Programs::find($program, $path);
     }
 
-    private function setEnvironment(LauncherJob $job): void
+    private function fillEnvironment(LauncherJob $job): void
     {
         $marker = LauncherProtocol::MARKER . "={$this->token}.{$job->id}";
         $changes = implode("\0", $job->changes);
@@ -243,7 +244,7 @@ final class Spawner
         return true;
     }
 
-    /** Returns the file actions that set the child's descriptors. Caches them, because the kernel reuses numbers. */
+    /** Returns the file actions that set the child's descriptors. Cached: pipes of most jobs get the same numbers. */
     private function actions(LauncherJob $job): \FFI\CData
     {
         $sources = [

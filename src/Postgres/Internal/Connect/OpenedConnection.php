@@ -22,8 +22,9 @@ final readonly class OpenedConnection
      * @param string $leftover received bytes that were not processed
      * @param bool $isPooled whether the connection is to a pooler, which may use another session for each transaction
      * @param string|null $serverStartTime time at which the server was started; null when it is unknown
-     * @param PersistentStream|null $persistent the stream, if it is persistent; the caller must release it
-     * @param int|null $roundTrip for a session of an earlier request, nanoseconds of its shortest round trip
+     * @param PersistentStream|null $persistent reservation of a persistent stream, which the caller must release
+     * @param int|null $roundTrip nanoseconds of the shortest round trip, if an earlier HTTP request of this process has
+     *                            opened the session; null for a new session
      */
     public function __construct(
         public mixed $stream,

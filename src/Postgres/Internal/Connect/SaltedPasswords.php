@@ -11,7 +11,7 @@ namespace Spindle\Postgres\Internal\Connect;
  */
 final class SaltedPasswords
 {
-    /** Maximum number of entries. A full cache is emptied before an entry is added. A user has one salt per server. */
+    /** Maximum number of entries: one per user and server is enough. A full cache is emptied before one is added. */
     private const MAX_ENTRIES = 8;
 
     /** The entries, hidden from var_export() and similar functions. */
@@ -22,7 +22,7 @@ final class SaltedPasswords
         $this->kept = new \SensitiveParameterValue(new \ArrayObject());
     }
 
-    /** Returns the salted password, which is perhaps still to be computed. */
+    /** Returns the object that computes the salted password, or has computed it: {@see SaltedPassword::compute()}. */
     public function of(#[\SensitiveParameter] string $password, string $salt, int $iterations): SaltedPassword
     {
         /** @var \ArrayObject<string, SaltedPassword> $kept */

@@ -12,7 +12,8 @@ use Spindle\Postgres\ResultTooLargeException;
 
 /**
  * Assigns the messages of the server to the exchanges that they answer. Uses no stream, event loop or clock. After each
- * {@see receive()}, {@see Pipeline} reads the properties, does what they request, and resets them.
+ * {@see receive()}, {@see Pipeline} sends `$reply`, delivers `$notifications`, closes the connection after a
+ * `$fatalError`, and resumes the callers in `$toWake`. It empties these properties and resets `$hasLargeRows`.
  */
 final class Conversation
 {
@@ -39,15 +40,16 @@ final class Conversation
     /** @var list<Notification> notifications that arrived */
     public array $notifications = [];
 
+    /** Messages to send to the server. */
     public string $reply = '';
 
     /** Error with which the server ends the connection; null while it does not. */
     public ?ServerError $fatalError = null;
 
-    /** Number of cancel requests that have stopped no exchange, of those sent while the suspects were in flight. */
+    /** Number of cancel requests that have stopped no exchange, and may still stop one: {@see markSuspects()}. */
     public int $unusedRequestCount = 0;
 
-    /** Whether the last cancel request is recent. For each, the server signals twice, which may stop two exchanges. */
+    /** Whether the last cancel request is recent. The server signals twice for it, so it may stop two exchanges. */
     public bool $isRequestRecent = false;
 
     /** Whether rows were received that are so large that copying them takes time. */
@@ -144,7 +146,7 @@ final class Conversation
 
     /**
      * Ends the suspicion of all exchanges, if each cancel request has stopped an exchange and the last request is not
-     * recent. If the server reports a cancelled statement after that, other code has sent a request.
+     * recent. A statement that is cancelled later was stopped by other code, for example by pg_cancel_backend().
      */
     public function clearSuspects(): void
     {
@@ -280,7 +282,7 @@ final class Conversation
         }
     }
 
-    /** @throws ProtocolException for a message that the server may not send at any time */
+    /** @throws ProtocolException for all messages except those that the server may send at any time */
     private function onAsynchronousMessage(string $type): void
     {
         $payload = $this->reader->payload();

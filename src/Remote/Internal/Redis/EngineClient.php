@@ -173,7 +173,7 @@ final class EngineClient
         $rest = ['1', "spindle:{{$queue}}:", ...array_values($arguments)];
         $connection = $this->connection();
         foreach ($this->unopenedMailboxes as $mailbox) {
-            $mailbox->check();
+            $mailbox->ensureNotRefused();
         }
         try {
             try {

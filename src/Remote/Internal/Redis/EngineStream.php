@@ -14,8 +14,8 @@ use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Warnings;
 
 /**
- * The socket of a connection to the engine, as the stream that Predis reads and writes. If no bytes are available,
- * read() suspends its fiber, so the event loop runs.
+ * The socket of a connection to the engine (Redis or Valkey), as the stream that Predis reads and writes. If no bytes
+ * are available, read() suspends its fiber, so the event loop runs.
  *
  * At most one fiber may read at a time. write() never suspends: it buffers bytes that the socket does not accept, and
  * sends them later. So the commands of several fibers are never interleaved.
@@ -35,13 +35,13 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Bytes from {@see write()} that the socket has not accepted. */
     private readonly WriteBuffer $unsent;
 
-    /** Suspends {@see awaitBytes()}. */
+    /** Notified when the socket is readable or closed. {@see awaitBytes()} waits for it. */
     private readonly Condition $changed;
 
     /** Why {@see fail()} has closed the stream; null if it is open, or was closed without a reason. */
     private ?string $failure = null;
 
-    /** Time of {@see Clock::now()} at which the engine last sent bytes, or accepted bytes that were waiting for it. */
+    /** When the engine last sent bytes, or accepted bytes of {@see $unsent}, by {@see Clock::now()}. */
     private float $lastProgress;
 
     /** Id of the process that opened the stream. A fork shares the socket, and must not read or write. */
@@ -75,7 +75,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->close();
     }
 
-    /** Returns this stream: Predis creates its connection with a stream factory. */
+    /** Returns this stream. Predis gets the stream of a connection from a factory, so this class is its own factory. */
     public function createStream(ParametersInterface $parameters): StreamInterface
     {
         return $this;
@@ -94,7 +94,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Returns whether the engine has neither sent bytes nor accepted waiting ones since $time (of Clock::now()). */
+    /** Returns whether the engine has neither sent bytes nor accepted unsent ones since $time (of Clock::now()). */
     public function isSilentSince(float $time): bool
     {
         return $this->lastProgress <= $time;
@@ -299,6 +299,6 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     private static function unsupported(): \RuntimeException
     {
-        return new \RuntimeException('The stream of a connection has no position and no complete contents');
+        return new \RuntimeException('The stream of a connection has no position and no end; use read() and write()');
     }
 }

@@ -24,7 +24,7 @@ final class Mailbox
     private ?RedisConnection $connection = null;
     private bool $isClosed = false;
 
-    /** Number of failed attempts and broken connections since the last success, without refusals. */
+    /** Number of failed attempts (except refused ones) and broken connections since the mailbox was last opened. */
     private int $failureCount = 0;
 
     private ?string $retryTimer = null;
@@ -36,7 +36,7 @@ final class Mailbox
     /** @var DeferredFuture<null>|null null once the first attempt has ended */
     private ?DeferredFuture $firstAttempt;
 
-    /** Why the engine has refused the last attempt; null if it has not. */
+    /** Why the engine has refused the last attempt to open the mailbox; null if it has not. */
     private ?BrokerRefusedException $refusal = null;
 
     /**
@@ -58,12 +58,12 @@ final class Mailbox
     }
 
     /**
-     * Waits until the first attempt to open the mailbox has ended. Outcomes arrive in the mailbox, so further requests
-     * of this process are useless while the engine refuses to open it.
+     * Waits until the first attempt to open the mailbox has ended. Called before each request to the engine: without a
+     * mailbox, this process would not receive the outcomes.
      *
      * @throws BrokerRefusedException when the engine has refused the last attempt
      */
-    public function check(): void
+    public function ensureNotRefused(): void
     {
         $this->firstAttempt?->getFuture()->await();
         if ($this->refusal !== null) {
@@ -98,7 +98,7 @@ final class Mailbox
 
             return;
         } catch (BrokerException|EngineError) {
-            $this->attemptEnded(null); // other requests throw the reason
+            $this->attemptEnded(null); // the next request to the engine fails with the same reason
             $this->retryIn($this->backoff->after(++$this->failureCount));
 
             return;
@@ -110,7 +110,8 @@ final class Mailbox
         }
         $this->connection = $connection;
         $this->failureCount = 0;
-        $mayHaveLostMessages = $this->firstAttempt === null; // otherwise, no request has been sent yet: see check()
+        // During the first attempt, ensureNotRefused() lets no request be sent, so no message can have been lost.
+        $mayHaveLostMessages = $this->firstAttempt === null;
         $this->attemptEnded(null);
         $connection->listen($this->onData(...));
         ($this->onOpen)($mayHaveLostMessages);

@@ -7,12 +7,13 @@ namespace Spindle\Worker\Internal\Process;
 use Spindle\Internal\Warnings;
 
 /**
- * Applies changes of the pool's process to the host of its forks, so that the next fork inherits them. What the
- * bootstrap changed stays, unless the pool's process has changed the same thing since.
+ * Changes directory, umask and environment of the host, the process that forks workers, as the pool's process has
+ * changed its own. The next worker inherits them. What the pool's bootstrap file has changed in the host stays, unless
+ * the pool's process has changed the same directory, umask or variable since.
  */
 final class InheritedChanges
 {
-    /** Variables of $_SERVER that PHP sets after those of the environment. */
+    /** Entries of $_SERVER that PHP sets itself, even if a variable of the environment has the same name. */
     private const OWN_VARIABLES = [
         'PHP_SELF', 'SCRIPT_NAME', 'SCRIPT_FILENAME', 'PATH_TRANSLATED', 'DOCUMENT_ROOT', 'REQUEST_TIME',
         'REQUEST_TIME_FLOAT', 'argv', 'argc',

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal\Process;
 
 use Spindle\Internal\Warnings;
 
-/** State of a worker's process before its first task, which tasks may change. */
+/** Process-wide state of a worker before its first task, to restore what the tasks have changed. */
 final class InitialState
 {
     private readonly string|false $directory;

@@ -10,15 +10,15 @@ use Spindle\Remote\JobRetryPolicy;
 use Spindle\Worker\PortableTask;
 
 /** The body of a job's frame: the retry policy, the timeout, and the encoded task or command. */
-final class TaskBody
+final class JobBody
 {
     private const HEAD_FORMAT = 'vattempts/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
     private const HEAD_BYTES = 48;
 
-    /** Bytes of a task's encoded outcome before the result: the kind of the outcome. */
+    /** Bytes before the result in a task's encoded outcome, which say of which kind the outcome is. */
     public const KIND_BYTES = 1;
 
-    /** Values of the byte after the code. Bytes follow only after WITH_ARGUMENT: the argument. */
+    /** Values of the byte after `$code`. After WITH_ARGUMENT, the encoded argument follows; else the body ends. */
     private const NO_ARGUMENT = 0;
     private const WITH_ARGUMENT = 1;
     private const COMMAND = 2;
@@ -76,7 +76,7 @@ final class TaskBody
         $head = unpack(self::HEAD_FORMAT, $body);
         $end = self::HEAD_BYTES + $head['size'];
         if (\strlen($body) <= $end) {
-            throw new \ValueError('it ends within its code');
+            throw new \ValueError('it ends within the encoded function or command');
         }
 
         return new self(
