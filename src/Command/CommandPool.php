@@ -237,7 +237,7 @@ final class CommandPool implements Lifecycle, Statistics
      */
     public function cancelWaiting(): void
     {
-        $this->dispatcher->drain();
+        $this->dispatcher->cancelWaiting();
     }
 
     /**

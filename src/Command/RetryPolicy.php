@@ -10,8 +10,8 @@ use Spindle\Internal\NumberRange;
 /**
  * Decides which failed commands are retried, how often, and after which pause.
  *
- * A command is never retried if it was cancelled, if it could not be started, if its input can't be read twice, or if
- * its output could not be kept or delivered.
+ * A command is never retried if it was cancelled, if it could not be started, if its input can't be read twice (which
+ * the pool checks), or if its output could not be stored or passed to its callback or stream.
  */
 final class RetryPolicy
 {
@@ -61,7 +61,11 @@ final class RetryPolicy
         return \is_bool($this->onExit) ? $this->onExit : \in_array($result->exitCode, $this->onExit, true);
     }
 
-    /** Returns the pause in seconds after 1 or more attempts: exponential backoff with jitter. */
+    /**
+     * Returns the pause in seconds after an attempt: exponential backoff with jitter.
+     *
+     * @param int $attempts number of attempts so far, at least 1
+     */
     public function delayAfter(int $attempts): float
     {
         return $this->backoff->after($attempts);

@@ -202,10 +202,10 @@ final class CommandDispatcher implements AttemptEvents
         $this->flush();
     }
 
-    /** Ends the input of all runs, and withdraws their commands. */
-    public function drain(): void
+    /** Makes all runs read no more input, and cancels their waiting commands. */
+    public function cancelWaiting(): void
     {
-        $this->lanes->drain();
+        $this->lanes->cancelWaiting();
     }
 
     /** Cancels a waiting command, or makes a running attempt the last one. {@see flush()} sends the request. */

@@ -39,8 +39,8 @@ final class Execution implements PendingCommandOwner
 
     public function close(): void {}
 
-    /** Does nothing, because {@see CommandPool::cancelWaiting()} concerns only runs. */
-    public function drain(): void {}
+    /** Does nothing: {@see CommandPool::cancelWaiting()} cancels commands of run() and runInOrder() only. */
+    public function cancelWaiting(): void {}
 
     public function lost(PendingCommand $pending, \Throwable $reason): void
     {

@@ -40,11 +40,11 @@ final class Lanes
         return $this->environments[$owner];
     }
 
-    /** Stops all owners from submitting commands, and withdraws their waiting ones. */
-    public function drain(): void
+    /** Stops all owners from submitting commands, and cancels their waiting ones. */
+    public function cancelWaiting(): void
     {
         foreach ($this->environments as $owner => $_) {
-            $owner->drain();
+            $owner->cancelWaiting();
         }
     }
 

@@ -14,8 +14,8 @@ interface PendingCommandOwner
     /** Stops submitting commands, because the pool is being closed. The submitted ones finish. */
     public function close(): void;
 
-    /** Stops submitting commands, and withdraws waiting commands. Running commands finish, and are not retried. */
-    public function drain(): void;
+    /** Stops submitting commands, and cancels waiting commands. Running commands finish, and are not retried. */
+    public function cancelWaiting(): void;
 
     /** Receives the reason why a command has no result, such as the death of its launcher. */
     public function lost(PendingCommand $pending, \Throwable $reason): void;

@@ -118,7 +118,7 @@ final class Run implements PendingCommandOwner, InputConsumer
         $this->changed->notify();
     }
 
-    public function drain(): void
+    public function cancelWaiting(): void
     {
         $this->input->stop();
         foreach ($this->commands as $pending) {
@@ -267,7 +267,7 @@ final class Run implements PendingCommandOwner, InputConsumer
             $this->input->stop();
             $this->dispatcher->cancel($this->commands);
         } else {
-            $this->drain();
+            $this->cancelWaiting();
         }
     }
 

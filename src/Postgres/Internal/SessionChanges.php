@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal;
 /**
  * Detects statements that may change session state, by their text. Examples are settings, temporary tables, advisory
  * locks, cursors, LISTEN, PREPARE and the seed of random(). A change that a function makes is detected only if the
- * function is known by name. Therefore, a borrowed connection is always reset.
+ * function is one of those below. So a connection that was lent to a caller is reset even if nothing was detected.
  */
 final class SessionChanges
 {
@@ -15,7 +15,7 @@ final class SessionChanges
     private const STATEMENT_START = SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|;)*+';
 
     /**
-     * Matches the text after SET in a change that ends with the transaction. Space must follow the keyword: in
+     * Matches the text after SET if the change lasts only until the transaction ends. Space must follow the keyword: in
      * "SET local.tenant = 1", local is the beginning of a setting's name.
      */
     private const TRANSACTION_LOCAL = '\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w"]';
@@ -114,8 +114,8 @@ final class SessionChanges
     /**
      * Records that a statement may have changed the session.
      *
-     * @param string $sql shows whether prepared statements or the meaning of texts may have changed; '' if unknown,
-     *     which counts as no
+     * @param string $sql the statement; '' if it is unknown. Then it counts as one that {@see mayChangePrepared()} and
+     *     {@see mayChangeMeaning()} do not report
      */
     public function record(string $sql = ''): void
     {
@@ -124,7 +124,7 @@ final class SessionChanges
         $this->meaningMayDiffer = $this->meaningMayDiffer || self::mayChangeMeaning($sql);
     }
 
-    /** Records a script. If it may have several statements, any of them may have changed the meaning of texts. */
+    /** Records a text of one or more statements. Only the first is examined, so others count as changes of meaning. */
     public function recordScript(string $sql): void
     {
         $this->record($sql);
@@ -136,13 +136,13 @@ final class SessionChanges
         return $this->hasAny;
     }
 
-    /** Whether SQL may have prepared or deallocated statements. Undoing that also deallocates those of the driver. */
+    /** Whether PREPARE or DEALLOCATE may have been used. Then undoing deallocates all statements, also the driver's. */
     public function mayHaveChangedPrepared(): bool
     {
         return $this->preparedMayDiffer;
     }
 
-    /** Whether the meaning of statements may have changed. Undoing that makes prepared statements out of date. */
+    /** Whether the meaning of statements may have changed. Undoing changes it again: prepared ones are out of date. */
     public function mayHaveChangedMeaning(): bool
     {
         return $this->meaningMayDiffer;

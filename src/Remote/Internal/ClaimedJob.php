@@ -12,14 +12,14 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Delivery;
 
 /**
- * A job that an agent has claimed. It is also the cancellation of the job's task or command.
+ * A job that an agent has claimed. It is also the {@see Cancellation} with which the pool runs the task or command.
  *
- * The pool subscribes to the cancellation when the task starts, and unsubscribes when the task has ended. So this
- * object knows when the task has ended, independently of the task's items.
+ * The pool subscribes to it when the task starts, and unsubscribes when the task has ended. So this object knows when a
+ * generator task has ended, even if its items were dropped.
  */
 final class ClaimedJob implements Cancellation
 {
-    /** Seconds that a generator task has to end by itself after its items were dropped. It ends at its next item. */
+    /** Seconds until a generator task whose items were dropped is cancelled. Before, it can end at its next item. */
     private const GENERATOR_END_TIMEOUT = 1.0;
 
     /** Number of stored items of a generator; null for other tasks. */
@@ -37,13 +37,13 @@ final class ClaimedJob implements Cancellation
     /** Whether {@see notify()} was called since the last {@see awaitNotification()}. */
     private bool $isNotified = false;
 
-    /** Suspends {@see awaitNotification()}; null while it is not running. */
+    /** Suspends {@see awaitNotification()}; null before its first call. */
     private ?Condition $notified = null;
 
-    /** Suspends {@see awaitEnd()}; null while it is not running. */
+    /** Suspends {@see awaitEnd()}; null before its first call. */
     private ?Condition $ended = null;
 
-    /** @param int $sequenceNumber number of the job in the order of the owner's claims; 0 when unknown */
+    /** @param int $sequenceNumber N for the Nth job that the agent has claimed under its lease; 0 when unknown */
     public function __construct(
         public readonly Delivery $delivery,
         public readonly JobBody $body,

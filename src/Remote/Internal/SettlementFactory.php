@@ -44,7 +44,7 @@ final class SettlementFactory
     /**
      * Verifies and decodes a claimed job.
      *
-     * @param int $sequenceNumber number of the job in the order of this owner's claims; 0 when unknown
+     * @param int $sequenceNumber N for the Nth job that the agent has claimed under its lease; 0 when unknown
      *
      * @throws TamperedFrameException
      */

@@ -51,13 +51,13 @@ final class MapInput implements InputConsumer
         $this->pump = new InputPump($this, $input);
     }
 
-    /** Reads a batch in a callback of the loop, unless values are waiting or no more input can be read. */
+    /** Reads values for a batch in a callback of the event loop, unless there is no {@see room()} or no more input. */
     public function pullSoon(): void
     {
         $this->pump->pullSoon();
     }
 
-    /** Returns an upper bound of the number of available batches: each value that was not read counts as a batch. */
+    /** Returns how many workers could get a batch at most: the ready batch, or one of each value without a batch. */
     public function demand(): int
     {
         if ($this->dropped) {
@@ -222,7 +222,7 @@ final class MapInput implements InputConsumer
         if ($value !== null && !\is_bool($value) && !\is_float($value)) {
             $bytes = ValueSerializer::serialize($value, 'The argument' . ValueSerializer::keySuffix($key));
             if ($this->pump->isOver()) {
-                return; // the map was closed while code of a class serialized the value
+                return; // the value's __serialize() has closed the map
             }
             $value = new EncodedValue($bytes, WorkerProtocol::SERIALIZED);
             $this->taskBytes += \strlen($bytes);

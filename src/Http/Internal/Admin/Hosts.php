@@ -29,8 +29,8 @@ final readonly class Hosts
     }
 
     /**
-     * Returns whether the Host field is an IP address, a name of the loopback interface (RFC 6761, 6.3), an accepted
-     * name, or missing, or the client uses a Unix socket. Browsers always send the field, and can't use such a socket.
+     * Returns whether the Host field is an IP address, an accepted name, or a name of the loopback interface (RFC 6761,
+     * 6.3). A request without this field, or over a Unix socket, is allowed too, because no browser can send it.
      */
     public function allows(ServerRequestInterface $request): bool
     {

@@ -30,7 +30,7 @@ final readonly class Readiness
         return new self('draining', []);
     }
 
-    /** In each process that accepts requests, connections wait because there is no room for them. */
+    /** All processes that are not stopping have as many connections as they may have, and further ones wait. */
     public static function full(): self
     {
         return new self('full', []);

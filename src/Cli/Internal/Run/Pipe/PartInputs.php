@@ -16,8 +16,9 @@ final class PartInputs implements JobInputs
     use HasNumberedJobs;
 
     /**
-     * Runs a program that reads the header and a part of a file. Opens the file first, because the job fails if that
-     * fails; an error in a pipeline is not the status of the shell. With exec, no builtin of the shell is run.
+     * Runs a program that reads the header and a part of a file. Opens the file before the pipeline, so that the job
+     * fails if it can't be opened: the shell ignores the status of all but the last program of a pipeline. With `exec`,
+     * the first word is always a program, and not a builtin of the shell.
      */
     private const PROGRAM = 'file=$1 header=$2 start=$3 size=$4; shift 4; exec <"$file";'
         . ' { [ "$header" = 0 ] || head -c "$header" <"$file"; tail -c "+$start" | head -c "$size"; } | exec "$@"';
