@@ -18,8 +18,8 @@ final class CommandResult
      * @param int|null $signal number of the signal that ended the command
      * @param bool $timedOut whether the timeout or the idle timeout ended the command
      * @param bool $cancelled whether the pool was asked to end the command or not to start it
-     * @param string|null $error why the command could not be started, why its output could not be kept or delivered,
-     *        why the pool has ended it, or why its exit status is unknown; null otherwise
+     * @param string|null $error why the command could not be started, why its output could not be stored or passed to
+     *        its callback or stream, why the pool has ended it, or why its exit status is unknown; null otherwise
      * @param float $startedAt start of the last attempt, in seconds since 1970; 0.0 without an attempt,
      *        and when the command was cancelled between two attempts
      * @param float $duration duration of the last attempt, in seconds
@@ -40,7 +40,7 @@ final class CommandResult
         private readonly Capture $errors,
     ) {}
 
-    /** Returns whether the command ended by itself with exit code 0, and all its output was kept or delivered. */
+    /** Returns whether the command ended by itself with exit code 0, and all its output was stored or passed on. */
     public function succeeded(): bool
     {
         return $this->exitCode === 0 && $this->error === null;

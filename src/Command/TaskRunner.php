@@ -57,7 +57,7 @@ final class TaskRunner
      * Runs the tasks that were added, and returns when all have ended. More tasks can be added and run after that.
      *
      * The status of a task is its exit code, or 128 + n after signal n, as in a shell. If a task could not be started,
-     * or its output could not be kept, its stderr ends with the reason. If it then has no exit code, or exit code 0,
+     * or its output could not be stored, its stderr ends with the reason. If it then has no exit code, or exit code 0,
      * its status is 255.
      *
      * @param (callable(array{id: mixed, status: int, stdout: string, stderr: string}, int, int): mixed)|null $callback
@@ -92,7 +92,7 @@ final class TaskRunner
         }
     }
 
-    /** Returns the status of a task. It is not 0 if output could not be kept. */
+    /** Returns the status of a task. It is not 0 if output could not be stored. */
     private static function status(CommandResult $result): int
     {
         return match (true) {

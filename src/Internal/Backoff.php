@@ -35,7 +35,7 @@ final class Backoff
         }
     }
 
-    /** Returns the delay in seconds after 1 or more attempts. */
+    /** Returns the delay in seconds after this number of attempts, which is at least 1. */
     public function after(int $attempts): float
     {
         // The power may be infinite, and 0 * INF is NAN.

@@ -27,7 +27,7 @@ final class Tasks
     /** @var \SplQueue<array{Task<mixed>, mixed, ?\Throwable}> ended tasks and their outcomes */
     private readonly \SplQueue $ended;
 
-    /** Suspends {@see wait()} while there are no callbacks to run. */
+    /** Condition on which {@see wait()} waits while there are no callbacks to run. */
     private readonly Condition $hasEnded;
     private bool $isRunning = false;
 

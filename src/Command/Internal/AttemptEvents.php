@@ -26,7 +26,7 @@ interface AttemptEvents
     /** Called when a command has no slot any more, because there were no descriptors or processes to start it. */
     public function onExhausted(PendingCommand $pending): void;
 
-    /** Called when a command has to be started again: its pause is over, or its launcher has died before its start. */
+    /** Called when a command has to be started again: its pause is over, or its launcher has died. */
     public function onRetryDue(PendingCommand $pending): void;
 
     /** Called when a slot is free and {@see DelayedStarts} lets a command start. */

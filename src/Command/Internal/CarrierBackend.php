@@ -165,7 +165,7 @@ final class CarrierBackend implements CommandBackend
         return $this->ownerPid !== getmypid();
     }
 
-    /** In a fork, fails the commands of the parent process, which gets their outcomes. Returns whether this is one. */
+    /** Returns whether this process is a fork. If so, fails its commands: the parent process gets their outcomes. */
     private function leaveToParent(): bool
     {
         if (!$this->isFork()) {

@@ -20,7 +20,7 @@ final class PendingCommand
     public Capture $stdout;
     public Capture $stderr;
 
-    /** Why output could not be kept or delivered. The command is ended, and its result has this error. */
+    /** Why output could not be stored or passed on. The command is ended, and its result has this error. */
     public ?string $outputError = null;
 
     /** Exception from the input or from a callback for output. The command is ended, and {@see $owner} gets it. */

@@ -13,7 +13,7 @@ use Spindle\Internal\CannotWaitException;
  */
 final class OneShot
 {
-    /** Suspends {@see await()}; null before it has to wait. */
+    /** Condition on which {@see await()} waits; null before it has to wait. */
     private ?Condition $completed = null;
 
     private bool $isCompleted = false;

@@ -112,8 +112,8 @@ final class SqlText
 
     /**
      * Returns the beginning of the second statement, and its position in characters from 1; null when there is none.
-     * Not for texts that may create a routine, unless the server has refused them as several statements: a body
-     * (BEGIN ATOMIC … END) also has semicolons, which this method does not recognize.
+     * The body of a routine (BEGIN ATOMIC … END) also has semicolons, which this method takes for ends of statements.
+     * So a text that may create a routine is allowed only if the server has refused it as several statements.
      *
      * @return array{string, int}|null
      */

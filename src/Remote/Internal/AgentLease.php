@@ -47,7 +47,7 @@ final class AgentLease
 
     private int $heartbeatCount = 0;
 
-    /** Suspends {@see serve()} until the work is over. */
+    /** Condition on which {@see serve()} waits until the work is over. */
     private readonly Condition $finished;
 
     public function __construct(

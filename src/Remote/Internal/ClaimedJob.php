@@ -37,10 +37,10 @@ final class ClaimedJob implements Cancellation
     /** Whether {@see notify()} was called since the last {@see awaitNotification()}. */
     private bool $isNotified = false;
 
-    /** Suspends {@see awaitNotification()}; null before its first call. */
+    /** Condition on which {@see awaitNotification()} waits; null before its first call. */
     private ?Condition $notified = null;
 
-    /** Suspends {@see awaitEnd()}; null before its first call. */
+    /** Condition on which {@see awaitEnd()} waits; null before its first call. */
     private ?Condition $ended = null;
 
     /** @param int $sequenceNumber N for the Nth job that the agent has claimed under its lease; 0 when unknown */

@@ -38,7 +38,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** @var array<string, array{int, mixed, int}> number, key and bytes of jobs without an outcome, by id */
     private array $pending = [];
 
-    /** Numbered in the order of the input; in an unordered map in the order of arrival. */
+    /** Outcomes for the caller's loop, numbered in the order of the input; in an unordered map in that of arrival. */
     private readonly OutcomeBuffer $arrived;
 
     /** @var list<\Spindle\Remote\Job> read from the input and not sent */
@@ -63,10 +63,10 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** The cancellation, or the end by kill(). It is thrown when no job is pending; no outcomes are delivered. */
     private ?\Throwable $abortReason = null;
 
-    /** Suspends the caller's loop. */
+    /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;
 
-    /** Gets the failure of a submission, too. The failure is thrown after the outcomes of all submitted jobs. */
+    /** Input of the map. Also gets the failure of a submission, which is thrown after the outcomes of all jobs. */
     private readonly InputPump $input;
 
     private readonly string $head;
@@ -275,7 +275,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     {
         $job = $this->client->job($this->head, PortableTask::encodeArgument($values[0], $keys[0]));
         if ($this->input->isOver()) {
-            return; // the executor was closed while code of a class serialized the value
+            return; // the value's __serialize() has closed the executor
         }
         $this->pending[$job->id] = [$this->readCount++, $keys[0], \strlen($job->frame)];
         $this->pendingBytes += \strlen($job->frame);

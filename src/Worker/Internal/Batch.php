@@ -16,7 +16,7 @@ final class Batch
     /** Index of the first task that was taken back; the number of tasks if none was. */
     public int $limit;
 
-    /** Whether only workers with former credentials may run the tasks. Such tasks are not retried. */
+    /** Whether only workers with the former user and groups of this process may run the tasks. Excludes retries. */
     public bool $isPinned = false;
 
     /** Earliest possible start of the running task, in nanoseconds of {@see hrtime()}; 0 before the batch runs. */

@@ -25,7 +25,7 @@ final class InlineMap implements InputConsumer
     /** @var array{mixed, mixed}|null key and value for the next task */
     private ?array $next = null;
 
-    /** Suspends the caller's loop. */
+    /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;
 
     /**

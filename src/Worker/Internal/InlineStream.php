@@ -13,7 +13,7 @@ use Spindle\Worker\UnserializableException;
 /** Produces the items of a generator task in this process: each item when the reader has taken the one before it. */
 final class InlineStream implements ItemSource
 {
-    /** Suspends the task's fiber while an item waits for its reader. */
+    /** Condition on which the task's fiber waits until its reader has taken the item. */
     private readonly Condition $taken;
 
     /** @var \WeakReference<ItemStream>|null stream in the reader's generator, which ends when the reader releases it */

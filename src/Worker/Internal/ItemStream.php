@@ -33,7 +33,7 @@ final class ItemStream
     /** @var (\Closure(): \Throwable)|null decodes the exception that ended the generator */
     private ?\Closure $decodeFailure = null;
 
-    /** Notified when an item or the end has arrived. The reader waits for it. */
+    /** Condition on which the reader waits for an item or the end. */
     private readonly Condition $changed;
 
     public function __construct(private readonly ItemSource $source, private readonly ?ResultBudget $budget = null)

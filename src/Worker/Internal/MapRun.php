@@ -61,7 +61,7 @@ final class MapRun implements Source
     /** Exception to throw instead of further results. */
     private ?\Throwable $abortReason = null;
 
-    /** Suspends the caller's loop. */
+    /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;
 
     /** When the event loop last ran while the caller waited, in nanoseconds of hrtime(); 0 if it has not. */

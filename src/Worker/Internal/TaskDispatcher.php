@@ -277,7 +277,7 @@ final class TaskDispatcher implements PoolEvents
 
     /**
      * @param array<int, WorkerHandle> $workers
-     * @param bool $areWorkersCurrent whether the workers certainly have the credentials of this process
+     * @param bool $areWorkersCurrent whether the workers certainly have the user and groups of this process
      *
      * @return bool whether there are too few tasks for workers that can take another batch
      */

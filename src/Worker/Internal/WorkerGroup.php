@@ -23,7 +23,7 @@ final class WorkerGroup implements ContextEvents
     /** Number of workers that get no more tasks and have not ended. */
     public int $endingCount = 0;
 
-    /** Nanoseconds between two comparisons of all credentials while the effective user and group stay the same. */
+    /** Nanoseconds between two comparisons of all user and group ids while the effective ones stay the same. */
     private const COMPARE_INTERVAL_NANOSECONDS = 1_000_000;
 
     private readonly string $credentials;

@@ -75,7 +75,7 @@ final class WorkerHandle
     /** @var \WeakReference<ItemStream>|null items of the running generator task */
     public ?\WeakReference $stream = null;
 
-    /** Index of that task in its batch, -1 without one; and its batch. */
+    /** Index of the running generator task in its batch, -1 without one; and its batch. */
     public int $streamIndex = -1;
     public ?Batch $streamBatch = null;
 

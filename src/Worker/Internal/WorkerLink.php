@@ -19,7 +19,7 @@ final class WorkerLink implements FrameHandler
     /** Largest read, and largest write after the socket was full, in bytes. */
     private const MAX_TRANSFER_BYTES = 1 << 18;
 
-    /** A frame with more missing bytes than this is read only after the budget has reserved them. */
+    /** If more bytes of a frame than this were not read yet, they are read only after the budget has reserved them. */
     private const MAX_UNRESERVED_BYTES = 1 << 16;
 
     private readonly FrameReader $frames;
@@ -86,7 +86,7 @@ final class WorkerLink implements FrameHandler
         $this->frames->expect($magic);
     }
 
-    /** Sets a budget. A large frame is then read only after its missing bytes were reserved. */
+    /** Sets a budget. The rest of a large frame is then read only after its bytes were reserved. */
     public function setBudget(?ResultBudget $budget): void
     {
         $this->budget = $budget;
@@ -173,7 +173,7 @@ final class WorkerLink implements FrameHandler
         return true;
     }
 
-    /** Reserves the missing bytes of a large frame. Returns whether bytes may be read now. */
+    /** Reserves the unread bytes of a large frame. Returns whether bytes may be read now. */
     private function reserveMissing(ResultBudget $budget): bool
     {
         $missing = $this->frames->missing();

@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\WorkerStartException;
 
 /**
- * Replaces the workers of a pool by new ones when the credentials or the autoloaders of this process have changed.
+ * Replaces the workers of a pool by new ones when the user, groups or autoloaders of this process have changed.
  * Running tasks finish. Other tasks move to the new workers only if those have no more privileges than the old ones.
  */
 final class WorkerReplacement
@@ -34,8 +34,8 @@ final class WorkerReplacement
     }
 
     /**
-     * Replaces the workers by new ones with the present credentials of this process. Root's tasks that have not started
-     * move to the new workers. Those of any other user fail, because the new workers could have more privileges.
+     * Replaces the workers by new ones with the present user and groups of this process. Root's tasks that have not
+     * started move to the new workers. Those of any other user fail: the new workers could have more privileges.
      */
     public function replaceForCredentials(): void
     {

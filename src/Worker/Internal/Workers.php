@@ -64,7 +64,8 @@ final class Workers implements WorkerEvents
     }
 
     /**
-     * Stops ready workers when they have nothing to do, and ends the others. New ones have the present credentials.
+     * Stops ready workers when they have nothing to do, and ends the others. New ones get the user and groups that this
+     * process has now.
      *
      * @param string $what what has changed, for the log
      */
@@ -298,7 +299,7 @@ final class Workers implements WorkerEvents
         }
         $this->backoff->endPause();
         if ($this->group() !== $worker->group || $worker->group->hasFormerCredentials()) {
-            return; // the next worker has other credentials
+            return; // the next worker has another user or group
         }
         $mayBeTransient = $worker->ready || $worker->wasKilled();
         if (!$mayBeTransient || !$this->backoff->mayRetry()) {

@@ -42,10 +42,10 @@ final class ClientConnection
 
     private readonly WriteBuffer $unsent;
 
-    /** Suspends {@see receive()}. */
+    /** Condition on which {@see receive()} waits. */
     private readonly Condition $changed;
 
-    /** Suspends {@see send()}. */
+    /** Condition on which {@see send()} waits. */
     private readonly Condition $drained;
 
     /** @var positive-int maximum bytes of the next read */

@@ -33,7 +33,7 @@ final class ServingProcess implements SupervisorMessages
      */
     public const TRACE_SIGNAL = \SIGWINCH;
 
-    /** Nanoseconds without a ping after which that signal is one of the supervisor. */
+    /** Nanoseconds without a ping after which {@see TRACE_SIGNAL} is from the supervisor, and not from a terminal. */
     private const MIN_BLOCK_NANOSECONDS = 400_000_000;
 
     /** Frames of a backtrace that are enough to name a function with its callers. */

@@ -92,7 +92,7 @@ final class Slots
         }
     }
 
-    /** Makes a successor that serves the current process of its slot. Ends the process before it. */
+    /** Makes a successor, which serves now, the current process of its slot. Ends its predecessor. */
     public function handleReady(Child $child): void
     {
         $slot = $child->slot;

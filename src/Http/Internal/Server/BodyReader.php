@@ -18,7 +18,7 @@ final class BodyReader
 
     private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 
-    /** Suspends the fiber that waits for bytes; null if none does. */
+    /** Condition on which a fiber waits for bytes; null if none does. */
     private ?Condition $reader = null;
 
     public function __construct(

@@ -22,7 +22,7 @@ final class TestConversation implements TransportEvents
     private readonly Transport $transport;
     private string $received = '';
 
-    /** Suspends {@see exchange()} until the end of the response. */
+    /** Condition on which {@see exchange()} waits for the end of the response. */
     private readonly Condition $ended;
 
     /** @param resource $stream not blocking */

@@ -35,7 +35,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Bytes from {@see write()} that the socket has not accepted. */
     private readonly WriteBuffer $unsent;
 
-    /** Notified when the socket is readable or closed. {@see awaitBytes()} waits for it. */
+    /** Condition on which {@see awaitBytes()} waits until the socket is readable or closed. */
     private readonly Condition $changed;
 
     /** Why {@see fail()} has closed the stream; null if it is open, or was closed without a reason. */

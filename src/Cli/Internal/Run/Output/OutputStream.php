@@ -23,7 +23,7 @@ final class OutputStream
 
     private readonly bool $isFile;
 
-    /** Suspends the fiber that waits until the stream is writable. */
+    /** Condition on which a fiber waits until the stream is writable. */
     private readonly Condition $writable;
     private bool $writing = false;
     private bool $abandoned = false;
