@@ -259,7 +259,7 @@ final class ClientStream
         return $this->isEncrypted;
     }
 
-    /** Returns whether an earlier request has opened the stream, and sent or received bytes on it. */
+    /** Returns whether an earlier HTTP request has opened the stream, and sent or received bytes on it. */
     public function isReused(): bool
     {
         return $this->isReused;

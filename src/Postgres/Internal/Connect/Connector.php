@@ -24,7 +24,7 @@ final class Connector
     /** Maximum seconds of a cancel request, from connecting to the end of its connection. */
     private const CANCEL_TIMEOUT = 5.0;
 
-    /** Maximum seconds to wait until a session of an earlier request is reset, and its server's role is known. */
+    /** Maximum seconds to wait until a session of an earlier HTTP request is reset, and its server's role is known. */
     private const RESET_TIMEOUT = 1.0;
 
     private readonly SaltedPasswords $salted;
@@ -133,7 +133,7 @@ final class Connector
     }
 
     /**
-     * Returns the session that an earlier request has left on the stream. Sends nothing before that is proved.
+     * Returns the session that an earlier HTTP request has left on the stream. Sends nothing before that is proved.
      *
      * @return OpenedConnection|null null when the session can't be used; the caller must close the stream
      *
@@ -195,7 +195,7 @@ final class Connector
         return $answers->rest();
     }
 
-    /** Opens a connection and encrypts it, or returns the stream of an earlier request unchanged. */
+    /** Opens a connection and encrypts it, or returns the stream of an earlier HTTP request unchanged. */
     private function open(
         Endpoint $endpoint,
         TlsMode $mode,

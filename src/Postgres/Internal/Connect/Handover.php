@@ -8,8 +8,8 @@ use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\Internal\SessionChanges;
 
 /**
- * Leaves a session on its persistent stream for the next request. At the end of a request, the session is reset by
- * queries whose answer only the next request reads. The answer contains what that request needs to know. It proves that
+ * Leaves a session on its persistent stream for the next HTTP request. At the end of a request, queries reset the
+ * session. Only the next request reads their answer, which contains what that request needs to know. It proves that
  * the session was reset, and that nothing else is left on the stream. No request waits for an additional round trip.
  */
 final readonly class Handover

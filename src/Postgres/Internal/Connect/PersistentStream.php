@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\PostgresOptions;
 
 /**
- * A stream to a server that PHP keeps open for later requests of the same process. It is reserved for one connection
- * until {@see release()}. Connections with the same options have streams with different numbers, starting at 0.
+ * A stream to a server that PHP keeps open for later HTTP requests of the same process. It is reserved for one
+ * connection until {@see release()}. Connections with the same options have streams with different numbers, from 0.
  */
 final class PersistentStream
 {

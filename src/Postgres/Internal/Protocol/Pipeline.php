@@ -120,7 +120,7 @@ final class Pipeline
      * @param \Closure(): void $sendCancelRequest returns when the server has closed the request's own connection
      * @param float|null $readTimeout maximum seconds without a byte while an answer is due; then the connection ends
      * @param int $roundTrip upper bound of a round trip in nanoseconds, measured while connecting
-     * @param Handover|null $handover leaves the session for a later request; null for a stream that is not persistent
+     * @param Handover|null $handover leaves the session for a later HTTP request; null if the stream is not persistent
      */
     public function __construct(
         private $stream,
@@ -172,8 +172,8 @@ final class Pipeline
     }
 
     /**
-     * Whether a later request could use the connection. The signal of a cancel request may arrive late, so a connection
-     * for which one was sent is not reused.
+     * Whether a later HTTP request could use the connection. A connection for which a cancel request was sent is not
+     * reused, because the signal of that request may arrive late.
      */
     public function isReusable(): bool
     {
@@ -414,7 +414,7 @@ final class Pipeline
         }
     }
 
-    /** Closes the stream, unless it is left for a later request. */
+    /** Closes the stream, unless it is left for a later HTTP request. */
     private function closeStream(bool $onPurpose): void
     {
         $isKept = $onPurpose

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Protocol;
 
 /**
- * Ends persistent connections at the end of a request. After a fatal error PHP calls no destructors, so a transaction
- * would stay open, and hold its locks, until the process handles its next request.
+ * Ends persistent connections at the end of an HTTP request. After a fatal error PHP calls no destructors, so a
+ * transaction would stay open, and hold its locks, until the process handles its next request.
  */
 final class RequestEnd
 {
