@@ -85,7 +85,7 @@ final class ApiReferenceTest extends TestCase
             "\n- [`LauncherException`](/reference/api/LauncherException.md) when a launcher can't be started",
             $page,
         );
-        self::assertStringContainsString("\n- `ValueError` when the concurrency is not from 1 to", $page);
+        self::assertStringContainsString("\n- `ValueError` when the concurrency is below 1 or above", $page);
     }
 
     public function testPropertiesConstantsAndMessagesAreDescribed(): void
