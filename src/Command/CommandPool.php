@@ -13,6 +13,7 @@ use Spindle\Command\Internal\Run;
 use Spindle\Internal\CommandCarrier;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\NumberRange;
+use Spindle\Internal\UnreadResults;
 use Spindle\LauncherException;
 use Spindle\Lifecycle;
 use Spindle\Statistics;
@@ -91,7 +92,7 @@ final class CommandPool implements Lifecycle, Statistics
      */
     public function run(iterable $commands, ?Cancellation $cancellation = null): \Generator
     {
-        return $this->results($commands, false, $cancellation);
+        return $this->results($commands, false, $cancellation, new UnreadResults('ran no command', $cancellation));
     }
 
     /**
@@ -108,7 +109,7 @@ final class CommandPool implements Lifecycle, Statistics
      */
     public function runInOrder(iterable $commands, ?Cancellation $cancellation = null): \Generator
     {
-        return $this->results($commands, true, $cancellation);
+        return $this->results($commands, true, $cancellation, new UnreadResults('ran no command', $cancellation));
     }
 
     /**
@@ -323,8 +324,13 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * @return \Generator<TKey, CommandResult, mixed, RunSummary>
      */
-    private function results(iterable $commands, bool $inOrder, ?Cancellation $cancellation): \Generator
-    {
+    private function results(
+        iterable $commands,
+        bool $inOrder,
+        ?Cancellation $cancellation,
+        UnreadResults $unread,
+    ): \Generator {
+        $unread->begin();
         // A generator refers to the object whose method it is. So the pool is not destroyed while the caller iterates.
         return yield from (new Run($this->dispatcher, $commands, $inOrder))->results($cancellation);
     }

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Internal\UnreadResults;
 use Spindle\Remote\Internal\JobBody;
 use Spindle\Remote\Internal\QueueClient;
 use Spindle\Remote\Internal\QueueName;
@@ -176,19 +177,17 @@ final class RemoteExecutor implements Executor
 
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
-        return (new RemoteMap($this->client, $input, PortableTask::encode($task), true))->results($cancellation);
+        return $this->results($input, $task, $cancellation);
     }
 
     public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
-        return (new RemoteMap($this->client, $input, PortableTask::encode($task), false))->results($cancellation);
+        return $this->results($input, $task, $cancellation, inOrder: false);
     }
 
     public function mapOutcomes(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
-        $map = new RemoteMap($this->client, $input, PortableTask::encode($task), true, keepsFailures: true);
-
-        return $map->results($cancellation);
+        return $this->results($input, $task, $cancellation, keepsFailures: true);
     }
 
     /**
@@ -223,6 +222,23 @@ final class RemoteExecutor implements Executor
     public function kill(): void
     {
         $this->client->kill();
+    }
+
+    /**
+     * @param iterable<mixed, mixed> $input
+     *
+     * @return \Generator<mixed, mixed>
+     */
+    private function results(
+        iterable $input,
+        callable $task,
+        ?Cancellation $cancellation,
+        bool $inOrder = true,
+        bool $keepsFailures = false,
+    ): \Generator {
+        $map = new RemoteMap($this->client, $input, PortableTask::encode($task), $inOrder, $keepsFailures);
+
+        return $map->results($cancellation, new UnreadResults('ran no task', $cancellation));
     }
 
     /** @return Future<mixed> */

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Internal\UnreadResults;
 use Spindle\Worker\Internal\InlineActivity;
 use Spindle\Worker\Internal\InlineMap;
 use Spindle\Worker\Internal\InlineTask;
@@ -68,7 +69,7 @@ final class InlineExecutor implements Executor
 
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
-        return $this->mapOf($input, $task)->results($cancellation);
+        return $this->mapOf($input, $task)->results($cancellation, new UnreadResults('ran no task', $cancellation));
     }
 
     public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
@@ -78,7 +79,9 @@ final class InlineExecutor implements Executor
 
     public function mapOutcomes(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
-        return $this->mapOf($input, $task)->results($cancellation, keepsFailures: true);
+        $unread = new UnreadResults('ran no task', $cancellation);
+
+        return $this->mapOf($input, $task)->results($cancellation, $unread, keepsFailures: true);
     }
 
     /**

@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Spindle\Internal\CpuCount;
+use Spindle\Internal\UnreadResults;
 use Spindle\LauncherException;
 use Spindle\Statistics;
 use Spindle\Worker\Internal\Context;
@@ -203,8 +204,9 @@ final class WorkerPool implements Executor, Statistics
     ): \Generator {
         $this->mustBeUsable();
         $code = TaskCode::encode($task, $this->settings->key);
+        $run = new MapRun($this->dispatcher, $input, $code, $inOrder, $keepsFailures);
 
-        return (new MapRun($this->dispatcher, $input, $code, $inOrder, $keepsFailures))->results($cancellation, $this);
+        return $run->results($cancellation, new UnreadResults('ran no task', $cancellation), $this);
     }
 
     private function watch(Submission $submission, Cancellation $cancellation): void

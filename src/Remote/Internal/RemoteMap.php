@@ -11,6 +11,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\InputConsumer;
 use Spindle\Internal\Async\InputPump;
 use Spindle\Internal\OneWayGenerator;
+use Spindle\Internal\UnreadResults;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
@@ -93,8 +94,9 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     }
 
     /** @return \Generator<mixed, mixed> */
-    public function results(?Cancellation $cancellation): \Generator
+    public function results(?Cancellation $cancellation, UnreadResults $unread): \Generator
     {
+        $unread->begin();
         $cancellation?->throwIfRequested();
         $this->client->mustBeOpen();
         $this->client->begin($this);

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\InputConsumer;
 use Spindle\Internal\Async\InputPump;
+use Spindle\Internal\UnreadResults;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\MapOutcome;
 
@@ -50,8 +51,12 @@ final class InlineMap implements InputConsumer
      *
      * @return \Generator<mixed, mixed>
      */
-    public function results(?Cancellation $cancellation, bool $keepsFailures = false): \Generator
-    {
+    public function results(
+        ?Cancellation $cancellation,
+        UnreadResults $unread,
+        bool $keepsFailures = false,
+    ): \Generator {
+        $unread->begin();
         $cancellation?->throwIfRequested();
         $this->activity->beginMap($this);
         try {

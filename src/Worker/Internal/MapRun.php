@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\OneWayGenerator;
+use Spindle\Internal\UnreadResults;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\MapOutcome;
 
@@ -90,8 +91,9 @@ final class MapRun implements Source
      *
      * @return \Generator<mixed, mixed>
      */
-    public function results(?Cancellation $cancellation, object $owner): \Generator
+    public function results(?Cancellation $cancellation, UnreadResults $unread, object $owner): \Generator
     {
+        $unread->begin();
         $cancellation?->throwIfRequested();
         $this->dispatcher->mustBeOpen();
         $subscription = $cancellation?->subscribe($this->cancelled(...));

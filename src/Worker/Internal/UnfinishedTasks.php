@@ -4,12 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\FatalError;
+
 /** Reports, when the script ends, how many submitted tasks are lost. See docs/decisions/0017-unfinished-tasks.md */
 final class UnfinishedTasks
 {
-    /** Errors that end the script. After one of them there is no report, which would distract from the error. */
-    private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR;
-
     /** @var \WeakMap<Submissions, int>|null process that created each instance */
     private static ?\WeakMap $watched = null;
 
@@ -31,7 +30,8 @@ final class UnfinishedTasks
         foreach (self::$watched ?? [] as $submissions => $process) {
             $tasks += $process === getmypid() ? $submissions->lostCount() : 0;
         }
-        if ($tasks === 0 || ((error_get_last()['type'] ?? 0) & self::FATAL) !== 0) {
+        // After a fatal error, a report would distract from the error.
+        if ($tasks === 0 || FatalError::last() !== null) {
             return;
         }
         $what = $tasks === 1 ? 'a submitted task had its result' : "{$tasks} submitted tasks had their results";

@@ -15,14 +15,14 @@ use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
-use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\ReadsErrorLog;
 
 /** Base class of the tests of command pools: makes pools and runs single commands. */
 abstract class CommandPoolTestCase extends TestCase
 {
     use EndsInTime;
     use LeavesNothing;
-    use OwnDirectory;
+    use ReadsErrorLog;
 
     abstract protected function start(): StartMethod;
 

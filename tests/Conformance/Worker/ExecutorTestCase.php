@@ -15,7 +15,7 @@ use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
-use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\ReadsErrorLog;
 use Spindle\Worker\Executor;
 
 use function Amp\Future\await;
@@ -26,7 +26,7 @@ abstract class ExecutorTestCase extends TestCase
     use CatchesThrown;
     use EndsInTime;
     use LeavesNothing;
-    use OwnDirectory;
+    use ReadsErrorLog;
 
     /** @var \SplObjectStorage<Executor, null>|null executors of this test, held until it ends or drops them */
     private ?\SplObjectStorage $executors = null;

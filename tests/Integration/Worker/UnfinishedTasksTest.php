@@ -5,11 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\OwnDirectory;
 use Symfony\Component\Process\Process;
 
-/** Tests the report about tasks that are unfinished when a script ends. */
+/** Tests the reports about tasks that are unfinished when a script ends, and about results that were never read. */
 final class UnfinishedTasksTest extends TestCase
 {
     use OwnDirectory;
@@ -69,6 +70,10 @@ final class UnfinishedTasksTest extends TestCase
         ];
         yield 'a cancelled generator that is read' => [self::CANCEL_GENERATOR];
         yield 'a loop that was left' => ['foreach ($pool->map([1, 2, 3], abs(...)) as $_) { break; }'];
+        yield 'results that only a fork drops' => [
+            '$results = $pool->map([1], abs(...)); $fork = pcntl_fork(); if ($fork === 0) { exit; }'
+            . ' pcntl_waitpid($fork, $status); iterator_to_array($results);',
+        ];
         yield 'a task that is awaited in a shutdown function' => [
             '$future = $pool->submit($quick); register_shutdown_function(static fn() => $future->await());',
         ];
@@ -86,9 +91,23 @@ final class UnfinishedTasksTest extends TestCase
         self::assertSame(['', '', 0], [$ended->getErrorOutput(), $ended->getOutput(), $ended->getExitCode()]);
     }
 
-    public function testAFatalErrorIsAllThatIsReported(): void
+    #[TestWith(['$results = $pool->map([1], abs(...));'])]
+    #[TestWith(['$results = $pool->map([1], abs(...)); exit;'])]
+    #[TestWith(['$pool->map([1], abs(...)); $pool->close();'])]
+    public function testResultsThatTheScriptHasNotReadAreReported(string $script): void
     {
-        $ended = $this->ended('$pool->submit($wait); throw new LogicException("the first cause");');
+        self::assertSame(
+            "Spindle: WorkerPool::map() in {$this->path('script.php')}:7 ran no task, because its results were never"
+                . " read. Loop over them\n",
+            $this->ended($script)->getErrorOutput(),
+        );
+    }
+
+    #[TestWith(['$pool->submit($wait);'])]
+    #[TestWith(['$results = $pool->map([1], abs(...));'])]
+    public function testAFatalErrorIsAllThatIsReported(string $script): void
+    {
+        $ended = $this->ended("{$script} throw new LogicException('the first cause');");
 
         self::assertSame(255, $ended->getExitCode());
         self::assertStringContainsString('the first cause', $ended->getErrorOutput());

@@ -36,6 +36,25 @@ trait RunsLazily
         self::assertCount(1, iterator_to_array($run));
     }
 
+    public function testResultsThatAreNeverReadAreReported(): void
+    {
+        $pool = $this->pool(1);
+        $lines = $this->errorLogOf(static function () use ($pool): void {
+            $pool->run([Command::of('true')]);
+            $pool->runInOrder([Command::of('true')]);
+            $pool->run([Command::of('true')])->current();
+        });
+
+        self::assertCount(2, $lines);
+        foreach (['run', 'runInOrder'] as $i => $verb) {
+            self::assertStringContainsString(" Spindle: CommandPool::{$verb}() in " . __FILE__ . ':', $lines[$i]);
+            self::assertStringEndsWith(
+                ' ran no command, because its results were never read. Loop over them',
+                $lines[$i],
+            );
+        }
+    }
+
     public function testAnEndlessInputIsPulledNoFurtherAheadThanTold(): void
     {
         $pulled = 0;

@@ -24,6 +24,44 @@ use function Amp\delay;
  */
 trait MapsInput
 {
+    public function testResultsThatAreNeverReadAreReported(): void
+    {
+        $executor = $this->executor();
+        $name = substr((string) strrchr($executor::class, '\\'), 1);
+        foreach ([
+            'map' => static fn(): \Generator => $executor->map([1], Number::double(...)),
+            'mapUnordered' => static fn(): \Generator => $executor->mapUnordered([1], Number::double(...)),
+            'mapOutcomes' => static fn(): \Generator => $executor->mapOutcomes([1], Number::double(...)),
+        ] as $verb => $call) {
+            $line = $this->errorLogOf(static function () use ($call): void {
+                $call();
+            });
+            self::assertCount(1, $line);
+            self::assertMatchesRegularExpression(
+                "~ Spindle: {$name}::{$verb}\(\) in " . preg_quote(__FILE__, '~')
+                    . ':\d+ ran no task, because its results were never read\. Loop over them$~D',
+                $line[0],
+            );
+            unlink($this->path('error.log'));
+        }
+    }
+
+    public function testResultsAreNotReportedAfterACancellationOrAnEarlyEndOfTheLoop(): void
+    {
+        $executor = $this->executor();
+        $lines = $this->errorLogOf(static function () use ($executor): void {
+            $cancellation = new DeferredCancellation();
+            $results = $executor->map([1], Number::double(...), $cancellation->getCancellation());
+            $cancellation->cancel();
+            unset($results);
+            foreach ($executor->map([1, 2], Number::double(...)) as $_) {
+                break;
+            }
+        });
+
+        self::assertSame([], $lines);
+    }
+
     /** @return iterable<string, array{iterable<string, int>}> */
     public static function inputs(): iterable
     {

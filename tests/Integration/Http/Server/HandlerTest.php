@@ -27,7 +27,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Reachable;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\LeavesNothing;
-use Spindle\Tests\Unit\Http\Middleware\ReadsErrorLog;
+use Spindle\Tests\ReadsErrorLog;
 
 use function Amp\delay;
 

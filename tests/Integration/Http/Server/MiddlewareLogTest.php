@@ -20,7 +20,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Records;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\LeavesNothing;
-use Spindle\Tests\Unit\Http\Middleware\ReadsErrorLog;
+use Spindle\Tests\ReadsErrorLog;
 
 /** The log of middleware without a logger of its own. */
 final class MiddlewareLogTest extends TestCase

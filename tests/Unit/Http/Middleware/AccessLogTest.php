@@ -15,6 +15,7 @@ use Spindle\Http\Middleware\AccessLog;
 use Spindle\Http\Middleware\AccessLogException;
 use Spindle\Http\Response;
 use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\ReadsErrorLog;
 use Spindle\Tests\Text;
 
 final class AccessLogTest extends TestCase

@@ -14,6 +14,7 @@ use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\ClientLeftException;
 use Spindle\Http\HttpException;
 use Spindle\Http\Middleware\Errors;
+use Spindle\Tests\ReadsErrorLog;
 
 final class ErrorsTest extends TestCase
 {

@@ -8,7 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Psr\Log\AbstractLogger;
 use Spindle\Http\Internal\Server\RepeatedWarnings;
 use Spindle\Http\Internal\Server\SafeLogger;
-use Spindle\Tests\Unit\Http\Middleware\ReadsErrorLog;
+use Spindle\Tests\ReadsErrorLog;
 
 final class RepeatedWarningsTest extends TestCase
 {

@@ -2,10 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Tests\Unit\Http\Middleware;
-
-use Spindle\Tests\OwnDirectory;
-use Spindle\Tests\Text;
+namespace Spindle\Tests;
 
 trait ReadsErrorLog
 {
@@ -16,7 +13,7 @@ trait ReadsErrorLog
      *
      * @return list<string> lines added to PHP's error log during the call
      */
-    private function errorLogOf(\Closure $act): array
+    protected function errorLogOf(\Closure $act): array
     {
         $before = ini_set('error_log', $this->path('error.log'));
         try {
@@ -25,6 +22,6 @@ trait ReadsErrorLog
             ini_set('error_log', (string) $before);
         }
 
-        return Text::lines($this->path('error.log'));
+        return is_file($this->path('error.log')) ? Text::lines($this->path('error.log')) : [];
     }
 }
