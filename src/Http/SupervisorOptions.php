@@ -26,9 +26,9 @@ final readonly class SupervisorOptions
      * @param float       $stallTimeout seconds for which a process's event loop may be blocked before the process is
      *                                  killed, at least 0.1; INF for no limit
      * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for
-     *                                  PHP's setting. If PHP has no setting, or -1 in php.ini: an equal share of three
-     *                                  quarters of the memory of the machine or the container, but at least 128 MB,
-     *                                  and at least twice $maxMemory
+     *                                  PHP's setting. If PHP has no setting, or -1 in php.ini: three quarters of the
+     *                                  memory of the machine or the container, divided by the number of processes, but
+     *                                  at least 128 MB, and at least twice $maxMemory
      * @param list<string> $adminHosts  host names for the admin address, in addition to its own, IP addresses and
      *                                  localhost; "*" for any: {@see Admin::withHosts()}
      * @param bool|null   $traceBlocks  for development: whether the log says which function blocks the event loop of a

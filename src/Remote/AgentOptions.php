@@ -15,8 +15,8 @@ final class AgentOptions
      * @param float             $lease               seconds after the last renewal until the lease ends, and other
      *                                               agents can claim the agent's jobs
      * @param float             $heartbeat           seconds between two renewals of the lease
-     * @param float             $margin              seconds before the end of a lease that was not renewed, at which
-     *                                               the agent ends its running jobs
+     * @param float             $margin              if the lease can't be renewed, the agent ends its running jobs
+     *                                               this many seconds before the lease ends
      * @param float             $retention           seconds for which outcomes are kept
      * @param int               $maxResult           maximum size in bytes of a task's result, of a generator's item,
      *                                               and of a command's output; also limited by memory_limit
