@@ -38,6 +38,14 @@ final class LiveOutputTest extends TestCase
         self::assertOutcome(0, "a\nend\n", $process);
     }
 
+    public function testALineThatATryHasNotCompletedContinuesInTheNextTry(): void
+    {
+        $line = 'printf {}; echo x >&2; [ -e tried ] && echo z || { : >tried; false; }';
+        $process = $this->spindle(['-j1', '--line-buffer', '--retries', '2', $line, ':::', 'a']);
+
+        self::assertOutcome(0, "aaz\n", $process, "x\nx\n");
+    }
+
     public function testACommandIsPrintedWhenItStarts(): void
     {
         $process = $this->start(['-j1', '-t', self::JOB, ':::', 'a']);

@@ -289,6 +289,66 @@ final class PipeTest extends TestCase
         self::assertStringContainsString('lines', $process->getErrorOutput());
     }
 
+    /** @return iterable<string, array{string, string}> what the first job does, and how the message names it */
+    public static function changes(): iterable
+    {
+        yield 'another file' => ['mv other lines', 'was replaced'];
+        yield 'fewer bytes' => ['printf a >lines', 'has become shorter'];
+        yield 'other bytes' => ['printf "x\ny\n" >lines; touch -d 2001-01-01 lines', 'was changed'];
+    }
+
+    #[DataProvider('changes')]
+    public function testARunEndsIfItsFileChanges(string $command, string $change): void
+    {
+        $this->file('lines', "a\nb\n");
+        $this->file('other', "c\nd\n");
+        $options = ['-j1', '--joblog', 'log', '--pipe-part', '--block', '1', '-a', 'lines'];
+        $process = $this->spindle([...$options, "cat; {$command}"]);
+
+        self::assertSame(255, $process->getExitCode());
+        self::assertStringEndsWith(
+            "lines' {$change} while jobs read it. Job 1 and those that ran beside it may have read other bytes, and"
+                . " count as not run; run the command again, with a file that does not change\n",
+            $process->getErrorOutput(),
+        );
+        self::assertCount(1, (array) file($this->path('log')), 'No job is in the log');
+    }
+
+    public function testAFileMayGrowWhileJobsReadIt(): void
+    {
+        $this->file('lines', "a\nb\n");
+        $process = $this->spindle(['-kj1', '--pipe-part', '--block', '1', '-a', 'lines', 'cat; echo more >>lines']);
+
+        self::assertOutcome(0, "a\nb\n", $process);
+    }
+
+    /** @return iterable<string, array{string, string}> options, and the blocks of the second and the third job */
+    public static function failedBlocks(): iterable
+    {
+        yield 'records' => [
+            '--pipe -N2 < lines', 'bytes 6 to 10 of standard input', 'bytes 11 to 12 of standard input',
+        ];
+        yield 'after a header' => [
+            '--pipe --header : -N1 < lines', 'bytes 6 to 8 of standard input', 'bytes 9 to 10 of standard input',
+        ];
+        yield 'without separators' => [
+            '--pipe --rrs -N2 < lines', 'bytes 6 to 10 of standard input', 'bytes 11 to 12 of standard input',
+        ];
+        yield 'parts' => ['--pipe-part --block 4 -a lines', "bytes 6 to 10 of '%s'", "bytes 11 to 12 of '%s'"];
+    }
+
+    #[DataProvider('failedBlocks')]
+    public function testAFailedJobIsNamedWithItsBlock(string $options, string $second, string $third): void
+    {
+        $this->file('lines', "1\n22\n33\n4\n5\n");
+        $errors = $this->shell("\$SPINDLE run -j1 --progress plain {$options} 'exit {#}'")->getErrorOutput();
+
+        foreach ([2 => $second, 3 => $third] as $number => $block) {
+            $block = \sprintf($block, $this->path('lines'));
+            self::assertStringContainsString("spindle: job {$number} ({$block}) failed: exit code {$number}", $errors);
+        }
+    }
+
     public function testAJobThatDoesNotReadItsPartHasNotFailed(): void
     {
         $this->file('lines', str_repeat("0123456789\n", 100_000));

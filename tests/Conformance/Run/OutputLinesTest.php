@@ -35,6 +35,8 @@ final class OutputLinesTest extends TestCase
         yield 'lines in the order of the input' => [
             ['-j2', '-k', '--lb', self::REVERSED, ':::', 'a', 'b'], "1 a\n2 a\n1 b\n2 b\n", '',
         ];
+        $tries = 'printf {}; echo {} e >&2; [ -e tried ] && echo z || { : >tried; false; }';
+        yield 'the output of the last try' => [['-j1', '--retries', '2', $tries, ':::', 'a'], "az\n", "a e\n"];
         foreach (['-u', '--ungroup'] as $option) {
             yield $option => [['-j1', $option, self::BOTH, ':::', 'a', 'b'], "a\nb\n", "a e\nb e\n"];
         }

@@ -18,6 +18,7 @@ final class InputJob
      * @param string|null      $shown    the command as it is printed; null if it is $command
      * @param int              $sent     bytes that the command gets as its standard input; with --round-robin, the
      *                                   number is known when the command has ended
+     * @param string|null      $block    what the command reads of the input, in words; null if it has no block
      */
     public function __construct(
         public readonly int $sequence,
@@ -28,10 +29,11 @@ final class InputJob
         private readonly ?string $text = null,
         private readonly ?string $shown = null,
         public int $sent = 0,
+        private readonly ?string $block = null,
     ) {}
 
     /** Returns the job with another command, which is printed and logged as before. */
-    public function withCommand(Command $command, int $sent = 0): self
+    public function withCommand(Command $command, int $sent = 0, ?string $block = null): self
     {
         return new self(
             $this->sequence,
@@ -42,7 +44,14 @@ final class InputJob
             $this->text,
             $this->commandText(),
             $sent,
+            $block,
         );
+    }
+
+    /** Returns how messages name a job that has failed: with its number and its block. */
+    public function name(): string
+    {
+        return "job {$this->sequence}" . ($this->block === null ? '' : " ({$this->block})");
     }
 
     /** Returns about how much memory the values and the command need. */

@@ -37,7 +37,11 @@ interface JobInputs
     /** Returns a command line as it is shown and logged, without the name of a temporary file. */
     public function describe(string $command): string;
 
-    /** Releases what belongs to a job that has ended or does not run, and sets the bytes of its input. */
+    /**
+     * Releases what belongs to a job that has ended or does not run, and sets the bytes of its input.
+     *
+     * @throws UsageException when the job may have read something else than its part of the input
+     */
     public function finished(InputJob $job): void;
 
     /** Releases what belongs to all jobs. */

@@ -36,7 +36,8 @@ final class OutputRows
         [
             'line-buffer line-buffered linebuffer linebuffered lb', '', Meaning::Same,
             'Print each line of output as soon as it is complete',
-            'With `--keep-order`, outputs are printed when jobs are over',
+            'With `--keep-order`, outputs are printed when jobs are over. With `--retries`, a last line without a line'
+            . ' feed continues in the next attempt; GNU parallel drops it if the attempt is short',
         ],
         ['latest-line latestline ll', '', Meaning::Refused, self::LATEST],
         ['output-as-files outputasfiles files', '', Meaning::Refused, 'use --results DIR'],

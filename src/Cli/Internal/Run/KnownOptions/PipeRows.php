@@ -28,7 +28,10 @@ final class PipeRows
             . ' if a record is longer [default: 1M]',
             'K, M and G stand for powers of 1024, k, m and g for powers of 1000',
         ],
-        ['block-timeout blocktimeout bt', 'T', Meaning::Refused, 'use a smaller --block, or -N'],
+        [
+            'block-timeout blocktimeout bt', 'T', Meaning::Refused,
+            'use a smaller --block: a job starts as soon as it is read',
+        ],
         ['recstart', 'TEXT', Meaning::Same, 'A record starts with this text', '\n, \t, \r, \0 and \\\\ are escapes'],
         [
             'recend', 'TEXT', Meaning::Same, 'A record ends with this text; with an empty text, each byte is a record'

@@ -33,7 +33,7 @@ final class StartRows
             . ' such as 2G',
             'Running jobs are not ended when memory becomes scarce. Retries are not delayed',
         ],
-        ['memsuspend', 'SIZE', Meaning::Refused, 'limit the jobs with -j'],
+        ['memsuspend', 'SIZE', Meaning::Refused, 'use --memfree with twice the size; running jobs continue'],
         [
             'noswap', '', Meaning::Same, 'Start no job while the machine swaps both in and out',
             'Retries are not delayed',

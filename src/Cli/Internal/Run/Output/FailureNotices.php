@@ -36,8 +36,8 @@ final class FailureNotices
         }
         ++$this->inSecond;
         $this->console->writeLine(\sprintf(
-            'spindle: job %d failed: %s after %.1f s: %s',
-            $job->sequence,
+            'spindle: %s failed: %s after %.1f s: %s',
+            TerminalText::escape($job->name()),
             self::how($result),
             $result->duration,
             TerminalText::fit($job->text(), self::MAX_COMMAND_COLUMNS),

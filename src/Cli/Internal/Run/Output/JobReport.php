@@ -83,7 +83,7 @@ final class JobReport
         $them = $this->failedCount === 1 ? 'it' : 'them';
         $lines[] = 'spindle: ' . Plural::of($this->failedCount, 'job') . " failed; to run {$them} again:";
         foreach ($this->failed as [$job, $how]) {
-            $lines[] = "  job {$job->sequence}, " . TerminalText::escape($how) . ': ' . self::command($job);
+            $lines[] = TerminalText::escape("  {$job->name()}, {$how}: ") . self::command($job);
         }
         if ($this->failedCount > \count($this->failed)) {
             $lines[] = '  and ' . Plural::of($this->failedCount - \count($this->failed), 'more job');

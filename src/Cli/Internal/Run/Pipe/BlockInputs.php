@@ -17,6 +17,9 @@ final class BlockInputs implements JobInputs
 {
     use HasNumberedJobs;
 
+    /** @var array<int, string> names of the blocks of jobs that have not ended, by number */
+    private array $names = [];
+
     /** @param bool $insertsFileName whether the name of the file is the value of the job, as with --cat */
     public function __construct(
         private readonly Blocks $blocks,
@@ -35,6 +38,7 @@ final class BlockInputs implements JobInputs
         $number = 0;
         foreach ($this->blocks->read($wait) as $block) {
             $path = $this->files->write(++$number, [$this->blocks->header, $block]);
+            $this->names[$number] = Blocks::describe($this->blocks->start, $this->blocks->end, 'standard input');
             yield $number => JobValues::of([$this->insertsFileName ? $path : '']);
         }
     }
@@ -53,6 +57,7 @@ final class BlockInputs implements JobInputs
             text: $this->describe($job->text()),
             shown: $this->describe($job->commandText()),
             sent: $this->files->size($job->sequence),
+            block: $this->names[$job->sequence] ?? null,
         );
     }
 
@@ -64,10 +69,12 @@ final class BlockInputs implements JobInputs
     public function finished(InputJob $job): void
     {
         $this->files->remove($job->sequence);
+        unset($this->names[$job->sequence]);
     }
 
     public function close(): void
     {
         $this->files->removeAll();
+        $this->names = [];
     }
 }

@@ -21,6 +21,9 @@ final class BlockSplitter
     private string $buffer = '';
     private int $start = 0;
 
+    /** Bytes that were removed from the beginning of the buffer. */
+    private int $removed = 0;
+
     /**
      * @param int  $blockBytes number of bytes that are searched for the end of a block
      * @param int  $groupSize  number of records in a group; 0 for no groups
@@ -42,6 +45,7 @@ final class BlockSplitter
     {
         if ($this->start > 0) {
             $this->buffer = substr($this->buffer, $this->start);
+            $this->removed += $this->start;
             $this->start = 0;
         }
         $this->buffer .= $bytes; // in place: a copy of a large block for each piece would take quadratic time
@@ -52,6 +56,12 @@ final class BlockSplitter
                 $this->grow();
             }
         }
+    }
+
+    /** Returns the number of bytes in the blocks so far. */
+    public function position(): int
+    {
+        return $this->removed + $this->start;
     }
 
     /**

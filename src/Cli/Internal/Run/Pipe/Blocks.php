@@ -16,6 +16,10 @@ final class Blocks
     /** The header that has been read; '' for none. */
     public string $header = '';
 
+    /** Positions in the input at which the last block starts and ends. */
+    public int $start = 0;
+    public int $end = 0;
+
     /**
      * @param Header|null $headerForm        null for no header
      * @param bool        $removesSeparators whether the separators of records are removed from blocks
@@ -30,6 +34,12 @@ final class Blocks
         private readonly bool $skipsBlank,
     ) {}
 
+    /** Returns a name for bytes of an input, which tail(1) counts from 1. */
+    public static function describe(int $start, int $end, string $input): string
+    {
+        return 'bytes ' . ($start + 1) . " to {$end} of {$input}";
+    }
+
     /**
      * Yields each block, without the header. Ends early when $wait is stopped. Can be called once.
      *
@@ -43,6 +53,8 @@ final class Blocks
             if ($wait->isStopped()) {
                 return;
             }
+            $this->end = \strlen($this->header) + $this->splitter->position();
+            $this->start = $this->end - \strlen($block);
             if (!$this->skipsBlank || trim($block) !== '') {
                 yield $this->removesSeparators ? $this->ends->withoutSeparators($block) : $block;
             }

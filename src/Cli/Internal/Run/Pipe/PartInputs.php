@@ -73,7 +73,11 @@ final class PartInputs implements JobInputs
             ...($line === null ? $job->command->arguments : ['/bin/sh', '-c', $line]),
         );
 
-        return $job->withCommand($command, sent: $headerEnd + $end - $start);
+        return $job->withCommand(
+            $command,
+            sent: $headerEnd + $end - $start,
+            block: Blocks::describe($start, $end, "'{$file->path}'"),
+        );
     }
 
     public function describe(string $command): string
@@ -83,7 +87,9 @@ final class PartInputs implements JobInputs
 
     public function finished(InputJob $job): void
     {
+        [$file] = $this->parts[$job->sequence] ?? [null];
         unset($this->parts[$job->sequence]);
+        $file?->checkUnchanged($job->sequence);
     }
 
     public function close(): void

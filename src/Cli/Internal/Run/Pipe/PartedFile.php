@@ -5,13 +5,19 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Internal\Warnings;
 
 /** A file whose parts are the blocks of jobs. */
 final class PartedFile
 {
     private const READ_SIZE = 1 << 16;
 
+    /** Size when the file was opened. */
     public readonly int $size;
+
+    /** Device and inode when the file was opened, and the time of its last change before that. */
+    private readonly string $identity;
+    private readonly int $changedAt;
 
     /**
      * @param string   $path   absolute
@@ -19,8 +25,11 @@ final class PartedFile
      */
     private function __construct(public readonly string $path, private readonly mixed $stream)
     {
-        fseek($stream, 0, \SEEK_END);
-        $this->size = (int) ftell($stream);
+        $state = fstat($stream);
+        \assert($state !== false);
+        $this->identity = "{$state['dev']}:{$state['ino']}";
+        $this->size = $state['size'];
+        $this->changedAt = $state['mtime'];
     }
 
     /** @throws UsageException when the file can't be read, or is not a regular file */
@@ -34,6 +43,32 @@ final class PartedFile
         }
 
         return new self((string) realpath($path), $file);
+    }
+
+    /**
+     * Checks at the end of a job that it has read its part. A file that has become longer has the same parts. If the
+     * file was deleted, a job that starts later fails by itself.
+     *
+     * @throws UsageException when the file was replaced or changed
+     */
+    public function checkUnchanged(int $job): void
+    {
+        clearstatcache(true, $this->path);
+        $now = Warnings::suppressed(fn(): array|false => @stat($this->path));
+        $change = match (true) {
+            $now === false => null,
+            "{$now['dev']}:{$now['ino']}" !== $this->identity => 'was replaced',
+            $now['size'] < $this->size => 'has become shorter',
+            $now['size'] === $this->size && $now['mtime'] !== $this->changedAt => 'was changed',
+            default => null,
+        };
+        if ($change !== null) {
+            throw new UsageException(
+                "option --pipe-part: '{$this->path}' {$change} while jobs read it. Job {$job} and those that ran"
+                . ' beside it may have read other bytes, and count as not run; run the command again, with a file that'
+                . ' does not change',
+            );
+        }
     }
 
     /** Returns the header of the file; '' for none. */

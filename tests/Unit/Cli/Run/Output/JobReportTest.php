@@ -32,6 +32,18 @@ final class JobReportTest extends TestCase
         );
     }
 
+    public function testAFailedJobIsListedWithItsBlock(): void
+    {
+        $report = new JobReport();
+        $job = Outcome::job(3, 'exit 1');
+        $report->add($job->withCommand($job->command, block: "bytes 6 to 10 of 'a\nb'"), Outcome::result(1));
+
+        self::assertSame(
+            ["  job 3 (bytes 6 to 10 of 'a\\nb'), exit code 1: exit 1"],
+            \array_slice($report->lines(null), -1),
+        );
+    }
+
     public function testTheEndSaysOneJobInTheSingular(): void
     {
         $report = new JobReport();
