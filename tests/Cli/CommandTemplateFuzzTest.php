@@ -58,6 +58,12 @@ final class CommandTemplateFuzzTest extends TestCase
         'a=', ';x=', '%', '@', '+', '!', '*', '?', '}', '{', ' : ', 'x', ';case b in [.{}.])echo m;;esac;',
     ];
 
+    /** Pieces of the words of a program and its arguments. */
+    private const WORD_PIECES = [
+        '{}', '{}', '{}', '{.}', '{1}', '{#}', 'a', 'b c', '=', '=', '-', '/', '.', ':', ',', '@', '%', '+', '~', '$x',
+        '*', "'", '"', '\\', '#', ';', "\n", '!', '(', '[', 'if',
+    ];
+
     /** Places where an unquoted value once had a special meaning. */
     private const COMPARED_TEMPLATES = [
         "printf '%s\\n' \"\$x\\\n{}\"", "printf '%s\\n' \"{}\$x\\\n\\\n{}\"", 'case b in [.{}.]) echo m; esac',
@@ -190,6 +196,26 @@ final class CommandTemplateFuzzTest extends TestCase
             $this->assertDoesWhatAVariableDoes($parsed, $value, $template);
         }
         self::assertGreaterThan(0, $used);
+    }
+
+    public function testAShellReadsAPrintedCommandAsTheWordsThatRun(): void
+    {
+        $random = new Randomizer(new Mt19937(Scale::seed()));
+        $script = $expected = '';
+        for ($i = 0; $i < self::VALUES; ++$i) {
+            $template = ['a{}'];
+            for ($words = $random->getInt(1, 3); $words > 0; --$words) {
+                $template[] = self::randomTemplate($random, '', self::WORD_PIECES);
+            }
+            $template = CommandTemplate::fromWords($template, isQuoted: true, repeatsWords: true, hasLists: true);
+            $keys = $random->pickArrayKeys(self::COMPARED_VALUES, $random->getInt(1, 3));
+            $values = array_values(array_intersect_key(self::COMPARED_VALUES, array_flip($keys)));
+            $script .= "printf '%s\\0' {$template->text($values, 1, 1)}\n";
+            $expected .= implode("\0", [...$template->command($values, 1, 1)->words(), '']);
+        }
+        foreach (self::shells() as $name => $shell) {
+            self::assertSame($expected, $this->execute($shell, $script, ['x' => 'X'])->getOutput(), $name);
+        }
     }
 
     public function testAValueDoesWhatAQuotedVariableDoesWhereItOnceDidNot(): void

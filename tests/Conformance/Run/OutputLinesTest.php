@@ -91,6 +91,15 @@ final class OutputLinesTest extends TestCase
             "echo '\$(x)'\necho '`x`'\necho 'a;b|c&d<e>f'\necho '\"'\necho '\\'\necho 't\tx'\necho '*[x]?{1,2}!'\n",
             '',
         ];
+        yield 'a dry run of values inside of words' => [
+            [...$dry, 'echo', 'e{}', '--x={}', 'a:{}{#},{.}', 'a=b', ':::', 'a b', 'ab.c', '', "it's"],
+            "echo e'a b' --x='a b' a:'a b'1,'a b' a=b\necho eab.c --x=ab.c a:ab.c2,ab a=b\n"
+                . "echo e'' --x='' a:''3,'' a=b\n"
+                . "echo e'it'\"'\"'s' --x='it'\"'\"'s' a:'it'\"'\"'s'4,'it'\"'\"'s' a=b\n",
+            '',
+        ];
+        yield 'a dry run of -X' => [[...$dry, '-X', 'echo', 'e{}f', ':::', 'a b', 'c'], "echo e'a b'f ecf\n", ''];
+        yield 'a dry run of -m' => [[...$dry, '-m', 'echo', 'e{}f', ':::', 'a b', 'c'], "echo e'a b' cf\n", ''];
         yield 'a dry run of a shell line' => [[...$dry, 'cat {} > {.}.gz; echo {#} {%}', ':::', 'a b.c'],
             "cat 'a b.c' > 'a b'.gz; echo 1 1\n", ''];
         yield 'a dry run of two inputs' => [[...$dry, 'echo {2} {1}', ':::', 'a', ':::', 'b c'], "echo 'b c' a\n", ''];

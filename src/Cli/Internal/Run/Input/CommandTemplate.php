@@ -106,13 +106,15 @@ final class CommandTemplate
     }
 
     /**
-     * Returns the command for the job log, with {%} instead of the slot's number: the same text in each slot.
+     * Returns the command as it is printed.
      *
      * @param list<string> $values
+     * @param int|null     $slot   null for the job log, with {%} instead of the slot's number: the same text in each
+     *                             slot
      */
-    public function text(array $values, int $sequence): string
+    public function text(array $values, int $sequence, ?int $slot): string
     {
-        return ShellQuotes::text($this->body->command($values, $sequence, self::ANY_SLOT));
+        return $this->body->text($values, $sequence, $slot === null ? self::ANY_SLOT : (string) $slot);
     }
 
     /** Returns whether each record is added as one word, without any change. */

@@ -14,10 +14,11 @@ final class InputJob
      * @param JobValues        $values   of all records of the job
      * @param int              $slot     number of the job's slot; 0 when slots have no numbers
      * @param int|float|string $id       of a task of --jsonl
-     * @param string|null      $text     the command in the job log; null if it is $shown
-     * @param string|null      $shown    the command as it is printed; null if it is $command
+     * @param string|null      $text     the command in the job log; null for that of $template, or else $shown
+     * @param string|null      $shown    the command as it is printed; null for that of $template, or else $command
      * @param int              $sent     bytes that the command gets as its standard input; with --round-robin, the
      *                                   number is known when the command has ended
+     * @param CommandTemplate|null $template of the command; null if the command has none
      * @param string|null      $block    what the command reads of the input, in words; null if it has no block
      */
     public function __construct(
@@ -29,6 +30,7 @@ final class InputJob
         private readonly ?string $text = null,
         private readonly ?string $shown = null,
         public int $sent = 0,
+        private readonly ?CommandTemplate $template = null,
         private readonly ?string $block = null,
     ) {}
 
@@ -41,10 +43,10 @@ final class InputJob
             $command,
             $this->slot,
             $this->id,
-            $this->text,
+            $this->text(),
             $this->commandText(),
             $sent,
-            $block,
+            block: $block,
         );
     }
 
@@ -63,12 +65,17 @@ final class InputJob
     /** Returns the command as --dry-run and -v print it. */
     public function commandText(): string
     {
-        return $this->shown ?? ShellQuotes::text($this->command);
+        return $this->shown
+            ?? $this->template?->text($this->values->list(), $this->sequence, $this->slot)
+            ?? ShellQuotes::text($this->command);
     }
 
     /** Returns the command in the job log. */
     public function text(): string
     {
-        return $this->text ?? $this->commandText();
+        return $this->text
+            ?? ($this->template?->usesSlot() === true
+                ? $this->template->text($this->values->list(), $this->sequence, null)
+                : $this->commandText());
     }
 }

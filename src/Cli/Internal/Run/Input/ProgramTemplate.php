@@ -9,6 +9,10 @@ use Spindle\Command\Command;
 /** A program and its arguments, which no shell reads. A word can become several words, or none without a value. */
 final class ProgramTemplate implements TemplateBody
 {
+    /** Text of a word that needs no quotes. In the first word, = would make an assignment. */
+    private const PLAIN_PATTERN = '~^[\w@%+=:,./-]*$~D';
+    private const PLAIN_PROGRAM_PATTERN = '~^[\w@%+:,./-]*$~D';
+
     /** @var non-empty-list<non-empty-list<string|Replacement>> each word as {@see ReplacementStrings::split()} */
     private readonly array $words;
 
@@ -29,6 +33,12 @@ final class ProgramTemplate implements TemplateBody
         $words = $this->words($values, $sequence, $slot);
 
         return Command::of(...($words === [] ? [''] : $words));
+    }
+
+    /** Quotes values, and words whose own text needs quotes: e{} becomes e'a b'. GNU parallel quotes only values. */
+    public function text(array $values, int $sequence, string $slot): string
+    {
+        return implode(' ', $this->words($values, $sequence, $slot, isQuoted: true));
     }
 
     /**
@@ -86,27 +96,63 @@ final class ProgramTemplate implements TemplateBody
 
     /**
      * @param list<string> $values
+     * @param bool         $isQuoted whether the words are printed, and not run
      *
      * @return list<string>
      */
-    private function words(array $values, int $sequence, string $slot): array
+    private function words(array $values, int $sequence, string $slot, bool $isQuoted = false): array
     {
         $words = [];
-        foreach ($this->words as $parts) {
-            $list = $parts[1] ?? null;
-            $isListOnly = $list instanceof Replacement && $list->isList() && $parts === ['', $list, ''];
-            if ($isListOnly) {
-                array_push($words, ...($list->part === '' ? $values : array_map($list->apply(...), $values)));
-            } elseif (\count($values) > 1 && $this->repeatsWords && self::hasList($parts)) {
-                foreach ($values as $value) {
-                    array_push($words, ...self::expand($parts, $values, [$value], $sequence, $slot));
-                }
-            } else {
-                array_push($words, ...self::expand($parts, $values, $values, $sequence, $slot));
-            }
+        foreach ($this->words as $i => $parts) {
+            $quotesValues = $isQuoted && self::isPlain($parts, isProgram: $i === 0);
+            $expanded = $this->expanded($parts, $values, $sequence, $slot, $quotesValues);
+            array_push(
+                $words,
+                ...($isQuoted && !$quotesValues ? array_map(ShellQuotes::quoted(...), $expanded) : $expanded),
+            );
         }
 
         return $words;
+    }
+
+    /**
+     * Returns the words that replace one word of the template.
+     *
+     * @param non-empty-list<string|Replacement> $parts
+     * @param list<string>                       $values
+     *
+     * @return list<string>
+     */
+    private function expanded(array $parts, array $values, int $sequence, string $slot, bool $quotesValues): array
+    {
+        $list = $parts[1] ?? null;
+        if ($list instanceof Replacement && $list->isList() && $parts === ['', $list, '']) {
+            $words = $list->part === '' ? $values : array_map($list->apply(...), $values);
+
+            return $quotesValues ? array_map(ShellQuotes::quoted(...), $words) : $words;
+        }
+        if (\count($values) < 2 || !$this->repeatsWords || !self::hasList($parts)) {
+            return self::expand($parts, $values, $values, $sequence, $slot, $quotesValues);
+        }
+        $words = [];
+        foreach ($values as $value) {
+            array_push($words, ...self::expand($parts, $values, [$value], $sequence, $slot, $quotesValues));
+        }
+
+        return $words;
+    }
+
+    /**
+     * Returns whether the text of a word, without its replacement strings, needs no quotes.
+     *
+     * @param non-empty-list<string|Replacement> $parts
+     */
+    private static function isPlain(array $parts, bool $isProgram): bool
+    {
+        $text = implode('', array_filter($parts, \is_string(...)));
+
+        return $parts !== ['']
+            && preg_match($isProgram ? self::PLAIN_PROGRAM_PATTERN : self::PLAIN_PATTERN, $text) === 1;
     }
 
     /** @param non-empty-list<string|Replacement> $parts */
@@ -128,8 +174,14 @@ final class ProgramTemplate implements TemplateBody
      *
      * @return list<string> empty if the word has only replacement strings, and no value for any of them
      */
-    private static function expand(array $parts, array $values, array $listed, int $sequence, string $slot): array
-    {
+    private static function expand(
+        array $parts,
+        array $values,
+        array $listed,
+        int $sequence,
+        string $slot,
+        bool $quotesValues,
+    ): array {
         $words = [];
         $word = '';
         $isMissing = true;
@@ -144,7 +196,7 @@ final class ProgramTemplate implements TemplateBody
                     $words[] = $word;
                     $word = '';
                 }
-                $word .= $text;
+                $word .= $quotesValues ? ShellQuotes::quoted($text) : $text;
                 $isMissing = false;
             }
         }

@@ -14,6 +14,12 @@ final class ShellQuotes
 
     private function __construct() {}
 
+    /** Returns a text with quotes if it needs some. */
+    public static function quoted(string $text): string
+    {
+        return preg_match(self::PLAIN_PATTERN, $text) === 1 ? $text : self::around($text);
+    }
+
     public static function around(string $text): string
     {
         return "'" . str_replace("'", "'\"'\"'", $text) . "'";
@@ -21,11 +27,6 @@ final class ShellQuotes
 
     public static function text(Command $command): string
     {
-        return $command->line ?? implode(' ', array_map(
-            static fn(string $word): string => preg_match(self::PLAIN_PATTERN, $word) === 1
-                ? $word
-                : self::around($word),
-            $command->words(),
-        ));
+        return $command->line ?? implode(' ', array_map(self::quoted(...), $command->words()));
     }
 }

@@ -46,6 +46,11 @@ final class ShellTemplate implements TemplateBody
 
     public function command(array $values, int $sequence, string $slot): Command
     {
+        return Command::shell($this->text($values, $sequence, $slot));
+    }
+
+    public function text(array $values, int $sequence, string $slot): string
+    {
         $line = '';
         foreach ($this->pieces as $piece) {
             if (\count($values) > 1 && \count($this->pieces) > 1 && self::hasList($piece)) {
@@ -58,7 +63,7 @@ final class ShellTemplate implements TemplateBody
             }
         }
 
-        return Command::shell($line);
+        return $line;
     }
 
     public function baseWords(): array

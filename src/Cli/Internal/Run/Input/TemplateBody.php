@@ -16,6 +16,13 @@ interface TemplateBody
      */
     public function command(array $values, int $sequence, string $slot): Command;
 
+    /**
+     * Returns the command as GNU parallel prints it.
+     *
+     * @param list<string> $values of all records of the job
+     */
+    public function text(array $values, int $sequence, string $slot): string;
+
     /** @return list<string> the words of a command without values, or its line */
     public function baseWords(): array;
 

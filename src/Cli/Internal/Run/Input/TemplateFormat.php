@@ -46,11 +46,10 @@ final class TemplateFormat implements JobFormat
             $command = $joined === null
                 ? $this->template->command($values->list(), $sequence, $slot)
                 : $this->template->joinedCommand($joined, $sequence, $slot);
-            $text = $this->usesSlot() ? $this->template->text($values->list(), $sequence) : null;
         } catch (\ValueError $error) {
             throw new BadRecordException($error->getMessage());
         }
 
-        return new InputJob($sequence, $values, $command, $slot, text: $text);
+        return new InputJob($sequence, $values, $command, $slot, template: $this->template);
     }
 }

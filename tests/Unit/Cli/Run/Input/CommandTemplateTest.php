@@ -310,7 +310,7 @@ final class CommandTemplateTest extends TestCase
         $template = CommandTemplate::fromWords(['run --slot {%} {}']);
 
         self::assertTrue($template->usesSlot());
-        self::assertSame("run --slot '{%}' 'a b'", $template->text(['a b'], 1));
+        self::assertSame("run --slot '{%}' 'a b'", $template->text(['a b'], 1, null));
         self::assertSame("run --slot 5 'a b'", $template->command(['a b'], 1, 5)->line);
         self::assertFalse(CommandTemplate::fromWords(['run {}'])->usesSlot());
     }
