@@ -52,6 +52,16 @@ final class PipeTest extends TestCase
         self::assertSame('', $process->getOutput());
     }
 
+    public function testABlockAboveTheLimitOfFileSizesIsReported(): void
+    {
+        $process = $this->shell('mkdir t; ulimit -f 20; seq 30000 | TMPDIR=t $SPINDLE run --pipe wc -l 2>&1; ls t');
+
+        self::assertSame(
+            "spindle: can't write a temporary file in 't': File too large\n",
+            $process->getOutput(),
+        );
+    }
+
     public function testADryRunWritesNoFile(): void
     {
         $process = $this->shell('printf "a\nb\n" | TMPDIR=/nonexistent $SPINDLE run --pipe -N1 --cat --dry-run wc -l');

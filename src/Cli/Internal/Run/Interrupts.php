@@ -13,13 +13,15 @@ use Spindle\Internal\IgnoredSignals;
 
 /**
  * Handles Ctrl-C, SIGTERM and SIGUSR1. Without ext-pcntl, these signals end this process at once, and its launcher ends
- * the jobs. Signals that were ignored when this process started stay ignored.
+ * the jobs. Signals that were ignored when this process started stay ignored. A write beyond the limit of file sizes
+ * (ulimit -f) fails, and does not end this process by SIGXFSZ.
  */
 final class Interrupts
 {
-    // Signal numbers, because SIGINT and SIGTERM are constants of pcntl. SIGUSR1 differs between systems.
+    // Signal numbers, because their constants are those of pcntl. SIGUSR1 differs between systems.
     private const SIGINT = 2;
     private const SIGTERM = 15;
+    private const SIGXFSZ = 25;
     private const SIGUSR1 = \PHP_OS_FAMILY === 'Linux' ? 10 : 30;
 
     private ?int $status = null;
@@ -36,6 +38,7 @@ final class Interrupts
             self::SIGINT => $this->onInterrupt(...),
             self::SIGTERM => $this->onTerminate(...),
             self::SIGUSR1 => $this->listRunning(...),
+            self::SIGXFSZ => static fn() => null,
         ];
         try {
             $ignored = IgnoredSignals::among(array_keys($handlers));
