@@ -21,6 +21,10 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     /** @internal `$reason` is a clause without the value; '' if the types are the reason. */
     public static function parameter(int $position, string $phpType, string $postgresType, string $reason): self
     {
+        if ($phpType === 'array' && $reason === '') {
+            $reason = "compare a column with a list by = ANY(\${$position}), not by IN (\${$position})";
+        }
+
         return self::of("The parameter \${$position}", $position, $phpType, $postgresType, $reason);
     }
 

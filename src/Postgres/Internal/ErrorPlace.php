@@ -16,7 +16,9 @@ final class ErrorPlace
     private const MAX_CONTEXT = 40;
 
     /** A question mark where a value is expected. PostgreSQL has operators with question marks. */
-    private const QUESTION_MARK = '/(?:[=<>(,]|\b(?:and|between|ilike|like|limit|offset))\s*\?/i';
+    private const QUESTION_MARK = '/(?:[=<>(,]|\b(?:and|between|else|ilike|like|limit|offset|select|then))\s*\?/i';
+
+    private const LIST_OF_PLACEHOLDERS = '/\bin\s*\(\s*(?:\?|:[a-z_])/i';
 
     private function __construct() {}
 
@@ -37,7 +39,15 @@ final class ErrorPlace
             && (preg_match('/^:[a-z_]/i', $after) === 1 || preg_match(self::QUESTION_MARK, $masked) === 1);
 
         return " in line {$number}: " . trim(self::end($before) . ' >>> ' . self::beginning($after))
-            . ($isFromPdo ? '; write parameters as $1, $2, …, not as ? or :name' : '');
+            . ($isFromPdo ? self::adviceAfterPdo($masked) : '');
+    }
+
+    private static function adviceAfterPdo(string $masked): string
+    {
+        return '; write parameters as $1, $2, …, not as ? or :name'
+            . (preg_match(self::LIST_OF_PLACEHOLDERS, $masked) === 1
+                ? ', and compare with a list by = ANY($1), whose parameter is an array'
+                : '');
     }
 
     /** Returns the end of the last line. */

@@ -11,6 +11,7 @@ use Spindle\Postgres\Internal\ErrorPlace;
 final class ErrorPlaceTest extends TestCase
 {
     private const ADVICE = '; write parameters as $1, $2, …, not as ? or :name';
+    private const LIST_ADVICE = ', and compare with a list by = ANY($1), whose parameter is an array';
 
     #[DataProvider('places')]
     public function testItShowsTheTextAroundTheError(string $sql, int $position, string $expected): void
@@ -48,6 +49,15 @@ final class ErrorPlaceTest extends TestCase
         yield 'a question mark' => ['SELECT WHERE id = ?', 20, ' in line 1: SELECT WHERE id = ? >>>' . self::ADVICE];
         yield 'several question marks' => ['VALUES (?, ?)', 10, ' in line 1: VALUES (? >>> , ?)' . self::ADVICE];
         yield 'a name' => ['SELECT WHERE id = :id', 19, ' in line 1: SELECT WHERE id = >>> :id' . self::ADVICE];
+        yield 'a question mark as a column' => ['SELECT ?', 9, ' in line 1: SELECT ? >>>' . self::ADVICE];
+        yield 'a list of question marks' => [
+            'SELECT WHERE id IN (?, ?)', 22,
+            ' in line 1: SELECT WHERE id IN (? >>> , ?)' . self::ADVICE . self::LIST_ADVICE,
+        ];
+        yield 'a list as a name' => [
+            'SELECT WHERE id in (:ids)', 21,
+            ' in line 1: SELECT WHERE id in ( >>> :ids)' . self::ADVICE . self::LIST_ADVICE,
+        ];
         yield 'an operator' => ["SELECT a ? 'b' form x", 16, " in line 1: SELECT a ? '*' >>> form x"];
         yield 'a question mark in quotes' => ["SELECT '= ?' form x", 14, " in line 1: SELECT '***' >>> form x"];
         yield 'beyond the end' => ['SELECT', 9, ''];

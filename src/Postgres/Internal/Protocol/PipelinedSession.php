@@ -616,7 +616,10 @@ final class PipelinedSession implements Session
             throw new \LogicException('A COPY needs copyFrom() or copyTo()');
         }
         if (!array_is_list($parameters)) {
-            throw new \LogicException('Parameters must be a list, in which $1 is the first value');
+            throw new \LogicException(
+                'Parameters must be a list, not an array with other keys. Write $1 for its first value, $2 for the'
+                    . ' second and so on, not :name',
+            );
         }
         if (\count($parameters) > FrontendMessages::MAX_PARAMETERS) {
             throw InvalidParameterException::tooMany(\count($parameters), FrontendMessages::MAX_PARAMETERS);

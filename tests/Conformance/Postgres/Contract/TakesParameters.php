@@ -72,9 +72,43 @@ trait TakesParameters
             foreach ([1, 2] as $_) {
                 // @phpstan-ignore argument.type
                 $query = static fn(PostgresLink $link) => $link->query('SELECT $1', $parameters);
-                self::refused(\LogicException::class, $link, $query);
+                self::assertSame(
+                    'Parameters must be a list, not an array with other keys. Write $1 for its first value, $2 for the'
+                        . ' second and so on, not :name',
+                    self::refused(\LogicException::class, $link, $query)->getMessage(),
+                );
             }
         }
+    }
+
+    public function testPlaceholdersOfPdoAreReportedWithWhatToWrite(): void
+    {
+        $link = $this->link();
+        foreach ([
+            'SELECT ?' => [1],
+            'SELECT 1 WHERE 1 = :id' => [1],
+            'SELECT 1 WHERE 1 IN (?, ?)' => [1, 2],
+            'SELECT 1 WHERE 1 IN (:ids)' => [[1, 2]],
+        ] as $sql => $parameters) {
+            $query = static fn(PostgresLink $link) => $link->query($sql, $parameters);
+            $adviceForLists = ', and compare with a list by = ANY($1), whose parameter is an array';
+            $advice = '; write parameters as $1, $2, …, not as ? or :name'
+                . (str_contains($sql, ' IN ') ? $adviceForLists : '');
+            self::assertStringEndsWith($advice, self::refused(QueryException::class, $link, $query)->getMessage());
+        }
+    }
+
+    public function testAListForInIsReportedWithWhatToWrite(): void
+    {
+        $link = $this->link();
+        $query = static fn(PostgresLink $link) => $link->query('SELECT 1 WHERE 1 IN ($1)', [[1, 2]]);
+
+        self::assertSame(
+            "The parameter \$1 is of the type array, which can't be sent as integer: compare a column with a list by ="
+                . ' ANY($1), not by IN ($1)',
+            self::refused(InvalidParameterException::class, $link, $query)->getMessage(),
+        );
+        self::assertSame(1, $link->query('SELECT 1 WHERE 1 = ANY($1::int[])', [[1, 2]])->value());
     }
 
     public function testAValueThatCanNotBeSentIsRefusedBeforeItIs(): void
