@@ -36,8 +36,8 @@ final class InputOptions
         Replacement::SLOT => 'slotreplace',
     ];
 
-    /** Escape sequences in the value of --delimiter. */
-    private const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
+    /** Escape sequences in the values of --delimiter, --recstart and --recend. */
+    public const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
 
     /**
      * @param ReplacementStrings $strings those of the command; values of options such as --results may have them too

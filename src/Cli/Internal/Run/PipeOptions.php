@@ -33,9 +33,6 @@ final class PipeOptions
 
     private const BLOCK_FORM = 'a number of bytes below 2G; ' . ByteSize::UNITS;
 
-    /** Escape sequences in the values of --recstart and --recend. */
-    private const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
-
     private const BLOCKS_ONLY = [
         'block', 'recstart', 'recend', 'regexp', 'remove-rec-sep', 'group-by', 'round-robin', 'cat', 'fifo',
     ];
@@ -271,7 +268,7 @@ final class PipeOptions
             return new PatternEnds($end, $start ?? '');
         }
 
-        return new TextEnds(strtr($end, self::ESCAPES), strtr($start ?? '', self::ESCAPES));
+        return new TextEnds(strtr($end, InputOptions::ESCAPES), strtr($start ?? '', InputOptions::ESCAPES));
     }
 
     private static function count(GivenOptions $given, string $name): ?int
