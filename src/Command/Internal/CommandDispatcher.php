@@ -17,6 +17,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\FileType;
 use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\Preload;
 use Spindle\Internal\UnlinkedFile;
@@ -92,6 +93,7 @@ final class CommandDispatcher implements AttemptEvents
             Run::class,
             InputFeeder::class,
             Sink::class,
+            FileType::class,
             CommandRequest::class,
             ShellLine::class,
             PendingCommand::class,

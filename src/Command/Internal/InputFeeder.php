@@ -6,8 +6,8 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
-use Spindle\Internal\Warnings;
 
 /**
  * Sends the input of a command to its launcher in pieces, after the command has started.
@@ -119,8 +119,7 @@ final class InputFeeder
     private function read(mixed $stream): \Generator
     {
         // A regular file is always readable, and event loops with epoll can't watch it.
-        $stat = Warnings::suppressed(static fn(): array|false => @fstat($stream));
-        $isAlwaysReady = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
+        $isAlwaysReady = FileType::isAlwaysReady($stream);
         // On a blocking named pipe or terminal, fread() blocks until it has as many bytes as requested.
         $madeNonBlocking = !$isAlwaysReady
             && stream_get_meta_data($stream)['stream_type'] === 'STDIO'

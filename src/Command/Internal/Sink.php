@@ -7,6 +7,7 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\FileType;
 use Spindle\Internal\Warnings;
 
 /**
@@ -124,9 +125,9 @@ final class Sink
      */
     private static function writeNow(mixed $stream, string $bytes): int|false
     {
-        $stat = Warnings::suppressed(static fn(): array|false => @fstat($stream));
-        $isAlwaysReady = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
-        $blocks = !$isAlwaysReady && stream_get_meta_data($stream)['blocked'] && stream_set_blocking($stream, false);
+        $blocks = !FileType::isAlwaysReady($stream)
+            && stream_get_meta_data($stream)['blocked']
+            && stream_set_blocking($stream, false);
         $written = Warnings::write($stream, $bytes);
         if ($blocks) {
             stream_set_blocking($stream, true);

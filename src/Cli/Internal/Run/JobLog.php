@@ -9,6 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputSource;
 use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandResult;
+use Spindle\Internal\FileType;
 
 /**
  * A log with one line per finished job, in GNU parallel's format: tab-separated columns, the command last, with NUL

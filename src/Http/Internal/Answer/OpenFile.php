@@ -5,13 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Answer;
 
 use Spindle\Http\HttpException;
+use Spindle\Internal\FileType;
 
 /** A regular file open for reading. Its properties describe this file, even if the path later leads to another. */
 final readonly class OpenFile
 {
-    private const S_IFMT = 0o170_000;
-    private const S_IFREG = 0o100_000;
-
     /** "n": don't wait for the writer of a pipe. "e": programs started by handlers do not inherit the descriptor. */
     private const OPEN_MODE = 'rne';
 
@@ -44,7 +42,7 @@ final readonly class OpenFile
             throw self::failure($path);
         }
         $status = fstat($descriptor);
-        if ($status === false || ($status['mode'] & self::S_IFMT) !== self::S_IFREG) {
+        if ($status === false || FileType::ofMode($status['mode']) !== FileType::Regular) {
             throw self::notFound();
         }
 

@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-use Spindle\Cli\Internal\Run\FileType;
 use Spindle\Cli\Internal\Run\LastWarning;
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Internal\FileType;
 
 /** Source of records: the arguments after `:::`, a file, or standard input. Records are read on demand. */
 final class InputSource

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Output;
 
 use Revolt\EventLoop;
-use Spindle\Cli\Internal\Run\FileType;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\FileType;
 
 /**
  * Standard output or standard error, unbuffered: when {@see write()} returns, everything is written.
