@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
+use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
 
 /** Output could not be written to the stream that was set for it, or large output to a temporary file. */
@@ -33,14 +34,9 @@ final class SpoolException extends \RuntimeException implements SpindleException
 
     private static function reason(): string
     {
-        $message = error_get_last()['message'] ?? 'unknown error';
+        $reason = Warnings::lastReason('unknown error');
         error_clear_last();
 
-        return preg_replace(
-            '/^f\w+\([^)]*\): (?:Failed to open stream: |Write of \d+ bytes failed with errno=\d+ )?/',
-            '',
-            $message,
-        )
-            ?? $message;
+        return $reason;
     }
 }

@@ -10,6 +10,10 @@ namespace Spindle\Internal;
  */
 final class Warnings
 {
+    /** Function of PHP at the beginning of its warning, and what failed. The reason follows. */
+    private const PREFIX_PATTERN = '/^\w+\([^)]*\): '
+        . '(?:Failed to open stream: |(?:Read|Write) of \d+ bytes failed with errno=\d+ )?/i';
+
     /**
      * Calls a closure with PHP's own error handler. The closure must suppress warnings with `@`. PHP's handler obeys
      * `@`, but a handler of the application may throw.
@@ -79,6 +83,18 @@ final class Warnings
         } finally {
             restore_error_handler();
         }
+    }
+
+    /** Returns the reason in a warning of a file function, such as "No such file or directory". */
+    public static function reason(string $warning): string
+    {
+        return (string) preg_replace(self::PREFIX_PATTERN, '', $warning);
+    }
+
+    /** Returns the reason in PHP's last warning, which is one of a file function; the default without a warning. */
+    public static function lastReason(string $default): string
+    {
+        return self::reason(error_get_last()['message'] ?? $default);
     }
 
     /** Returns the reason in a warning of a stream function, such as "connection refused". */

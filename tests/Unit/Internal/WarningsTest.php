@@ -36,6 +36,37 @@ final class WarningsTest extends TestCase
         self::assertSame($clause, Warnings::clause($warning));
     }
 
+    /** @return iterable<string, array{string, string}> */
+    public static function reasons(): iterable
+    {
+        yield 'a file' => [
+            'fopen(/not/there): Failed to open stream: No such file or directory',
+            'No such file or directory',
+        ];
+        yield 'a write' => [
+            'fwrite(): Write of 3 bytes failed with errno=28 No space left on device',
+            'No space left on device',
+        ];
+        yield 'a read' => ['fread(): Read of 8192 bytes failed with errno=21 Is a directory', 'Is a directory'];
+        yield 'another function' => ['rename(a,b): Permission denied', 'Permission denied'];
+        yield 'no function' => ['unknown error', 'unknown error'];
+    }
+
+    #[DataProvider('reasons')]
+    public function testTheReasonIsWhatFollowsTheFunction(string $warning, string $reason): void
+    {
+        self::assertSame($reason, Warnings::reason($warning));
+    }
+
+    public function testTheLastReasonIsThatOfTheLastWarning(): void
+    {
+        error_clear_last();
+        self::assertSame('unknown error', Warnings::lastReason('unknown error'));
+        Warnings::suppressed(static fn() => @fopen('/not/there', 'r'));
+
+        self::assertSame('No such file or directory', Warnings::lastReason('unknown error'));
+    }
+
     public function testTheLastWarningIsKeptAndNothingIsPrinted(): void
     {
         self::assertSame(

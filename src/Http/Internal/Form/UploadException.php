@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
+use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
 
 /** An uploaded file could not be stored or moved, or there is no file (any more). */
@@ -46,13 +47,6 @@ final class UploadException extends \RuntimeException implements SpindleExceptio
 
     private static function reason(string $warning): string
     {
-        return $warning === ''
-            ? 'unknown error'
-            : preg_replace(
-                '/^\w+\([^)]*\): (?:Failed to open stream: |Write of \d+ bytes failed with errno=\d+ )?/',
-                '',
-                $warning,
-            )
-            ?? $warning;
+        return $warning === '' ? 'unknown error' : Warnings::reason($warning);
     }
 }

@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-use Spindle\Cli\Internal\Run\LastWarning;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\FileType;
+use Spindle\Internal\Warnings;
 
 /** Source of records: the arguments after `:::`, a file, or standard input. Records are read on demand. */
 final class InputSource
@@ -53,7 +53,7 @@ final class InputSource
         error_clear_last();
         $stream = is_dir($path) ? false : @fopen(self::streamPath($path), 'r');
         if ($stream === false) {
-            $reason = is_dir($path) ? 'it is a folder' : strtolower(LastWarning::reason("it can't be opened"));
+            $reason = is_dir($path) ? 'it is a folder' : strtolower(Warnings::lastReason("it can't be opened"));
 
             throw new UsageException("option --arg-file: can't read '{$path}': {$reason}");
         }
@@ -255,7 +255,7 @@ final class InputSource
             $bytes = @fread($this->stream, $size);
             if ($bytes === false || ($bytes === '' && error_get_last() !== null)) {
                 throw new UsageException(
-                    "can't read the input after line {$number}: " . LastWarning::reason('unknown error'),
+                    "can't read the input after line {$number}: " . Warnings::lastReason('unknown error'),
                 );
             }
             if ($bytes !== '') {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
-use Spindle\Cli\Internal\Run\LastWarning;
+use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
 
 /** A part of a job's outcome could not be written. The job counts as not done. */
@@ -24,6 +24,6 @@ final class OutputFailedException extends \RuntimeException implements SpindleEx
     /** The reason is PHP's last warning. */
     public static function lastError(string $what): self
     {
-        return self::write($what, LastWarning::reason('unknown error'));
+        return self::write($what, Warnings::lastReason('unknown error'));
     }
 }
