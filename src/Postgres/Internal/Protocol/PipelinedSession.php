@@ -14,10 +14,8 @@ use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\Internal\StatementLog;
 use Spindle\Postgres\Internal\TransactionEndDetector;
-use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
-use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
@@ -29,9 +27,6 @@ use Spindle\Postgres\Result;
  */
 final class PipelinedSession implements Session
 {
-    /** How many times a statement is sent again because the prepared statement was out of date. */
-    private const MAX_RETRIES = 3;
-
     /** Whether {@see query()} times all statements for {@see lastQueryNanoseconds()}. That makes it slightly slower. */
     public bool $isTimed = false;
 
@@ -45,6 +40,8 @@ final class PipelinedSession implements Session
 
     private readonly Preparation $preparation;
 
+    private readonly StatementFailures $failures;
+
     public function __construct(
         private readonly Pipeline $pipeline,
         private readonly PreparedStatements $statements,
@@ -54,6 +51,7 @@ final class PipelinedSession implements Session
         private readonly StatementLog $log,
     ) {
         $this->preparation = new Preparation($pipeline, $statements, $types, $log);
+        $this->failures = new StatementFailures($statements, $types, $log);
     }
 
     public function query(
@@ -138,7 +136,7 @@ final class PipelinedSession implements Session
         $this->lastQueryNanoseconds = $exchange->nanoseconds;
         $this->tag = $exchange->tag;
         if ($exchange->serverError !== null || $exchange->copyResponse !== '') {
-            $this->throwUnlessRetryable($sql, [], $parameters, $exchange, 1);
+            $this->failures->throwUnlessRetryable($sql, [], $parameters, $exchange, 1);
 
             return $this->queryStepwise($sql, $parameters, null);
         }
@@ -198,9 +196,9 @@ final class PipelinedSession implements Session
             #[\SensitiveParameter]
             ServerError $error,
         ) use ($sql, $statement, $parameters): \Throwable {
-            $this->preparation->forgetStale($sql, $exchange, 1);
+            $this->statements->forgetStale($sql, $exchange, 1);
 
-            return $this->exception($sql, $error, $statement->parameterTypes, $parameters);
+            return $this->failures->exception($sql, $error, $statement->parameterTypes, $parameters);
         };
         yield from $portal->rows($exchange, $statement->columns, $createException, $cancellation);
     }
@@ -461,7 +459,7 @@ final class PipelinedSession implements Session
 
     /**
      * Executes a query, and prepares its statement first if that is necessary. Repeats the execution as often as
-     * {@see throwUnlessRetryable()} permits.
+     * {@see StatementFailures} permits.
      *
      * @param list<mixed> $parameters
      */
@@ -507,7 +505,8 @@ final class PipelinedSession implements Session
 
                 return self::rows($exchange, $statement?->columns);
             }
-            $this->throwUnlessRetryable($sql, $statement->parameterTypes ?? [], $parameters, $exchange, $attempt);
+            $types = $statement->parameterTypes ?? [];
+            $this->failures->throwUnlessRetryable($sql, $types, $parameters, $exchange, $attempt);
         }
     }
 
@@ -651,73 +650,7 @@ final class PipelinedSession implements Session
                 }
                 continue;
             }
-            $this->throwUnlessRetryable($sql, [], [], $exchange, $attempt);
+            $this->failures->throwUnlessRetryable($sql, [], [], $exchange, $attempt);
         }
-    }
-
-    /**
-     * Throws the failure, unless the statement had no effect and may be sent again.
-     *
-     * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
-     * @param list<mixed> $parameters
-     */
-    private function throwUnlessRetryable(
-        string $sql,
-        array $types,
-        #[\SensitiveParameter]
-        array $parameters,
-        #[\SensitiveParameter]
-        Exchange $exchange,
-        int $attempt,
-    ): void {
-        $error = $exchange->serverError;
-        if ($error === null) {
-            throw new \LogicException(
-                $exchange->copyResponse === 'G'
-                    ? 'A COPY … FROM STDIN needs copyFrom()'
-                    : 'A COPY … TO STDOUT needs copyTo()',
-            );
-        }
-        if ($exchange->copyResponse === 'G') {
-            throw new \LogicException('A COPY … FROM STDIN needs copyFrom()');
-        }
-        if ($exchange->parameterTypes !== null && \count($exchange->parameterTypes) !== \count($parameters)) {
-            throw InvalidParameterException::count(\count($parameters), \count($exchange->parameterTypes));
-        }
-        $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->nanoseconds);
-        $types = $exchange->parameterTypes ?? $types;
-        $isStale = $this->preparation->forgetStale($sql, $exchange, $attempt) && $attempt <= self::MAX_RETRIES;
-        // A cancel request for another statement, or one from postpone(), has stopped this statement. Attempts that end
-        // in this way are repeated without limit.
-        $isUndone = $exchange->isStoppedByMistake && (!$exchange->executes || SqlText::isRepeatable($sql));
-        if (!($isStale || $isUndone) || $exchange->status !== 'I') {
-            throw $this->exception($sql, $error, $types, $parameters);
-        }
-    }
-
-    /**
-     * Returns the exception for a server error. Its message does not show parameter values.
-     *
-     * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
-     * @param array<mixed> $parameters
-     */
-    private function exception(
-        string $sql,
-        #[\SensitiveParameter]
-        ServerError $error,
-        array $types,
-        #[\SensitiveParameter]
-        array $parameters,
-    ): QueryException|MultipleStatementsException {
-        $error = $error->hidingValues(QuotedValues::of(
-            $this->preparation->types,
-            $types,
-            $parameters,
-            $error->field('M') ?? '',
-        ));
-        $isRefusedScript = $error->sqlState() === '42601'
-            && str_contains((string) $error->field('R'), 'exec_parse_message');
-
-        return ($isRefusedScript ? MultipleStatementsException::of($sql) : null) ?? QueryException::of($error, $sql);
     }
 }

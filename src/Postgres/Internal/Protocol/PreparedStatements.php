@@ -90,6 +90,28 @@ final class PreparedStatements
         unset($this->prepared[$sql]);
     }
 
+    /**
+     * Removes a prepared statement from the cache if the server reports that it is out of date. Removes all statements
+     * if the server reports that the name is unknown or in use, because other code or a pooler has interfered then. If
+     * that happens again in the same call, disables the cache.
+     *
+     * @return bool true when the statement was not executed because the prepared statement is out of date
+     */
+    public function forgetStale(string $sql, #[\SensitiveParameter] Exchange $exchange, int $attempt): bool
+    {
+        // If Bind has succeeded, the error comes from a function or trigger that the statement executes.
+        if ($exchange->serverError === null || $exchange->isBound || !$exchange->serverError->isStale()) {
+            return false;
+        }
+        $concernsStatementName = $exchange->serverError->concernsStatementName();
+        $concernsStatementName ? $this->forgetAll() : $this->forget($sql);
+        if ($attempt > 1 && $concernsStatementName) {
+            $this->disable();
+        }
+
+        return true;
+    }
+
     /** Drops all statements after the server has deallocated them. */
     public function forgetAll(): void
     {

@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Protocol;
+
+use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Internal\SqlText;
+use Spindle\Postgres\Internal\StatementLog;
+use Spindle\Postgres\Internal\Types\QuotedValues;
+use Spindle\Postgres\Internal\Types\Types;
+use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\MultipleStatementsException;
+use Spindle\Postgres\QueryException;
+
+/** Decides whether a statement that failed is sent again, and creates the exception for its caller if it is not. */
+final class StatementFailures
+{
+    /** How many times a statement is sent again because the prepared statement was out of date. */
+    private const MAX_RETRIES = 3;
+
+    public function __construct(
+        private readonly PreparedStatements $statements,
+        private readonly Types $types,
+        private readonly StatementLog $log,
+    ) {}
+
+    /**
+     * Throws the failure, unless the statement had no effect and may be sent again.
+     *
+     * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
+     * @param list<mixed> $parameters
+     */
+    public function throwUnlessRetryable(
+        string $sql,
+        array $types,
+        #[\SensitiveParameter]
+        array $parameters,
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        int $attempt,
+    ): void {
+        $error = $exchange->serverError;
+        if ($error === null) {
+            throw new \LogicException(
+                $exchange->copyResponse === 'G'
+                    ? 'A COPY … FROM STDIN needs copyFrom()'
+                    : 'A COPY … TO STDOUT needs copyTo()',
+            );
+        }
+        if ($exchange->copyResponse === 'G') {
+            throw new \LogicException('A COPY … FROM STDIN needs copyFrom()');
+        }
+        if ($exchange->parameterTypes !== null && \count($exchange->parameterTypes) !== \count($parameters)) {
+            throw InvalidParameterException::count(\count($parameters), \count($exchange->parameterTypes));
+        }
+        $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->nanoseconds);
+        $types = $exchange->parameterTypes ?? $types;
+        $isStale = $this->statements->forgetStale($sql, $exchange, $attempt) && $attempt <= self::MAX_RETRIES;
+        // A cancel request for another statement, or one from postpone(), has stopped this statement. Attempts that end
+        // in this way are repeated without limit.
+        $isUndone = $exchange->isStoppedByMistake && (!$exchange->executes || SqlText::isRepeatable($sql));
+        if (!($isStale || $isUndone) || $exchange->status !== 'I') {
+            throw $this->exception($sql, $error, $types, $parameters);
+        }
+    }
+
+    /**
+     * Returns the exception for a server error. Its message does not show parameter values.
+     *
+     * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
+     * @param array<mixed> $parameters
+     */
+    public function exception(
+        string $sql,
+        #[\SensitiveParameter]
+        ServerError $error,
+        array $types,
+        #[\SensitiveParameter]
+        array $parameters,
+    ): QueryException|MultipleStatementsException {
+        $quoted = QuotedValues::of($this->types, $types, $parameters, $error->field('M') ?? '');
+        $error = $error->hidingValues($quoted);
+        $isRefusedScript = $error->sqlState() === '42601'
+            && str_contains((string) $error->field('R'), 'exec_parse_message');
+
+        return ($isRefusedScript ? MultipleStatementsException::of($sql) : null) ?? QueryException::of($error, $sql);
+    }
+}
