@@ -47,6 +47,18 @@ final class Backlog
         return array_sum($this->waiting) + \count($this->delayed);
     }
 
+    /** Returns whether a task of a source waits for the delay of a retry. */
+    public function isDelayed(Source $source): bool
+    {
+        foreach ($this->delayed as $batch) {
+            if ($batch->source === $source) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
     /** Removes and returns up to `$maxTasks` tasks of the first batch. Blocked batches go back to their maps. */
     public function shift(int $maxTasks): ?Batch
     {

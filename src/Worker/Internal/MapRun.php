@@ -202,6 +202,12 @@ final class MapRun implements Source
         }
     }
 
+    /** Returns whether the loop reads an earlier task than this one first, and that task has no outcome. */
+    public function lacksOutcomeBefore(int $number): bool
+    {
+        return $this->unread->lacksOutcomeBefore($number);
+    }
+
     /** Returns whether more of the input may be read: neither the window nor the memory for results is full. */
     public function hasRoom(): bool
     {

@@ -39,6 +39,7 @@ final class TaskDispatcher implements PoolEvents
     private readonly UnwantedTasks $unwanted;
     private readonly PoolActivity $activity;
     private readonly WorkerReplacement $replacement;
+    private readonly StreamDeadlock $deadlock;
 
     private readonly int $ownerPid;
 
@@ -67,6 +68,7 @@ final class TaskDispatcher implements PoolEvents
             $this,
         );
         $this->replacement = new WorkerReplacement($this->workers, $this->timeouts, $this->activity);
+        $this->deadlock = new StreamDeadlock($this->workers, $this->backlog, $this->timeouts);
     }
 
     /** Loads the classes that are needed when no descriptor may be free to load them. */
@@ -222,6 +224,10 @@ final class TaskDispatcher implements PoolEvents
             $this->assign($workers);
         }
         if (!$this->workers->mayGrow()) {
+            if ($this->results->openStreamCount() > 0) {
+                $this->deadlock->check();
+            }
+
             return;
         }
         $missing = $this->workers->missingFor($this->activity->demand());
@@ -325,7 +331,11 @@ final class TaskDispatcher implements PoolEvents
                 $this->batchDone($worker, $batch);
             }
         } elseif ($type === WorkerProtocol::ITEMS) {
+            $openStreamCount = $this->results->openStreamCount();
             $this->results->receiveItem($worker, substr($bytes, $at, $length));
+            if ($this->results->openStreamCount() > $openStreamCount) {
+                $this->deadlock->check();
+            }
         } elseif ($type === WorkerProtocol::REPORT && $this->options->onReport !== null) {
             $report = substr($bytes, $at, $length);
             $onReport = $this->options->onReport;

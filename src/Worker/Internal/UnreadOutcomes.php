@@ -77,6 +77,12 @@ final class UnreadOutcomes
         return $isAtLimit;
     }
 
+    /** Returns whether map() reads an earlier task than this one first, and that task has no outcome. */
+    public function lacksOutcomeBefore(int $number): bool
+    {
+        return $this->inOrder && $this->firstOpen < $number;
+    }
+
     /** Returns whether the loop can read a chunk now. */
     public function hasNext(): bool
     {

@@ -99,6 +99,14 @@ final class Workers implements WorkerEvents
         return max(0, min($room, $demand));
     }
 
+    /** Starts one worker more than the pool's size. It stops as soon as it has nothing to do. */
+    public function startExtra(): void
+    {
+        if (!$this->closed && !$this->backoff->isPaused()) {
+            $this->start(1);
+        }
+    }
+
     public function start(int $count): void
     {
         try {
@@ -129,7 +137,7 @@ final class Workers implements WorkerEvents
         }
         if ($worker->retiring || $worker->tasksLeft($this->options) === 0 || $this->surplus() > 0) {
             $worker->stop();
-        } elseif ($this->idleTimer === null && is_finite($this->options->idleTimeout)) {
+        } elseif ($this->idleTimer === null && !$this->closed && is_finite($this->options->idleTimeout)) {
             $this->idleTimer = WeakTimer::after(
                 $this->options->idleTimeout,
                 $this,
@@ -261,8 +269,10 @@ final class Workers implements WorkerEvents
         $worker->setReady($payload);
         $this->backoff->failedStartCount = 0;
         $this->log('Worker {id} is ready', ['id' => $worker->id]);
-        $this->becameIdle($worker);
         $this->pool->fill();
+        if ($worker->batches === []) {
+            $this->becameIdle($worker); // after fill(), because an idle worker beyond the pool's size is stopped
+        }
     }
 
     private function handleExit(WorkerHandle $worker): void

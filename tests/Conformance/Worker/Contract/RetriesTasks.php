@@ -221,6 +221,25 @@ trait RetriesTasks
         self::assertSame(['1'], Text::lines($runs));
     }
 
+    public function testGeneratorsOfLaterTasksDoNotOccupyAllWorkersForEver(): void
+    {
+        $pool = $this->pool(2, new TaskRetryPolicy(1, delay: 0.1, jitter: 0.0));
+        $first = [];
+        foreach ($pool->map(range(0, 5), static function (int $i): \Generator {
+            if ($i === 0 && TaskContext::current()->attempt === 1) {
+                throw new \DomainException('not yet');
+            }
+
+            return (static fn(): \Generator => yield from new \InfiniteIterator(new \ArrayIterator([$i])))();
+        }) as $key => $items) {
+            $first[$key] = $items->current();
+            unset($items);
+        }
+
+        self::assertSame(range(0, 5), $first);
+        Eventually::holds(static fn(): bool => $pool->statistics()['workers'] <= 2, 'the pool has its size again');
+    }
+
     /** @param bool|list<class-string<\Throwable>> $onThrow */
     private static function atOnce(
         int $retries,

@@ -20,7 +20,7 @@ final class RequestBodyTest extends TestCase
             self::markTestSkipped('/proc/self/io is not readable');
         }
         file_put_contents($this->path('large'), str_repeat('x', 4_194_304));
-        $body = self::file($this->path('large'));
+        $body = self::opened($this->path('large'));
         $before = self::readCalls();
         $bytes = 0;
         while (!$body->eof()) {
@@ -41,7 +41,7 @@ final class RequestBodyTest extends TestCase
             return true;
         });
         try {
-            $bytes = self::file('endless://file')->read(10);
+            $bytes = self::opened('endless://file')->read(10);
         } finally {
             restore_error_handler();
             stream_wrapper_unregister('endless');
@@ -56,7 +56,7 @@ final class RequestBodyTest extends TestCase
         RequestBody::file('/tmp');
     }
 
-    private static function file(string $path): StreamInterface
+    private static function opened(string $path): StreamInterface
     {
         $content = RequestBody::file($path)->content;
         self::assertInstanceOf(StreamInterface::class, $content);

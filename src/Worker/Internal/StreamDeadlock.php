@@ -1,0 +1,59 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Internal\WeakTimer;
+
+/**
+ * Ends a deadlock of map() with generator tasks. A worker keeps such a task until its items are read, and map() reads
+ * them in the order of the input. An earlier task may have to wait for a worker: because it is retried, or because the
+ * worker that had it has ended. If all workers have later generators by then, no worker ever becomes free for it. In
+ * this case, the pool starts one worker more than its size.
+ */
+final class StreamDeadlock
+{
+    /** Seconds after which the deadlock is certain: a generator with few items would have ended without its reader. */
+    private const CERTAIN_AFTER = 0.1;
+
+    private ?string $timer = null;
+
+    public function __construct(
+        private readonly Workers $workers,
+        private readonly Backlog $backlog,
+        private readonly TaskTimeouts $timeouts,
+    ) {}
+
+    /** Called after tasks were given to workers, and when a generator has begun. */
+    public function check(): void
+    {
+        if ($this->timer === null && $this->exists()) {
+            $this->timer = WeakTimer::after(self::CERTAIN_AFTER, $this, static function (self $deadlock): void {
+                $deadlock->timer = null;
+                if ($deadlock->exists()) {
+                    array_map($deadlock->timeouts->takeBack(...), $deadlock->workers->all());
+                    $deadlock->workers->startExtra();
+                }
+            });
+        }
+    }
+
+    /** Returns whether each worker has a generator, and no worker has the earlier task that its reader waits for. */
+    private function exists(): bool
+    {
+        $workers = $this->workers->all();
+        foreach ($workers as $worker) {
+            $batch = $worker->streamBatch;
+            $isUnreachable = $batch?->source instanceof MapRun
+                && $batch->source->lacksOutcomeBefore($batch->first + $worker->streamIndex)
+                && $worker->createEndFailure === null
+                && !$this->backlog->isDelayed($batch->source);
+            if (!$isUnreachable) {
+                return false;
+            }
+        }
+
+        return $workers !== [];
+    }
+}
