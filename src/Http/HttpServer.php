@@ -21,6 +21,7 @@ use Spindle\Http\Internal\Server\PoolStatistics;
 use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Http\Internal\Server\Service;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\SignalWatch;
 use Spindle\Lifecycle;
 use Spindle\Statistics;
 
@@ -107,12 +108,8 @@ final class HttpServer implements Lifecycle
         EventLoop::setErrorHandler(
             $handler ?? static fn(\Throwable $failure) => HandlerFailure::logUncaught($failure, $logger),
         );
-        $watchers = [];
-        foreach (\extension_loaded('pcntl') ? [\SIGINT, \SIGTERM] : [] as $signal) {
-            $watchers[] = EventLoop::onSignal($signal, function (): void {
-                $this->isClosed ? $this->kill() : $this->close();
-            });
-        }
+        $stop = fn() => $this->isClosed ? $this->kill() : $this->close();
+        $watchers = SignalWatch::start(\extension_loaded('pcntl') ? [\SIGINT => $stop, \SIGTERM => $stop] : []);
         try {
             $this->awaitEnd();
         } finally {

@@ -228,7 +228,7 @@ final class StatusPageTest extends TestCase implements Statistics
                     pools: ['db' => ['in_use' => 1, 'max' => 2, 'opened_total' => 2]],
                 );
                 $past = new Totals();
-                $past->addCounts($process);
+                $past->addCounters($process);
 
                 return ++$this->asked > 2 ? new CombinedStatistics([], $past) : new CombinedStatistics([$process]);
             }

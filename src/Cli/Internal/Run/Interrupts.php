@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Revolt\EventLoop;
-use Revolt\EventLoop\UnsupportedFeatureException;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\Run\Output\Console;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\IgnoredSignals;
+use Spindle\Internal\SignalWatch;
 
 /**
  * Handles Ctrl-C, SIGTERM and SIGUSR1. Without ext-pcntl, these signals end this process at once, and its launcher ends
@@ -40,14 +40,8 @@ final class Interrupts
             self::SIGUSR1 => $this->listRunning(...),
             self::SIGXFSZ => static fn() => null,
         ];
-        try {
-            $ignored = IgnoredSignals::among(array_keys($handlers));
-            foreach (array_diff_key($handlers, array_flip($ignored)) as $signal => $handler) {
-                $this->watchers[] = EventLoop::unreference(EventLoop::onSignal($signal, $handler));
-            }
-        } catch (UnsupportedFeatureException) {
-            // Without pcntl the signals have their default effect.
-        }
+        $ignored = IgnoredSignals::among(array_keys($handlers));
+        $this->watchers = SignalWatch::start(array_diff_key($handlers, array_flip($ignored)));
         LoopTurn::await(); // Before the event loop has installed the handlers, an interrupt would kill this process.
     }
 

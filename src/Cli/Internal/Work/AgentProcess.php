@@ -8,13 +8,13 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
-use Revolt\EventLoop\UnsupportedFeatureException;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Http\Admin;
 use Spindle\Http\Application;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Response;
 use Spindle\Internal\IgnoredSignals;
+use Spindle\Internal\SignalWatch;
 use Spindle\Internal\Terminal;
 use Spindle\Remote\Agent;
 use Spindle\Remote\BrokerRefusedException;
@@ -137,15 +137,9 @@ final class AgentProcess
      */
     private function watchSignals(): array
     {
-        $ignored = IgnoredSignals::among([self::SIGINT, self::SIGTERM]);
-        $startWatching = fn(int $signal): string => EventLoop::onSignal($signal, fn() => $this->onSignal($signal));
-        try {
-            $watchers = array_map($startWatching, array_diff(self::SIGNALS, $ignored));
+        $signals = array_diff(self::SIGNALS, IgnoredSignals::among([self::SIGINT, self::SIGTERM]));
 
-            return array_map(EventLoop::unreference(...), $watchers);
-        } catch (UnsupportedFeatureException) {
-            return [];
-        }
+        return SignalWatch::start(array_fill_keys($signals, fn(string $id, int $signal) => $this->onSignal($signal)));
     }
 
     private function onSignal(int $signal): void

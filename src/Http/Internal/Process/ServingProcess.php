@@ -16,6 +16,7 @@ use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\FatalError;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\SignalWatch;
 
 /** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor ends. */
 final class ServingProcess implements SupervisorMessages
@@ -152,10 +153,10 @@ final class ServingProcess implements SupervisorMessages
                 ?? fn(\Throwable $failure) => HandlerFailure::logUncaught($failure, $this->logger),
         );
         if ($this->role->runsApplication) {
-            EventLoop::unreference(EventLoop::onSignal(\SIGTERM, function () use ($server): void {
+            SignalWatch::start([\SIGTERM => function () use ($server): void {
                 $this->send(Message::Terminated);
                 $this->stopServing($server->close(...));
-            }));
+            }]);
         }
         if ($this->role->runsApplication) {
             $this->output->tidy(); // buffers that the application has left open while it was loaded
