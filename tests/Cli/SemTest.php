@@ -104,7 +104,8 @@ final class SemTest extends TestCase
 
     public function testAHolderThatIsKilledReleasesTheSemaphore(): void
     {
-        $holder = $this->process(['sem', '--id', 'a', '--fg', 'touch started; exec sleep 600']);
+        // The command starts no process after the file appears: during exec, a process has no environment to find it by.
+        $holder = $this->process(['sem', '--id', 'a', '--fg', 'mkfifo fifo; : > started; read line < fifo']);
         $holder->start();
         $this->waitForFile('started');
         $waiting = $this->process(['sem', '--id', 'a', '--fg', 'echo', 'free']);
