@@ -190,6 +190,14 @@ final class RemoteExecutor implements Executor
         return $this->results($input, $task, $cancellation, keepsFailures: true);
     }
 
+    public function mapOutcomesUnordered(
+        iterable $input,
+        callable $task,
+        ?Cancellation $cancellation = null,
+    ): \Generator {
+        return $this->results($input, $task, $cancellation, inOrder: false, keepsFailures: true);
+    }
+
     /**
      * Refuses new tasks, and waits until all outcomes that this executor awaits have arrived: those of {@see submit()}
      * and {@see attach()}, and those of the values that a running {@see map()} has read. Also waits until the engine

@@ -104,4 +104,26 @@ interface Executor extends Lifecycle
      * @throws CancelledException      from the generator
      */
     public function mapOutcomes(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator;
+
+    /**
+     * Does the same as {@see self::mapOutcomes()}, but yields each outcome as soon as it arrives.
+     *
+     * @template TKey
+     * @template TValue
+     * @template TResult
+     *
+     * @param iterable<TKey, TValue>    $input
+     * @param callable(TValue): TResult $task
+     *
+     * @return \Generator<TKey, MapOutcome<TResult>>
+     *
+     * @throws UnserializableException when the task cannot be serialized; from the generator, when a value cannot
+     * @throws ExecutorClosedException
+     * @throws CancelledException      from the generator
+     */
+    public function mapOutcomesUnordered(
+        iterable $input,
+        callable $task,
+        ?Cancellation $cancellation = null,
+    ): \Generator;
 }

@@ -84,6 +84,14 @@ final class InlineExecutor implements Executor
         return $this->mapOf($input, $task)->results($cancellation, $unread, keepsFailures: true);
     }
 
+    public function mapOutcomesUnordered(
+        iterable $input,
+        callable $task,
+        ?Cancellation $cancellation = null,
+    ): \Generator {
+        return $this->mapOutcomes($input, $task, $cancellation);
+    }
+
     /**
      * Refuses new tasks, and waits until all tasks have ended. For a generator task, close() waits until its items have
      * been read, or the generator was released. A running map() yields the result of the task that runs. Then map()

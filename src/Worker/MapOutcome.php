@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Worker;
 
 /**
- * How one task of {@see Executor::mapOutcomes()} ended: with a value, or with a failure.
+ * How one task of {@see Executor::mapOutcomes()} or {@see Executor::mapOutcomesUnordered()} ended: with a value, or
+ * with a failure.
  *
  * @template-covariant TValue
  */

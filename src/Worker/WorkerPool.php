@@ -129,6 +129,14 @@ final class WorkerPool implements Executor, Statistics
         return $this->run($input, $task, $cancellation, keepsFailures: true);
     }
 
+    public function mapOutcomesUnordered(
+        iterable $input,
+        callable $task,
+        ?Cancellation $cancellation = null,
+    ): \Generator {
+        return $this->run($input, $task, $cancellation, inOrder: false, keepsFailures: true);
+    }
+
     /**
      * Changes the number of workers. When the number decreases, running tasks finish first.
      *

@@ -58,6 +58,14 @@ final class SimulatedPool implements Executor
         throw new \LogicException('An agent submits');
     }
 
+    public function mapOutcomesUnordered(
+        iterable $input,
+        callable $task,
+        ?Cancellation $cancellation = null,
+    ): \Generator {
+        throw new \LogicException('An agent submits');
+    }
+
     /** Returns at once: an agent closes its pool when no task is running. */
     public function close(?Cancellation $cancellation = null): void
     {

@@ -11,6 +11,7 @@ use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
+use Spindle\Worker\InlineExecutor;
 use Spindle\Worker\MapOutcome;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\UnserializableException;
@@ -32,6 +33,8 @@ trait MapsInput
             'map' => static fn(): \Generator => $executor->map([1], Number::double(...)),
             'mapUnordered' => static fn(): \Generator => $executor->mapUnordered([1], Number::double(...)),
             'mapOutcomes' => static fn(): \Generator => $executor->mapOutcomes([1], Number::double(...)),
+            'mapOutcomesUnordered' => static fn(): \Generator
+                => $executor->mapOutcomesUnordered([1], Number::double(...)),
         ] as $verb => $call) {
             $line = $this->errorLogOf(static function () use ($call): void {
                 $call();
@@ -213,6 +216,48 @@ trait MapsInput
         self::assertSame([\DomainException::class, 'b'], [$failed->thrown->class, $failed->key]);
         self::assertStringContainsString('bad 2', $outcomes['b']->describe());
         self::assertSame('succeeded', $outcomes['a']->describe());
+    }
+
+    public function testOutcomesInOrderOfCompletionHaveTheKeysOfTheInput(): void
+    {
+        $task = static fn(int $number): int => $number % 3 === 0 ? throw new \DomainException('bad') : 2 * $number;
+        $outcomes = new Collected($this->executor()->mapOutcomesUnordered(range(0, 2000), $task));
+        $keys = [];
+        foreach ($outcomes->values as $i => $outcome) {
+            self::assertInstanceOf(MapOutcome::class, $outcome);
+            $keys[] = $key = $outcomes->keys[$i];
+            self::assertIsInt($key);
+            self::assertSame($key % 3 === 0 ? null : 2 * $key, $outcome->succeeded() ? $outcome->value() : null);
+        }
+        sort($keys);
+
+        self::assertNull($outcomes->thrown);
+        self::assertSame(range(0, 2000), $keys);
+    }
+
+    public function testOutcomesInOrderOfCompletionDoNotWaitForASlowTask(): void
+    {
+        $executor = $this->ownExecutor();
+        if ($executor instanceof InlineExecutor) {
+            self::markTestSkipped('It runs one task at a time');
+        }
+        $gate = $this->gate();
+        $task = static fn(string $name): string => match ($name) {
+            'slow' => $gate->pass($name),
+            'bad' => throw new \DomainException('bad'),
+            default => $name,
+        };
+        $keys = [];
+        $input = ['a' => 'slow', 'b' => 'bad', 'c' => 'good'];
+        foreach ($executor->mapOutcomesUnordered($input, $task) as $key => $outcome) {
+            $keys[$key] = $outcome->succeeded();
+            if (\count($keys) === 2) {
+                $gate->open();
+            }
+        }
+
+        self::assertSame('a', array_key_last($keys));
+        self::assertEquals(['a' => true, 'b' => false, 'c' => true], $keys);
     }
 
     public function testOutcomesEndWithTheInputThatThrows(): void
