@@ -91,7 +91,7 @@ final readonly class HttpServerOptions
             'idleGrace' => $idleGrace,
             'stopTimeout' => $stopTimeout,
         ]);
-        $counts = [
+        NumberRange::positiveCounts([
             'maxTarget' => $maxTarget,
             'maxHead' => $maxHead,
             'maxFields' => $maxFields,
@@ -99,16 +99,9 @@ final readonly class HttpServerOptions
             'maxConnections' => $maxConnections,
             'maxConnectionsPerAddress' => $maxConnectionsPerAddress,
             'maxInFlight' => $maxInFlight,
-        ];
-        foreach ($counts as $name => $number) {
-            if ($number !== null && $number < 1) {
-                throw new \ValueError("The option {$name} must be at least 1, not {$number}");
-            }
-        }
+        ]);
         if ($blockWarning !== 0.0 && !($blockWarning >= 0.1)) {
-            throw new \ValueError(
-                "The option blockWarning must be at least 0.1 seconds, or 0 for no warning, not {$blockWarning}",
-            );
+            throw new \ValueError("The option blockWarning must be 0 or at least 0.1 seconds, not {$blockWarning}");
         }
         if ($maxBody < 0 || $minRate < 0) {
             throw new \ValueError('The options maxBody and minRate must be 0 or more');

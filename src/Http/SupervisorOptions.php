@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
+use Spindle\Internal\NumberRange;
+
 /** Number, limits and replacement of the processes of a {@see Supervisor}. The defaults suit most servers. */
 final readonly class SupervisorOptions
 {
@@ -53,15 +55,11 @@ final readonly class SupervisorOptions
         public ?string $memoryLimit = null,
         public ?bool $traceBlocks = null,
     ) {
-        foreach ([
+        NumberRange::positiveCounts([
             'processes' => $processes,
             'maxRequests' => $maxRequests,
             'maxMemory' => $maxMemory,
-        ] as $name => $number) {
-            if ($number !== null && $number < 1) {
-                throw new \ValueError("The option {$name} must be at least 1, not {$number}");
-            }
-        }
+        ]);
         foreach (['startTimeout' => $startTimeout, 'stallTimeout' => $stallTimeout] as $name => $seconds) {
             if (!($seconds >= 0.1)) {
                 throw new \ValueError("The option {$name} must be at least 0.1 seconds, not {$seconds}");

@@ -55,6 +55,22 @@ final class NumberRange
         }
     }
 
+    /**
+     * Checks numbers of an options object.
+     *
+     * @param array<string, int|null> $options by name; null if it is not set
+     *
+     * @throws \ValueError unless each number is at least 1
+     */
+    public static function positiveCounts(array $options): void
+    {
+        foreach ($options as $name => $number) {
+            if ($number !== null && $number < 1) {
+                throw new \ValueError("The option {$name} must be at least 1, not {$number}");
+            }
+        }
+    }
+
     /** @throws \ValueError unless the number is from `$minimum` to {@see MAX_COUNT} */
     public static function count(string $what, int $number, int $minimum): int
     {

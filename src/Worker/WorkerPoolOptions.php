@@ -67,11 +67,7 @@ final class WorkerPoolOptions
         public readonly ?ResultBudget $budget = null,
     ) {
         $this->checkSeconds();
-        foreach (['maxTasks' => $maxTasks, 'maxGrowth' => $maxGrowth, 'maxResult' => $maxResult] as $name => $number) {
-            if ($number !== null && $number < 1) {
-                throw new \ValueError("The option {$name} must be 1 or more, not {$number}");
-            }
-        }
+        NumberRange::positiveCounts(['maxTasks' => $maxTasks, 'maxGrowth' => $maxGrowth, 'maxResult' => $maxResult]);
         if ($bootstrap !== null && !is_file($bootstrap)) {
             throw new \ValueError("The bootstrap '{$bootstrap}' is not an existing file");
         }

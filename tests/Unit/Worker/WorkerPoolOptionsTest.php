@@ -57,9 +57,9 @@ final class WorkerPoolOptionsTest extends TestCase
             static fn() => new WorkerPoolOptions(grace: \NAN),
             'grace must be 0 or more',
         ];
-        yield 'maxTasks 0' => [static fn() => new WorkerPoolOptions(maxTasks: 0), 'maxTasks must be 1 or more'];
-        yield 'maxGrowth 0' => [static fn() => new WorkerPoolOptions(maxGrowth: 0), 'maxGrowth must be 1 or more'];
-        yield 'maxResult 0' => [static fn() => new WorkerPoolOptions(maxResult: 0), 'maxResult must be 1 or more'];
+        yield 'maxTasks 0' => [static fn() => new WorkerPoolOptions(maxTasks: 0), 'maxTasks must be at least 1'];
+        yield 'maxGrowth 0' => [static fn() => new WorkerPoolOptions(maxGrowth: 0), 'maxGrowth must be at least 1'];
+        yield 'maxResult 0' => [static fn() => new WorkerPoolOptions(maxResult: 0), 'maxResult must be at least 1'];
         yield 'a bootstrap file that is not there' => [
             static fn() => new WorkerPoolOptions(bootstrap: '/not/there.php'),
             "'/not/there.php' is not an existing file",

@@ -124,7 +124,7 @@ final class BlockWarningTest extends TestCase
                 new HttpServerOptions(blockWarning: $seconds);
                 self::fail("{$seconds} was accepted");
             } catch (\ValueError $failure) {
-                self::assertStringContainsString('blockWarning must be at least 0.1', $failure->getMessage());
+                self::assertStringContainsString('blockWarning must be 0 or at least 0.1', $failure->getMessage());
             }
         }
         self::assertSame(\INF, (new HttpServerOptions(blockWarning: \INF))->blockWarning);
