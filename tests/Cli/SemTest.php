@@ -104,7 +104,7 @@ final class SemTest extends TestCase
 
     public function testAHolderThatIsKilledReleasesTheSemaphore(): void
     {
-        // The command starts no process after the file appears: during exec, a process has no environment to find it by.
+        // The command starts no process after the file appears. During exec, no environment shows the mark of the test.
         $holder = $this->process(['sem', '--id', 'a', '--fg', 'mkfifo fifo; : > started; read line < fifo']);
         $holder->start();
         $this->waitForFile('started');
