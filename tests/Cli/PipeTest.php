@@ -52,6 +52,16 @@ final class PipeTest extends TestCase
         self::assertSame('', $process->getOutput());
     }
 
+    #[TestWith(['cat'])]
+    #[TestWith(['--cat cat'])]
+    #[TestWith(['--tee -j1 "cat; :" ::: x'])]
+    public function testAJobInAnotherFolderReadsItsBlock(string $options): void
+    {
+        $process = $this->shell("mkdir t; echo a | TMPDIR=t \$SPINDLE run --pipe --wd / {$options}; ls t");
+
+        self::assertOutcome(0, "a\n", $process);
+    }
+
     public function testABlockAboveTheLimitOfFileSizesIsReported(): void
     {
         $process = $this->shell('mkdir t; ulimit -f 20; seq 30000 | TMPDIR=t $SPINDLE run --pipe wc -l 2>&1; ls t');

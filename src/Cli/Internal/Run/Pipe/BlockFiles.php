@@ -31,7 +31,8 @@ final class BlockFiles
     /** @param bool $areWritten false to assign only names, for --dry-run */
     public function __construct(public readonly bool $areWritten = true)
     {
-        $this->prefix = UnlinkedFile::prefix(sys_get_temp_dir());
+        $folder = realpath(sys_get_temp_dir()); // absolute, because jobs can run in another folder
+        $this->prefix = UnlinkedFile::prefix($folder === false ? sys_get_temp_dir() : $folder);
     }
 
     /** Returns a command that reads a file as its standard input. */
