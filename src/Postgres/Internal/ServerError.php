@@ -155,6 +155,12 @@ final readonly class ServerError
         };
     }
 
+    /** Whether a parameter may have another type than the server assumes: its text or type does not fit. */
+    public function mayComeFromOldTypes(): bool
+    {
+        return \in_array($this->sqlState(), ['22003', '22007', '22008', '22P02', '42804'], true);
+    }
+
     /** Whether the name of a prepared statement is unknown or already in use, because other code shares the session. */
     public function concernsStatementName(): bool
     {

@@ -50,6 +50,7 @@ use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\Internal\Protocol\Pipeline;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\Protocol\PreparedStatements;
+use Spindle\Postgres\Internal\Protocol\SchemaChanges;
 use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\PoolTimeoutException;
@@ -121,6 +122,8 @@ final class SessionFactory
 
     private readonly Connector $connector;
 
+    private readonly SchemaChanges $schemaChanges;
+
     /** Number of sessions opened so far, which is also the number of the last one in the log. */
     private int $openedCount = 0;
 
@@ -134,6 +137,7 @@ final class SessionFactory
         );
         $this->types = new Types($options->json);
         $this->connector = new Connector($options);
+        $this->schemaChanges = new SchemaChanges();
     }
 
     public function readTimeout(): ?float
@@ -185,6 +189,7 @@ final class SessionFactory
             $opened->pid,
             new SessionChanges($setup),
             $log,
+            $this->schemaChanges,
         );
     }
 }

@@ -16,4 +16,5 @@ final class PoolTest extends PoolContract
     use Contract\RunsSideBySide;
     use Contract\UndoesChanges;
     use Contract\ReceivesNotifications;
+    use Contract\FollowsSchemaChanges;
 }

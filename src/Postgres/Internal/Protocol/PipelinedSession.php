@@ -49,8 +49,9 @@ final class PipelinedSession implements Session
         private readonly int $pid,
         private readonly SessionChanges $changes,
         private readonly StatementLog $log,
+        SchemaChanges $schemaChanges,
     ) {
-        $this->preparation = new Preparation($pipeline, $statements, $types, $log);
+        $this->preparation = new Preparation($pipeline, $statements, $types, $log, $schemaChanges);
         $this->failures = new StatementFailures($statements, $types, $log);
     }
 
@@ -136,7 +137,7 @@ final class PipelinedSession implements Session
         $this->lastQueryNanoseconds = $exchange->nanoseconds;
         $this->tag = $exchange->tag;
         if ($exchange->serverError !== null || $exchange->copyResponse !== '') {
-            $this->failures->throwUnlessRetryable($sql, [], $parameters, $exchange, 1);
+            $this->throwUnlessRetryable($sql, [], $parameters, $exchange, 1);
 
             return $this->queryStepwise($sql, $parameters, null);
         }
@@ -197,6 +198,7 @@ final class PipelinedSession implements Session
             ServerError $error,
         ) use ($sql, $statement, $parameters): \Throwable {
             $this->statements->forgetStale($sql, $exchange, 1);
+            $this->preparation->hadOldTypes($sql, $exchange, $statement->parameterTypes);
 
             return $this->failures->exception($sql, $error, $statement->parameterTypes, $parameters);
         };
@@ -295,6 +297,7 @@ final class PipelinedSession implements Session
         if ($exchange->waitFailure !== null) {
             throw $exchange->waitFailure;
         }
+        $this->preparation->noteSchemaChange(SchemaChanges::isChangingScript($sql));
         $this->log->logOutcome(
             $exchange->serverError === null
                 ? 'Done: a script'
@@ -498,7 +501,7 @@ final class PipelinedSession implements Session
             $this->lastQueryNanoseconds = $exchange->nanoseconds;
             $exchange->nanoseconds = hrtime(true) - $startedAt; // the log shows the time that the caller waited
             $this->tag = $exchange->tag;
-            $this->preparation->onCompleted($exchange->tag);
+            $this->preparation->onCompleted($exchange->tag, $sql);
             if ($exchange->serverError === null && $exchange->copyResponse === '') {
                 $outcome = "Done: {$exchange->tag}, {$exchange->rowCount} rows";
                 $this->log->logOutcome($outcome, $sql, $exchange->nanoseconds);
@@ -506,7 +509,7 @@ final class PipelinedSession implements Session
                 return self::rows($exchange, $statement?->columns);
             }
             $types = $statement->parameterTypes ?? [];
-            $this->failures->throwUnlessRetryable($sql, $types, $parameters, $exchange, $attempt);
+            $this->throwUnlessRetryable($sql, $types, $parameters, $exchange, $attempt);
         }
     }
 
@@ -651,6 +654,27 @@ final class PipelinedSession implements Session
                 continue;
             }
             $this->failures->throwUnlessRetryable($sql, [], [], $exchange, $attempt);
+        }
+    }
+
+    /**
+     * Throws the failure, unless the statement may be sent again: {@see StatementFailures}, or its types were old.
+     *
+     * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
+     * @param list<mixed> $parameters
+     */
+    private function throwUnlessRetryable(
+        string $sql,
+        array $types,
+        #[\SensitiveParameter]
+        array $parameters,
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        int $attempt,
+    ): void {
+        $sentTypes = $exchange->parameterTypes ?? $types;
+        if ($attempt > 1 || !$this->preparation->hadOldTypes($sql, $exchange, $sentTypes)) {
+            $this->failures->throwUnlessRetryable($sql, $types, $parameters, $exchange, $attempt);
         }
     }
 }

@@ -27,12 +27,18 @@ final class Preparation
     /** The last exchange that may have changed the meaning of SQL texts; null once no rollback can undo the change. */
     private ?Exchange $meaningChange = null;
 
+    /** Whether the open transaction has changed the schema. */
+    private bool $hasChangedSchema = false;
+
     public function __construct(
         private readonly Pipeline $pipeline,
         private readonly PreparedStatements $statements,
         public readonly Types $types,
         private readonly StatementLog $log,
-    ) {}
+        private readonly SchemaChanges $schemaChanges,
+    ) {
+        $schemaChanges->add($this);
+    }
 
     /** Sends Parse and Describe. Pass the exchange to {@see register()}. */
     public function prepare(string $name, string $sql, ?Cancellation $cancellation): Exchange
@@ -160,8 +166,9 @@ final class Preparation
     }
 
     /** Updates the cache after a query, whose command tag shows what it has done to statements. */
-    public function onCompleted(string $tag): void
+    public function onCompleted(string $tag, string $sql): void
     {
+        $this->noteSchemaChange(SchemaChanges::isChange($tag, $sql));
         if ($tag === 'ROLLBACK') {
             // A COMMIT that the server turned into a rollback has this tag too.
             $this->closeAll($this->statements->forgetTentative());
@@ -170,6 +177,48 @@ final class Preparation
         if (\in_array($tag, ['DEALLOCATE', 'DEALLOCATE ALL', 'DISCARD ALL'], true)) {
             $this->statements->forgetAll();
         }
+    }
+
+    /** @param bool $isChange whether a statement may have changed the schema; its transaction completes the change */
+    public function noteSchemaChange(bool $isChange): void
+    {
+        if ($isChange) {
+            $this->hasChangedSchema = true;
+            $this->statements->mayBecomeStale = true; // so that this method is called at the end of the transaction
+            $this->startGeneration();
+        }
+        if ($this->hasChangedSchema && $this->pipeline->conversation->status === 'I') {
+            $this->hasChangedSchema = false;
+            $this->schemaChanges->complete();
+        }
+    }
+
+    /**
+     * Returns whether the server has refused a value because the statement was prepared with other types than it would
+     * have now. Prepares the statement again to learn that. After a failed transaction, only forgets the statement.
+     *
+     * @param list<int> $types OIDs of the types with which the statement was prepared
+     */
+    public function hadOldTypes(string $sql, #[\SensitiveParameter] Exchange $exchange, array $types): bool
+    {
+        $mayHave = $types !== [] && !$exchange->isBound && $exchange->serverError?->mayComeFromOldTypes() === true;
+        $known = $this->statements->find($sql);
+        if (!$mayHave || $known === null) {
+            return false;
+        }
+        if ($known->parameterTypes !== $types) { // another fiber has prepared the statement again
+            return $exchange->status === 'I';
+        }
+        $this->statements->forget($sql);
+        $this->close($known->name);
+        if ($exchange->status !== 'I') {
+            return false;
+        }
+        $name = $this->statements->newName($sql);
+        $described = $this->prepare($name, $sql, null);
+
+        return $described->serverError === null
+            && $this->register($name, $sql, $described, null)->parameterTypes !== $types;
     }
 
     /**

@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Protocol;
+
+/**
+ * Changes of the schema by the sessions of a pool. After each change, all of these sessions prepare their statements
+ * again: the server would keep the parameter types with which it has prepared a statement.
+ */
+final class SchemaChanges
+{
+    private const PATTERN = '/\bALTER\b/i';
+
+    /** @var \WeakMap<Preparation, true> */
+    private readonly \WeakMap $preparations;
+
+    public function __construct()
+    {
+        $this->preparations = new \WeakMap();
+    }
+
+    public function add(Preparation $preparation): void
+    {
+        $this->preparations[$preparation] = true;
+    }
+
+    /** @param string $tag tag of the completed command */
+    public static function isChange(string $tag, string $sql): bool
+    {
+        return str_starts_with($tag, 'ALTER ') || $tag === 'DO' && self::isChangingScript($sql);
+    }
+
+    /** Returns whether a statement of the script may change the schema. */
+    public static function isChangingScript(string $sql): bool
+    {
+        return preg_match(self::PATTERN, $sql) !== 0;
+    }
+
+    /** Must be called when the other sessions can see the change. */
+    public function complete(): void
+    {
+        foreach ($this->preparations as $preparation => $_) {
+            $preparation->startGeneration();
+        }
+    }
+}

@@ -1,0 +1,139 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Postgres\Contract;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Postgres\PooledConnection;
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\Transaction;
+use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\Observer;
+use Spindle\Tests\Conformance\Postgres\PoolContract;
+
+use function Amp\Future\await;
+
+/**
+ * Tests that a change of a column's type reaches the sessions that have prepared statements with the old type.
+ *
+ * @phpstan-require-extends PoolContract
+ */
+trait FollowsSchemaChanges
+{
+    private const TO_INSTANT = "ALTER TABLE %s ALTER at TYPE timestamptz USING at AT TIME ZONE 'UTC'";
+
+    /** @return iterable<string, array{\Closure(PooledConnection, string): mixed}> */
+    public static function waysToChange(): iterable
+    {
+        yield 'a statement' => [static fn(PooledConnection $one, string $sql) => $one->execute($sql)];
+        yield 'a script' => [static fn(PooledConnection $one, string $sql) => $one->executeScript("SELECT 1; {$sql}")];
+        yield 'a block' => [
+            static fn(PooledConnection $one, string $sql) => $one->execute("DO \$\$ BEGIN {$sql}; END \$\$"),
+        ];
+        yield 'a transaction' => [
+            static fn(PooledConnection $one, string $sql) => $one->transaction(
+                static fn(Transaction $transaction): int => $transaction->execute($sql),
+            ),
+        ];
+        yield 'a script in a transaction' => [
+            static fn(PooledConnection $one, string $sql) => $one->transaction(
+                static fn(Transaction $transaction) => $transaction->executeScript($sql),
+            ),
+        ];
+        yield 'statements of a transaction' => [
+            static fn(PooledConnection $one, string $sql) => array_map($one->execute(...), ['BEGIN', $sql, 'COMMIT']),
+        ];
+    }
+
+    /** @param \Closure(PooledConnection, string): mixed $change */
+    #[DataProvider('waysToChange')]
+    public function testAChangeOfATypeByOneSessionReachesAllSessionsOfThePool(\Closure $change): void
+    {
+        $pool = $this->pool(2);
+        $table = self::table('at timestamp');
+        $insert = "INSERT INTO {$table} VALUES (\$1)";
+        $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
+        $sessions = [$pool->acquire(), $pool->acquire()];
+        foreach ([1, 2] as $_) {
+            array_map(static fn(PooledConnection $one): int => $one->execute($insert, [$at]), $sessions);
+        }
+        array_map(static fn(PooledConnection $one): int => $one->execute('COMMIT'), $sessions); // stays prepared
+        Observer::ask("TRUNCATE {$table}");
+        $change($sessions[0], \sprintf(self::TO_INSTANT, $table));
+        foreach ([...$sessions, ...$sessions] as $session) {
+            $session->execute($insert, [$at]);
+        }
+
+        self::assertSame(
+            [['count' => '4', 'same' => 't']],
+            Observer::ask("SELECT count(*), bool_and(at = '2026-03-01 07:00:00+00') AS same FROM {$table}"),
+        );
+    }
+
+    /** @return iterable<string, array{string, string, mixed, mixed}> old type, new type, old value, new value */
+    public static function newTypes(): iterable
+    {
+        yield 'a larger integer' => ['int', 'bigint', 1, 5_000_000_000];
+        yield 'text' => ['int', 'text', 1, 'one'];
+        yield 'a date' => ['text', "date USING '2026-01-01'", 'x', '2026-03-01'];
+    }
+
+    #[DataProvider('newTypes')]
+    public function testAChangeByAnotherProgramIsNoticedByAValueThatDoesNotFit(
+        string $old,
+        string $new,
+        mixed $before,
+        mixed $after,
+    ): void {
+        $pool = $this->pool(1);
+        $table = self::table("a {$old}");
+        $insert = "INSERT INTO {$table} VALUES (\$1)";
+        foreach ([1, 2] as $_) {
+            $pool->execute($insert, [$before]);
+        }
+        Observer::ask("ALTER TABLE {$table} ALTER a TYPE {$new}");
+        $inserts = [];
+        foreach (range(1, 5) as $_) {
+            $inserts[] = Async::run(static fn(): int => $pool->execute($insert, [$after]));
+        }
+
+        self::assertSame([1, 1, 1, 1, 1], await($inserts));
+        self::assertSame([['count' => '7']], Observer::ask("SELECT count(*) FROM {$table}"));
+    }
+
+    public function testATransactionWithAnOldTypeFailsOnce(): void
+    {
+        $pool = $this->pool(1);
+        $table = self::table('a int');
+        $insert = static fn(int $value): int => $pool->transaction(
+            static fn(Transaction $transaction): int
+                => $transaction->execute("INSERT INTO {$table} VALUES (\$1)", [$value]),
+        );
+        $insert(1);
+        Observer::ask("ALTER TABLE {$table} ALTER a TYPE bigint");
+
+        self::assertSame(
+            '22003',
+            self::thrown(QueryException::class, static fn() => $insert(5_000_000_000))->sqlState,
+        );
+        self::assertSame(1, $insert(5_000_000_000));
+    }
+
+    public function testAValueThatFitsNoTypeFailsAndIsNotExecuted(): void
+    {
+        $pool = $this->pool(1);
+        $table = self::table('a int');
+        $insert = static fn(int $value): int => $pool->execute("INSERT INTO {$table} VALUES (\$1)", [$value]);
+        $insert(1);
+        foreach ([1, 2, 3] as $_) {
+            self::assertSame(
+                '22003',
+                self::thrown(QueryException::class, static fn() => $insert(5_000_000_000))->sqlState,
+            );
+        }
+
+        self::assertSame(1, $insert(2));
+        self::assertSame([['count' => '2']], Observer::ask("SELECT count(*) FROM {$table}"));
+    }
+}
