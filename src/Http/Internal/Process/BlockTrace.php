@@ -22,6 +22,7 @@ final readonly class BlockTrace
 
     private const DELAY = 'Amp\delay()';
     private const HTTP = 'Spindle\Http\Client\HttpClient, or Guzzle with its GuzzleHandler';
+    private const GUZZLE = 'Spindle\Http\Client\GuzzleHandler as the handler of the Guzzle client';
     private const URL = 'Spindle\Http\Client\HttpClient for a URL, or a Spindle\Worker\WorkerPool for slow files';
     private const COMMAND = 'Spindle\Command\CommandPool';
     private const LOCK = 'LOCK_NB with Amp\delay() between attempts, or a lock of PostgreSQL';
@@ -95,6 +96,9 @@ final readonly class BlockTrace
         'real_connect',
     ];
 
+    /** Guzzle's own handlers, and their helpers. */
+    private const GUZZLE_HANDLER = '/^GuzzleHttp\\\\Handler\\\\(?:Curl\w*|StreamHandler)$/D';
+
     private function __construct() {}
 
     /**
@@ -115,9 +119,30 @@ final readonly class BlockTrace
             ? self::callAt($file, $line)
             : [self::name($called), $line, self::insteadOf($called['function'], $called['class'] ?? null)];
         $function = $name === '' ? '' : "{$name} ";
-        $advice = $instead === '' ? self::OTHERWISE : "Instead of {$name}, use {$instead}";
+        $guzzle = self::guzzleHandler($frames);
+        $advice = match (true) {
+            $guzzle !== null => "Instead of {$guzzle}, use " . self::GUZZLE,
+            $instead === '' => self::OTHERWISE,
+            default => "Instead of {$name}, use {$instead}",
+        };
 
         return "{$function}at {$file}:{$line}" . self::callers($frames) . ". {$advice}";
+    }
+
+    /**
+     * @param list<Frame> $frames
+     *
+     * @return string|null class of the handler that Guzzle called; null without one
+     */
+    private static function guzzleHandler(array $frames): ?string
+    {
+        $handler = null;
+        foreach ($frames as $frame) {
+            $class = $frame['class'] ?? '';
+            $handler = preg_match(self::GUZZLE_HANDLER, $class) === 1 ? $class : $handler;
+        }
+
+        return $handler;
     }
 
     /** @param list<Frame> $frames the first one is the position of the block */

@@ -79,6 +79,47 @@ final class BlockTraceTest extends TestCase
         );
     }
 
+    /** @return iterable<string, array{string, list<array{string, string}>, string}> function, its callers, handler */
+    public static function guzzleFrames(): iterable
+    {
+        $client = [['GuzzleHttp\Client', 'transfer'], ['GuzzleHttp\Client', 'get'], ['Report', 'make']];
+        yield 'one request' => [
+            'curl_exec',
+            [['GuzzleHttp\Handler\CurlFactory', 'run'], ['GuzzleHttp\Handler\CurlHandler', '__invoke'], ...$client],
+            'GuzzleHttp\Handler\CurlHandler',
+        ];
+        yield 'several requests' => [
+            'curl_multi_exec',
+            [['GuzzleHttp\Handler\CurlMultiHandler', 'tick'], ['GuzzleHttp\Promise\Promise', 'wait'], ...$client],
+            'GuzzleHttp\Handler\CurlMultiHandler',
+        ];
+        yield 'without ext-curl' => [
+            'fopen',
+            [['GuzzleHttp\Handler\StreamHandler', 'createStream'], ...$client],
+            'GuzzleHttp\Handler\StreamHandler',
+        ];
+    }
+
+    /** @param list<array{string, string}> $callers */
+    #[DataProvider('guzzleFrames')]
+    public function testAHandlerOfGuzzleIsNamedWithItsReplacement(string $function, array $callers, string $named): void
+    {
+        $frame = static fn(string $class, string $method): array
+            => ['function' => $method, 'class' => $class, 'type' => '->', 'file' => '/app/vendor/a.php', 'line' => 7];
+        $callers = array_map(static fn(array $one): array => $frame(...$one), $callers);
+        $method = ['function' => 'reportBlock', 'class' => ServingProcess::class, 'type' => '->'];
+        $returned = [self::handler('/app/vendor/a.php', 7), ...$callers];
+        $running = [$method, ['function' => $function, 'file' => '/app/vendor/a.php', 'line' => 7], ...$callers];
+
+        foreach ([$returned, $running] as $frames) {
+            self::assertStringEndsWith(
+                "in Report->make(), called at /app/vendor/a.php:7. Instead of {$named}, use"
+                    . ' Spindle\Http\Client\GuzzleHandler as the handler of the Guzzle client',
+                (string) BlockTrace::describe($frames),
+            );
+        }
+    }
+
     public function testCallersEndWhereTheServerBegins(): void
     {
         $frames = [
