@@ -31,12 +31,15 @@ use function Amp\delay;
  *
  *     new GuzzleHttp\Client(['handler' => GuzzleHttp\HandlerStack::create(new GuzzleHandler())])
  *
- * A call that waits, such as `get()` or `wait()`, suspends only the calling fiber. Needs guzzlehttp/guzzle 7.
+ * A call that waits, such as `get()` or `wait()`, suspends only the calling fiber. Needs guzzlehttp/guzzle 7 or 8.
  * docs/how-to/call-http.md lists the options that differ.
  */
 final class GuzzleHandler
 {
     private const READ_BYTES = 65_536;
+
+    /** Class of failures after the head of a response; since Guzzle 8. */
+    private const FAILURE_WITH_RESPONSE = 'GuzzleHttp\Exception\ResponseTransferException';
 
     /**
      * Cancellations of responses whose body is still received. Each one is kept as long as the body, because its
@@ -148,12 +151,7 @@ final class GuzzleHandler
         } catch (\Throwable $failure) {
             $response->getBody()->close();
 
-            throw new RequestException(
-                'An error was encountered during the on_headers event',
-                $request,
-                $response,
-                $failure,
-            );
+            throw self::failure('An error was encountered during the on_headers event', $request, $response, $failure);
         }
     }
 
@@ -221,6 +219,21 @@ final class GuzzleHandler
 
         return $isConnect
             ? new ConnectException($failure->getMessage(), $request, $failure)
-            : new RequestException($failure->getMessage(), $request, $response, $failure);
+            : self::failure($failure->getMessage(), $request, $response, $failure);
+    }
+
+    private static function failure(
+        string $message,
+        RequestInterface $request,
+        ?ResponseInterface $response,
+        \Throwable $previous,
+    ): \Throwable {
+        $class = self::FAILURE_WITH_RESPONSE;
+
+        return match (true) {
+            $response === null => new RequestException($message, $request, previous: $previous),
+            is_subclass_of($class, RequestException::class) => new $class($message, $request, $response, $previous),
+            default => new RequestException($message, $request, $response, $previous),
+        };
     }
 }

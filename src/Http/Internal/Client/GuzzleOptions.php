@@ -17,6 +17,8 @@ final readonly class GuzzleOptions
         'curl' => 'use the options of Spindle\Http\Client\HttpClient',
         'stream_context' => 'use the options of Spindle\Http\Client\HttpClient',
         Guzzle::FORCE_IP_RESOLVE => 'all addresses of a host are tried in order',
+        'crypto_method_max' => 'the highest version of TLS is negotiated',
+        'on_trailers' => 'trailers are dropped',
     ];
 
     private const CALLBACKS = [Guzzle::ON_HEADERS, Guzzle::ON_STATS, Guzzle::PROGRESS];

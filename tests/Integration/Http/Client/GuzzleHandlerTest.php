@@ -248,6 +248,20 @@ final class GuzzleHandlerTest extends TestCase
         self::assertSame('too large', $failure->getPrevious()?->getMessage());
     }
 
+    public function testAFailureAfterTheHeadHasTheClassOfGuzzle8IfThereIsOne(): void
+    {
+        $class = 'GuzzleHttp\Exception\ResponseTransferException';
+        if (!class_exists($class)) {
+            class_alias(Guzzle8Failure::class, $class);
+        }
+        $this->serve(static fn(): Response => Response::text('large'));
+        $failure = self::thrown(RequestException::class, fn() => $this->guzzle()->get('/', [
+            'on_headers' => static fn(ResponseInterface $response) => throw new \RuntimeException('too large'),
+        ]));
+
+        self::assertTrue(is_a($failure, $class));
+    }
+
     #[TestWith(['proxy', 'socks5://127.0.0.1:1'])]
     #[TestWith(['verify', '/missing.pem'])]
     public function testAnInvalidValueIsAnInvalidArgument(string $option, string $value): void
@@ -271,6 +285,11 @@ final class GuzzleHandlerTest extends TestCase
         yield 'curl' => [['curl' => [10_062 => 'eth0']], 'curl'];
         yield 'stream_context' => [['stream_context' => ['http' => []]], 'stream_context'];
         yield 'force_ip_resolve' => [['force_ip_resolve' => 'v4'], 'force_ip_resolve'];
+        yield 'crypto_method_max' => [
+            ['crypto_method_max' => \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT],
+            'crypto_method_max',
+        ];
+        yield 'on_trailers' => [['on_trailers' => static fn() => null], 'on_trailers'];
         yield 'a password' => [['cert' => [__FILE__, 'password']], 'cert'];
     }
 
