@@ -65,7 +65,7 @@ final readonly class MessageLimits
             throw BadMessageException::headTooLarge("The header fields are longer than {$this->head} bytes");
         }
         if ($fields > $this->fields) {
-            throw BadMessageException::headTooLarge("The request has more than {$this->fields} header fields");
+            throw BadMessageException::headTooLarge("The message has more than {$this->fields} header fields");
         }
     }
 }

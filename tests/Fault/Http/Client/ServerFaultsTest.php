@@ -138,6 +138,21 @@ final class ServerFaultsTest extends TestCase
             InvalidResponseException::class,
             'size of a chunk',
         ];
+        yield 'a chunk without end' => [
+            "{$head}Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\nx",
+            InvalidResponseException::class,
+            'size of a chunk',
+        ];
+        yield 'a chunk extension without end' => [
+            "{$head}Transfer-Encoding: chunked\r\n\r\n1;" . str_repeat('x', 100_000),
+            InvalidResponseException::class,
+            'chunk',
+        ];
+        yield 'trailers without end' => [
+            "{$head}Transfer-Encoding: chunked\r\n\r\n0\r\n" . str_repeat("A: b\r\n", 100_000),
+            InvalidResponseException::class,
+            'more than 100 header fields',
+        ];
         yield 'a chunk that is longer than its size' => [
             "{$head}Transfer-Encoding: chunked\r\n\r\n2\r\nabcd\r\n0\r\n\r\n",
             InvalidResponseException::class,
@@ -267,6 +282,21 @@ final class ServerFaultsTest extends TestCase
         self::assertSame(1, $this->server?->accepted);
     }
 
+    public function testABodyThatCannotBeReadAgainIsNotRepeated(): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->write(self::OK);
+            $server->readRequest($socket);
+        });
+        $this->client()->get($this->url());
+        $body = RequestBody::stream(['x']);
+        $failure = self::failure(fn() => $this->client()->request('PUT', $this->url(), body: $body));
+
+        self::assertInstanceOf(ConnectionLostException::class, $failure);
+        self::assertSame(1, $this->server?->accepted);
+    }
+
     public function testARequestIsNotRepeatedAfterTheFirstByteOfAnAnswer(): void
     {
         $this->serve(static function (Socket $socket, ScriptedServer $server): void {
@@ -309,6 +339,27 @@ final class ServerFaultsTest extends TestCase
         self::assertSame(0, $this->client()->statistics()['connections']);
     }
 
+    #[TestWith(["HTTP/1.1 200 OK\r\nA: b\r\n"])]
+    #[TestWith(["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"])]
+    public function testTheConnectionOfACancelledRequestIsNotUsedAgain(string $part): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server) use ($part): void {
+            $server->readRequest($socket);
+            $socket->write($server->accepted === 1 ? $part : self::OK);
+            $server->readRequest($socket);
+            $socket->write(self::OK);
+        });
+        $cancellation = new DeferredCancellation();
+        $token = $cancellation->getCancellation();
+        $request = Async::run(fn() => (string) $this->client()->get($this->url(), cancellation: $token)->getBody());
+        Eventually::holds(fn(): bool => $this->server?->heads !== [], 'the request has arrived');
+        $cancellation->cancel();
+
+        self::assertInstanceOf(CancelledException::class, self::failure($request->await(...)));
+        self::assertSame('ok', (string) $this->client()->get($this->url())->getBody());
+        self::assertSame(2, $this->server?->accepted);
+    }
+
     public function testASlowOriginDoesNotDelayAnotherOne(): void
     {
         $this->serve(static function (Socket $socket, ScriptedServer $server): void {
@@ -317,8 +368,10 @@ final class ServerFaultsTest extends TestCase
         });
         $fast = new ScriptedServer(ScriptedServer::answering(self::OK));
         $slow = [];
-        for ($i = 0; $i < 200; ++$i) {
-            $slow[] = Async::run(fn() => self::failure(fn() => $this->client()->get($this->url())));
+        for ($i = 0; $i < 1_000; ++$i) {
+            $slow[] = Async::run(function (): void {
+                self::failure(fn() => $this->client()->get($this->url()));
+            });
         }
         delay(0);
         for ($i = 0; $i < 100; ++$i) {

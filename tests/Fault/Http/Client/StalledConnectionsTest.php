@@ -1,0 +1,170 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Http\Client;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\Socket\Socket;
+use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Client\ConnectFailedException;
+use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\HttpClientOptions;
+use Spindle\Http\Client\Proxy;
+use Spindle\Http\Client\RequestOptions;
+use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Http\ScriptedServer;
+use Spindle\Tests\Http\SilentNames;
+
+use function Amp\delay;
+use function Amp\Dns\createDefaultResolver;
+use function Amp\Dns\dnsResolver;
+
+/** Name servers, servers and proxies that stall before a request can be sent. */
+final class StalledConnectionsTest extends TestCase
+{
+    use CatchesThrown;
+    use EndsInTime;
+
+    private HttpClient $client;
+
+    /** @var list<mixed> servers, kept until the test ends */
+    private array $servers = [];
+
+    protected function setUp(): void
+    {
+        $this->client = new HttpClient(new HttpClientOptions(maxConnections: 2));
+    }
+
+    protected function tearDown(): void
+    {
+        $this->client->kill();
+        dnsResolver(createDefaultResolver());
+        foreach ($this->servers as $server) {
+            $server instanceof ScriptedServer ? $server->close() : null;
+        }
+    }
+
+    /** @return iterable<string, array{\Closure(self): array{string, Proxy|null}, string}> */
+    public static function stages(): iterable
+    {
+        yield 'the look-up' => [static fn(self $test): array => $test->withoutNames(), "the look-up of 'silent.test'"];
+        yield 'the connection' => [static fn(self $test): array => $test->withFullServer(), 'the connection'];
+        yield 'the TLS handshake' => [static fn(self $test): array => $test->withSilentServer(), 'the TLS handshake'];
+        yield 'the proxy' => [static fn(self $test): array => $test->withSilentProxy(), 'the answer of the proxy'];
+    }
+
+    /** @param \Closure(self): array{string, Proxy|null} $stall returns URL and proxy */
+    #[DataProvider('stages')]
+    public function testAStalledConnectionIsGivenUp(\Closure $stall, string $for): void
+    {
+        [$url, $proxy] = $stall($this);
+        $options = new RequestOptions(connectTimeout: 0.1, proxy: $proxy);
+        $failure = self::thrown(ConnectFailedException::class, fn() => $this->client->get($url, options: $options));
+
+        self::assertStringContainsString("while waiting for {$for}", $failure->getMessage());
+        self::assertSame(0, $this->client->statistics()['connections']);
+    }
+
+    /** @param \Closure(self): array{string, Proxy|null} $stall returns URL and proxy */
+    #[DataProvider('stages')]
+    public function testACancellationEndsAStalledConnection(\Closure $stall): void
+    {
+        [$url, $proxy] = $stall($this);
+        $cancellation = new DeferredCancellation();
+        $request = Async::run(fn() => self::thrown(CancelledException::class, fn() => $this->client->get(
+            $url,
+            options: new RequestOptions(proxy: $proxy),
+            cancellation: $cancellation->getCancellation(),
+        )));
+        delay(0.01);
+        $cancellation->cancel();
+        $request->await(new TimeoutCancellation(5));
+
+        self::assertSame(0, $this->client->statistics()['connections']);
+    }
+
+    public function testAStalledConnectionDoesNotDelayAnotherOrigin(): void
+    {
+        [$slow] = $this->withFullServer();
+        $stalled = Async::run(fn() => self::thrown(
+            ConnectFailedException::class,
+            fn() => $this->client->get($slow, options: new RequestOptions(connectTimeout: 0.5)),
+        ));
+        $fast = $this->kept(new ScriptedServer(
+            ScriptedServer::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+        ));
+        for ($i = 0; $i < 10; ++$i) {
+            self::assertSame('ok', (string) $this->client->get($fast->url())->getBody());
+        }
+
+        self::assertFalse($stalled->isComplete());
+        $stalled->await(new TimeoutCancellation(5));
+    }
+
+    /** @return array{string, null} */
+    private function withoutNames(): array
+    {
+        dnsResolver(new SilentNames());
+
+        return ['http://silent.test/', null];
+    }
+
+    /**
+     * Creates a server that accepts no connections, and whose queue is full. The kernel drops further requests for a
+     * connection.
+     *
+     * @return array{string, null}
+     */
+    private function withFullServer(): array
+    {
+        $context = stream_context_create(['socket' => ['backlog' => 0]]);
+        $server = $this->kept(stream_socket_server('tcp://127.0.0.1:0', context: $context));
+        \assert($server !== false);
+        $address = (string) stream_socket_get_name($server, false);
+        for ($i = 0; $i < 3; ++$i) {
+            $flags = \STREAM_CLIENT_CONNECT | \STREAM_CLIENT_ASYNC_CONNECT;
+            $this->kept(stream_socket_client("tcp://{$address}", flags: $flags));
+        }
+
+        return ["http://{$address}/", null];
+    }
+
+    /** @return array{string, null} */
+    private function withSilentServer(): array
+    {
+        return ["https://{$this->silent()->address()}/", null];
+    }
+
+    /** @return array{string, Proxy} */
+    private function withSilentProxy(): array
+    {
+        return ['https://any.test/', new Proxy(https: $this->silent()->url(''))];
+    }
+
+    private function silent(): ScriptedServer
+    {
+        return $this->kept(new ScriptedServer(static function (Socket $socket): void {
+            while ($socket->read() !== null) {
+                // Nothing is answered.
+            }
+        }));
+    }
+
+    /**
+     * @template T
+     *
+     * @param T $server
+     *
+     * @return T
+     */
+    private function kept(mixed $server): mixed
+    {
+        return $this->servers[] = $server;
+    }
+}
