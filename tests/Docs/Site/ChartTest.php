@@ -36,6 +36,40 @@ final class ChartTest extends TestCase
         }
     }
 
+    public function testThePageShowsEachChartThatExistsAtItsPlace(): void
+    {
+        $project = Workplace::project();
+        $page = (string) file_get_contents("{$project}/" . Chart::PAGE);
+
+        self::assertSame(Chart::placed($page, Chart::draw($project)), $page, 'Run php tools/site/charts.php');
+        foreach (Chart::all() as $name => $chart) {
+            self::assertSame(1, substr_count($page, "\n<!-- chart: {$name} -->\n"), $name);
+        }
+    }
+
+    public function testAChartAppearsWhenItExistsAndDisappearsWithoutIt(): void
+    {
+        $page = "# A\n\n<!-- chart: http -->\n\nText\n";
+        $files = ['docs/images/http-light.svg' => '', 'docs/images/http-dark.svg' => ''];
+        $placed = Chart::placed($page, $files);
+
+        self::assertSame(<<<'MARKDOWN'
+            # A
+
+            <!-- chart: http -->
+            <picture>
+              <source media="(prefers-color-scheme: dark)" srcset="../images/http-dark.svg">
+              <img src="../images/http-light.svg" width="720"
+                alt="Plain text, 50 connections: requests per second of CPU time, Spindle and others">
+            </picture>
+
+            Text
+
+            MARKDOWN, $placed);
+        self::assertSame($placed, Chart::placed($placed, $files));
+        self::assertSame($page, Chart::placed($placed, []));
+    }
+
     public function testAFigureIsTheMedianOfTheRoundsOfASeries(): void
     {
         $figures = new Figures(json_encode(self::FIGURES, \JSON_THROW_ON_ERROR));

@@ -14,33 +14,51 @@ final readonly class Chart
     private const FIGURES = 'bench/figures';
     private const IMAGES = 'docs/images';
 
+    /** The page with the charts. A comment such as `<!-- chart: http -->` stands where a chart belongs. */
+    public const PAGE = 'docs/explanation/benchmarks.md';
+
     /**
-     * @param string                               $file     name of the raw data, without its extension
      * @param non-empty-list<string>               $contexts beginnings of the contexts of the shown series
      * @param \Closure(array<mixed>): (float|null) $figure   operations per second of CPU time in one round
      */
-    private function __construct(
-        private string $title,
-        private string $file,
-        private array $contexts,
-        private \Closure $figure,
-    ) {}
+    private function __construct(private string $title, private array $contexts, private \Closure $figure) {}
 
-    /** @return array<string, self> by name */
+    /** @return array<string, self> by name, which is also the name of the raw data */
     public static function all(): array
     {
+        $commands = self::perSecond('results', 'cpu running'); // without the start of a pool
+
         return [
+            'commands' => new self('"echo hi", 8 at once: commands per second of CPU time', ['0 MB'], $commands),
             'memory' => new self(
                 'PHP 8.2, application with 0 or 500 MB: "echo hi" per second of CPU time',
-                'memory',
                 ['0 MB', '500 MB'],
-                self::commands(),
+                $commands,
+            ),
+            'tasks' => new self(
+                'Invokable objects, 2 workers: tasks per second of CPU time',
+                ['objects'],
+                self::perSecond('count', 'cpu running'),
+            ),
+            'postgres' => new self(
+                'A row by its key: queries per second of CPU time of the client',
+                ['select, single'],
+                self::perSecond('count', 'cpu'),
+            ),
+            'http' => new self(
+                'Plain text, 50 connections: requests per second of CPU time',
+                ['text'],
+                static function (array $round): ?float {
+                    $microseconds = Figures::number($round, 'cpu');
+
+                    return $microseconds > 0.0 ? 1e6 / $microseconds : null;
+                },
             ),
         ];
     }
 
     /**
-     * Draws all charts.
+     * Draws the charts whose raw data exists.
      *
      * @return array<string, string> SVG by path in the project
      */
@@ -48,7 +66,10 @@ final readonly class Chart
     {
         $files = [];
         foreach (self::all() as $name => $chart) {
-            $path = "{$project}/" . self::FIGURES . "/{$chart->file}.json";
+            $path = "{$project}/" . self::FIGURES . "/{$name}.json";
+            if (!is_file($path)) {
+                continue;
+            }
             $figures = new Figures((string) file_get_contents($path));
             foreach (Theme::cases() as $theme) {
                 $files[self::IMAGES . "/{$name}-{$theme->value}.svg"]
@@ -57,6 +78,38 @@ final readonly class Chart
         }
 
         return $files;
+    }
+
+    /**
+     * Returns the page with a picture at the place of each chart that exists.
+     *
+     * @param array<string, string> $files what {@see draw()} has returned
+     */
+    public static function placed(string $markdown, array $files): string
+    {
+        foreach (self::all() as $name => $chart) {
+            $picture = isset($files[self::IMAGES . "/{$name}-light.svg"]) ? <<<HTML
+                <picture>
+                  <source media="(prefers-color-scheme: dark)" srcset="../images/{$name}-dark.svg">
+                  <img src="../images/{$name}-light.svg" width="720"
+                    alt="{$chart->alternative()}">
+                </picture>
+
+                HTML : '';
+            $markdown = (string) preg_replace_callback(
+                "~^(<!-- chart: {$name} -->\n)(?:<picture>\n.*?</picture>\n)?~ms",
+                static fn(array $match): string => $match[1] . $picture,
+                $markdown,
+            );
+        }
+
+        return $markdown;
+    }
+
+    /** Returns the text that describes the chart to a screen reader. */
+    private function alternative(): string
+    {
+        return htmlspecialchars($this->title, \ENT_COMPAT) . ', Spindle and others';
     }
 
     /** @return array<string, float> by label, the largest first */
@@ -73,13 +126,13 @@ final readonly class Chart
         return $values;
     }
 
-    /** @return \Closure(array<mixed>): (float|null) commands per second of CPU time, without the start of a pool */
-    private static function commands(): \Closure
+    /** @return \Closure(array<mixed>): (float|null) */
+    private static function perSecond(string $count, string $cpu): \Closure
     {
-        return static function (array $round): ?float {
-            $seconds = Figures::number($round, 'cpu running');
+        return static function (array $round) use ($count, $cpu): ?float {
+            $seconds = Figures::number($round, $cpu);
 
-            return $seconds > 0.0 ? Figures::number($round, 'results') / $seconds : null;
+            return $seconds > 0.0 ? Figures::number($round, $count) / $seconds : null;
         };
     }
 }
