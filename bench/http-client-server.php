@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * A server of bench/http-client.php: prints its address, and serves until it is ended.
+ * A server of bench/http-client.php: prints its address, and serves until its standard input is closed.
  */
 
 use Psr\Http\Message\ServerRequestInterface;
@@ -53,4 +53,5 @@ $server = new HttpServer(
 );
 [$address] = $server->start('127.0.0.1:0');
 echo "{$address}\n";
+EventLoop::onReadable(STDIN, static fn() => exit(0));
 EventLoop::run();

@@ -18,6 +18,9 @@ final class TestServer
     /** @var list<resource> */
     private array $processes = [];
 
+    /** @var list<resource> standard inputs of the processes, which end when these are closed */
+    private array $inputs = [];
+
     /** @var list<string> URLs without a path */
     private array $origins = [];
 
@@ -28,7 +31,7 @@ final class TestServer
 
     public function __destruct()
     {
-        array_map(proc_terminate(...), $this->processes);
+        array_map(fclose(...), $this->inputs);
         array_map(proc_close(...), $this->processes);
     }
 
@@ -56,12 +59,13 @@ final class TestServer
     private function startProcess(): void
     {
         $command = [\PHP_BINARY, __DIR__ . '/../http-client-server.php', $this->file];
-        $process = proc_open($command, [['file', '/dev/null', 'r'], ['pipe', 'w'], \STDERR], $pipes);
+        $process = proc_open($command, [['pipe', 'r'], ['pipe', 'w'], \STDERR], $pipes);
         if ($process === false) {
             throw new \RuntimeException('The server could not be started');
         }
         $this->processes[] = $process;
-        /** @var array{1: resource} $pipes */
+        /** @var array{resource, resource} $pipes */
+        $this->inputs[] = $pipes[0];
         $address = trim((string) fgets($pipes[1]));
         $this->origins[] = str_replace('tcp:', 'http:', $address);
     }
