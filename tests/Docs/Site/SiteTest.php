@@ -33,6 +33,18 @@ final class SiteTest extends TestCase
         self::assertSame('Spindle', $pages['index.md']);
     }
 
+    public function testEveryPictureOfTheProjectIsOneOfTheSite(): void
+    {
+        $shown = 0;
+        foreach (Site::of(Workplace::project())->pages as $page) {
+            preg_match_all('~<img [^>]*src="([^"]+)"~', $page->markdown, $pictures);
+            self::assertSame([], preg_grep('~^/images/~', $pictures[1], \PREG_GREP_INVERT), $page->path);
+            $shown += \count($pictures[1]);
+        }
+
+        self::assertGreaterThan(8, $shown);
+    }
+
     public function testLinksBetweenFilesBecomeLinksBetweenPages(): void
     {
         $this->project([
