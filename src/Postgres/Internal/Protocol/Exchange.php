@@ -10,6 +10,7 @@ use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\TransactionEndDetector;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
+use Spindle\Postgres\Result;
 use Spindle\Postgres\ResultTooLargeException;
 
 /** Messages up to one Sync, and the server's answer to them. Rows stay encoded until they are read. */
@@ -161,6 +162,27 @@ final class Exchange
         if (!$this->isStreamed) {
             $this->chunks = $this->rowCounts = [];
         }
+    }
+
+    /**
+     * Returns the result of a query that is done and has succeeded.
+     *
+     * @param Columns|null $columns null for a statement without rows
+     */
+    public function result(?Columns $columns): Result
+    {
+        if ($this->tooLarge !== null) {
+            throw $this->tooLarge;
+        }
+        if ($this->isPortalSuspended || $this->rowCount > 0 && $columns === null) {
+            throw ProtocolException::malformed(
+                $this->isPortalSuspended
+                    ? 'the server sent only a part of the rows that the client had requested'
+                    : 'the server sent rows for a statement without columns',
+            );
+        }
+
+        return new Result($columns, $this, $this->rowCount, $this->affectedRows());
     }
 
     public function affectedRows(): int

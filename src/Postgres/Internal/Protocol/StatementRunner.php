@@ -1,0 +1,314 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Protocol;
+
+use Amp\Cancellation;
+use Spindle\Postgres\Internal\SessionChanges;
+use Spindle\Postgres\Internal\SqlText;
+use Spindle\Postgres\Internal\StatementLog;
+use Spindle\Postgres\Internal\TransactionEndDetector;
+use Spindle\Postgres\Internal\Types\Types;
+use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\Result;
+
+/**
+ * Executes scripts, and the statements that {@see PipelinedSession::send()} can't send at once. Prepares statements
+ * first, waits until they may be sent, and repeats them as often as {@see StatementFailures} permits.
+ */
+final class StatementRunner
+{
+    /** Nanoseconds that the server took for the last query of the session; negative when unknown. */
+    public int $lastQueryNanoseconds = 0;
+
+    /** Command tag of the last query of the session. */
+    public string $tag = '';
+
+    public function __construct(
+        private readonly Pipeline $pipeline,
+        private readonly PreparedStatements $statements,
+        private readonly Preparation $preparation,
+        private readonly StatementFailures $failures,
+        private readonly SessionChanges $changes,
+        private readonly StatementLog $log,
+    ) {}
+
+    /**
+     * @param array<mixed> $parameters
+     *
+     * @throws \LogicException|InvalidParameterException when the statement can't be sent
+     */
+    public static function check(string $sql, #[\SensitiveParameter] array $parameters): void
+    {
+        SqlText::check($sql);
+        if (SqlText::isCopy($sql)) {
+            // The server would read the messages that follow as the data of the COPY.
+            throw new \LogicException('A COPY needs copyFrom() or copyTo()');
+        }
+        if (!array_is_list($parameters)) {
+            throw new \LogicException(
+                'Parameters must be a list, not an array with other keys. Write $1 for its first value, $2 for the'
+                    . ' second and so on, not :name',
+            );
+        }
+        if (\count($parameters) > FrontendMessages::MAX_PARAMETERS) {
+            throw InvalidParameterException::tooMany(\count($parameters), FrontendMessages::MAX_PARAMETERS);
+        }
+    }
+
+    /** @param list<mixed> $parameters */
+    public function query(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): Result {
+        $cancellation?->throwIfRequested();
+        self::check($sql, $parameters);
+        for ($attempt = 1;; ++$attempt) {
+            $startedAt = hrtime(true);
+            $statement = $this->statements->find($sql);
+            $onSent = $this->preparation->onSent($sql, $statement === null || $statement->changesSession);
+            if ($statement === null && self::needsTypes($parameters)) {
+                $statement = $this->prepare($sql, $cancellation);
+            }
+            if (($statement === null || $statement->changesSession) && SessionChanges::mayChangeSession($sql)) {
+                $this->changes->record($sql);
+            }
+            if ($statement === null) {
+                $name = $this->statements->newName($sql);
+                $exchange = $this->preparation->execute($name, $sql, $parameters, $cancellation, $onSent);
+                $statement = $exchange->parameterTypes === null
+                    ? null
+                    : $this->preparation->register($name, $sql, $exchange, $cancellation);
+            } else {
+                $exchange = $this->execute($sql, $statement, $parameters, $cancellation, $onSent);
+                if ($exchange === null) {
+                    --$attempt; // the statement was not sent, so this does not count as an attempt
+
+                    continue;
+                }
+            }
+            $this->lastQueryNanoseconds = $exchange->nanoseconds;
+            $exchange->nanoseconds = hrtime(true) - $startedAt; // the log shows the time that the caller waited
+            $this->tag = $exchange->tag;
+            $this->preparation->onCompleted($exchange->tag, $sql);
+            if ($exchange->serverError === null && $exchange->copyResponse === '') {
+                $outcome = "Done: {$exchange->tag}, {$exchange->rowCount} rows";
+                $this->log->logOutcome($outcome, $sql, $exchange->nanoseconds);
+
+                return $exchange->result($statement?->columns);
+            }
+            $types = $statement->parameterTypes ?? [];
+            $this->throwUnlessRetryable($sql, $types, $parameters, $exchange, $attempt);
+        }
+    }
+
+    /**
+     * Throws the failure, unless the statement may be sent again: {@see StatementFailures}, or its types were old.
+     *
+     * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
+     * @param list<mixed> $parameters
+     */
+    public function throwUnlessRetryable(
+        string $sql,
+        array $types,
+        #[\SensitiveParameter]
+        array $parameters,
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        int $attempt,
+    ): void {
+        $sentTypes = $exchange->parameterTypes ?? $types;
+        if ($attempt > 1 || !$this->preparation->hadOldTypes($sql, $exchange, $sentTypes)) {
+            $this->failures->throwUnlessRetryable($sql, $types, $parameters, $exchange, $attempt);
+        }
+    }
+
+    /**
+     * Executes several statements as one simple query.
+     *
+     * @param bool $mayChangeMeaning whether the script may change the meaning of SQL texts
+     */
+    public function script(
+        string $sql,
+        bool $mayChangeMeaning,
+        ?Cancellation $cancellation,
+        ?TransactionEndDetector $endDetector = null,
+    ): void {
+        $this->log->log('Executing a script', $sql);
+        $startedAt = hrtime(true);
+        $this->sendBegin($cancellation);
+        $exchange = new Exchange(extended: false);
+        $exchange->mustNotRepeat = true;
+        $exchange->endDetector = $endDetector;
+        if ($mayChangeMeaning) {
+            $exchange->onSent = $this->preparation->onMeaningChange(...);
+        }
+        $this->pipeline->submit($exchange, [FrontendMessages::query($sql)], $cancellation);
+        $this->pipeline->await($exchange, $cancellation);
+        while (!$exchange->done) {
+            // The script contains a COPY … FROM STDIN, for which there are no data.
+            if ($exchange->copyResponse === 'G') {
+                $this->pipeline->write(FrontendMessages::copyFail('a script has no data'));
+                // Otherwise the pipeline would wake this loop after the write, and the loop would write again.
+                $exchange->copyResponse = '';
+            }
+            $this->pipeline->await($exchange, $cancellation);
+        }
+        if ($exchange->waitFailure !== null) {
+            throw $exchange->waitFailure;
+        }
+        $this->preparation->noteSchemaChange(SchemaChanges::isChangingScript($sql));
+        $this->log->logOutcome(
+            $exchange->serverError === null
+                ? 'Done: a script'
+                : "Failed with SQLSTATE {$exchange->serverError->sqlState()}",
+            $sql,
+            hrtime(true) - $startedAt,
+        );
+        if ($exchange->serverError !== null) {
+            throw QueryException::of($exchange->serverError, $sql);
+        }
+        if (SessionChanges::mayChangePrepared($sql)) {
+            $this->statements->forgetAll();
+        }
+    }
+
+    /** Returns the statement, prepared in the current generation. */
+    public function prepare(string $sql, ?Cancellation $cancellation): PreparedStatement
+    {
+        for ($attempt = 1;; ++$attempt) {
+            $name = $this->statements->newName($sql);
+            $exchange = $this->preparation->prepare($name, $sql, $cancellation);
+            if ($exchange->serverError === null) {
+                $statement = $this->preparation->register($name, $sql, $exchange, $cancellation);
+                if ($exchange->generation === $this->statements->generation) {
+                    return $statement;
+                }
+                continue;
+            }
+            $this->failures->throwUnlessRetryable($sql, [], [], $exchange, $attempt);
+        }
+    }
+
+    /**
+     * Submits a prepared statement for execution. While the exchange waits to be sent, other fibers may close the
+     * statement or change the meaning of its text. Executing it could then use other tables, or raise an error that
+     * fails the transaction. So in this case the session sends only a Sync.
+     *
+     * @param non-empty-list<string> $parts
+     *
+     * @return bool false when nothing was executed, and the statement has to be prepared again
+     */
+    public function submit(
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        string $sql,
+        PreparedStatement $statement,
+        #[\SensitiveParameter]
+        array $parts,
+        ?Cancellation $cancellation,
+    ): bool {
+        $pipeline = $this->pipeline;
+        $mustBeFirst = $exchange->mustNotRepeat || $pipeline->pendingBegin !== '';
+        $mustWait = $mustBeFirst && $pipeline->conversation->exchanges !== [];
+        if (!$mustWait && !$pipeline->cancelling->blocksSending && !$pipeline->copyMutex->isLocked) {
+            $pipeline->submit($exchange, $parts, $cancellation);
+
+            return true;
+        }
+        $generation = $this->statements->generation;
+        $onSent = $exchange->onSent;
+        $exchange->onSent = function (#[\SensitiveParameter] Exchange $exchange) use (
+            $sql,
+            $statement,
+            $parts,
+            $generation,
+            $onSent,
+        ): void {
+            $exchange->executes = $generation === $this->statements->generation
+                && ($statement->name === '' || $this->statements->find($sql) === $statement);
+            array_map($this->pipeline->write(...), $exchange->executes ? $parts : [FrontendMessages::SYNC]);
+            if ($exchange->executes && $onSent !== null) {
+                $onSent($exchange);
+            }
+        };
+        $pipeline->submit($exchange, [''], $cancellation);
+        if (!$exchange->executes) {
+            $this->awaitBegin($exchange, $cancellation);
+        }
+
+        return $exchange->executes;
+    }
+
+    /**
+     * Sends a pending BEGIN with its own Sync, and waits for the answer. Without that Sync, the server would skip a
+     * simple query after a failed BEGIN and never answer it.
+     */
+    public function sendBegin(?Cancellation $cancellation): void
+    {
+        if ($this->pipeline->pendingBegin !== '') {
+            $exchange = new Exchange();
+            $exchange->executes = false;
+            $this->pipeline->submit($exchange, [FrontendMessages::SYNC], $cancellation);
+            $this->awaitBegin($exchange, $cancellation);
+        }
+    }
+
+    /** Waits for an exchange that consists of a Sync, and of a BEGIN if one was pending. */
+    private function awaitBegin(#[\SensitiveParameter] Exchange $exchange, ?Cancellation $cancellation): void
+    {
+        $this->pipeline->await($exchange, $cancellation);
+        if ($exchange->serverError !== null) {
+            throw QueryException::of($exchange->serverError, 'BEGIN');
+        }
+    }
+
+    /**
+     * @param list<mixed> $parameters
+     * @param (\Closure(Exchange): void)|null $onSent
+     *
+     * @return Exchange|null null when the statement has to be prepared again: {@see submit()}
+     */
+    private function execute(
+        string $sql,
+        PreparedStatement $statement,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+        ?\Closure $onSent,
+    ): ?Exchange {
+        $this->log->log("Executing {$statement->name}", $sql);
+        $values = $statement->encode($parameters);
+        $exchange = new Exchange();
+        $exchange->binary = true;
+        $exchange->mustNotRepeat = $statement->mustNotRepeat;
+        $exchange->onSent = $onSent;
+        $parts = [
+            $statement->name === '' ? FrontendMessages::parse('', $sql) : '',
+            ...$statement->bind($values),
+            FrontendMessages::EXECUTE . FrontendMessages::SYNC,
+        ];
+        if (!$this->submit($exchange, $sql, $statement, $parts, $cancellation)) {
+            return null;
+        }
+        $this->pipeline->await($exchange, $cancellation);
+
+        return $exchange;
+    }
+
+    /** @param list<mixed> $parameters */
+    private static function needsTypes(#[\SensitiveParameter] array $parameters): bool
+    {
+        foreach ($parameters as $value) {
+            if (Types::needsType($value)) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+}
