@@ -11,7 +11,7 @@ final class NumberRange
     public const MAX_SECONDS = 1_000_000_000;
 
     /** The sum of two numbers up to this fits into 32 bits. */
-    public const MAX_COUNT = 1_000_000_000;
+    private const MAX_COUNT = 1_000_000_000;
 
     private function __construct() {}
 

@@ -32,7 +32,10 @@ final class MapRun implements Source
     private const MIN_WINDOW_TASKS = 1024;
     private const BATCHES_AHEAD = 4;
 
-    /** Nanoseconds after which the event loop runs once while the caller reads results. */
+    /**
+     * Nanoseconds after which the event loop runs once while the caller reads results. So workers get tasks even if the
+     * caller spends a long time on each result.
+     */
     private const LOOP_INTERVAL_NANOSECONDS = 500_000;
 
     private readonly int $id;
@@ -354,7 +357,8 @@ final class MapRun implements Source
         $fiber = \Fiber::getCurrent();
         $this->reader = $fiber === null ? null : \WeakReference::create($fiber);
         if ($this->lastLoopTurn !== 0 && hrtime(true) - $this->lastLoopTurn > self::LOOP_INTERVAL_NANOSECONDS) {
-            $this->runLoop();
+            LoopTurn::await();
+            $this->lastLoopTurn = hrtime(true);
         }
         $hasResumed = !$this->unread->isFull;
         while (true) {
@@ -383,13 +387,6 @@ final class MapRun implements Source
             $this->changed->wait();
             $this->lastLoopTurn = hrtime(true);
         }
-    }
-
-    /** Runs the event loop once, so that workers get tasks even if the caller spends a long time on each result. */
-    private function runLoop(): void
-    {
-        LoopTurn::await();
-        $this->lastLoopTurn = hrtime(true);
     }
 
     /** @param Outcome $outcome */

@@ -16,7 +16,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 final class ProcessTree
 {
     /** Job id of a descendant of the launcher that belongs to no command. */
-    public const UNCLAIMED = 0;
+    private const UNCLAIMED = 0;
 
     /** Maximum number of searches in a row, because other programs may start processes all the time. */
     private const MAX_SEARCHES = 4;

@@ -10,12 +10,9 @@ final class Replacement
     public const SEQUENCE = '#';
     public const SLOT = '%';
 
-    /** The parts of a path that can replace a value, as they are written between braces. */
-    public const PARTS = ['//', '/.', '/', '.', ''];
-
     /**
      * @param string   $text     the replacement string as it is in the template
-     * @param string   $part     one of {@see PARTS}, SEQUENCE or SLOT
+     * @param string   $part     '//', '/.', '/', '.' or '', as it is written between the braces; or SEQUENCE or SLOT
      * @param int|null $position of the value, from 1, or from the end if negative; null for each value
      */
     public function __construct(
