@@ -18,11 +18,11 @@ use Spindle\Worker\MapOutcome;
  * of tasks between input and loop, and the bytes of their arguments and results, are limited. So memory does not grow
  * with the length of the input.
  *
- * No more input is read while arguments and results have {@see UnreadOutcomes::MAX_BYTES}. When the results alone have
+ * No more input is read while arguments and results have {@see OutcomeQueue::MAX_BYTES}. When the results alone have
  * as many, tasks that have not started are taken back, and wait until the results are down to half of that.
  *
- * @phpstan-import-type Outcome from UnreadOutcomes
- * @phpstan-import-type Chunk from UnreadOutcomes
+ * @phpstan-import-type Outcome from OutcomeQueue
+ * @phpstan-import-type Chunk from OutcomeQueue
  */
 final class MapRun implements Source
 {
@@ -43,7 +43,7 @@ final class MapRun implements Source
 
     private readonly MapInput $input;
 
-    private readonly UnreadOutcomes $unread;
+    private readonly OutcomeQueue $queue;
 
     /** Whether the pool is being closed by the fiber that reads the results, so that nothing can make room for more. */
     private bool $isUnlimited = false;
@@ -85,7 +85,7 @@ final class MapRun implements Source
         $this->id = ++self::$lastId;
         $this->changed = new Condition();
         $this->sizing = new BatchSizing();
-        $this->unread = new UnreadOutcomes($inOrder);
+        $this->queue = new OutcomeQueue($inOrder);
         $this->input = new MapInput($dispatcher, $this, $this->sizing, $input);
     }
 
@@ -193,7 +193,7 @@ final class MapRun implements Source
     /** Returns whether tasks of the batch can start now. The task for whose result map() waits can always start. */
     public function mayRun(Batch $batch): bool
     {
-        return !$this->unread->isFull || $this->isUnlimited || $this->unread->needs($batch);
+        return !$this->queue->isFull || $this->isUnlimited || $this->queue->needs($batch);
     }
 
     /** Keeps tasks that no worker has, until {@see mayRun()} returns true for them. */
@@ -208,19 +208,19 @@ final class MapRun implements Source
     /** Returns whether the loop reads an earlier task than this one first, and that task has no outcome. */
     public function lacksOutcomeBefore(int $number): bool
     {
-        return $this->unread->lacksOutcomeBefore($number);
+        return $this->queue->lacksOutcomeBefore($number);
     }
 
     /** Returns whether more of the input may be read: neither the window nor the memory for results is full. */
     public function hasRoom(): bool
     {
-        if ($this->unread->isFull) {
+        if ($this->queue->isFull) {
             return false;
         }
         $window = max(self::MIN_WINDOW_TASKS, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->sizing->size());
 
         return $this->input->pulledCount - $this->deliveredCount < $window
-            && $this->unread->bytes + $this->input->pulledBytes - $this->deliveredBytes < UnreadOutcomes::MAX_BYTES;
+            && $this->queue->bytes + $this->input->pulledBytes - $this->deliveredBytes < OutcomeQueue::MAX_BYTES;
     }
 
     /** Called when values were read from the input, or its end was reached. */
@@ -343,7 +343,7 @@ final class MapRun implements Source
         $this->abandoned = true;
         $this->input->drop();
         $this->blocked = [];
-        $this->unread->clear();
+        $this->queue->clear();
         $this->dispatcher->abandon($this, $timeout);
         $this->changed->notify();
     }
@@ -360,16 +360,16 @@ final class MapRun implements Source
             LoopTurn::await();
             $this->lastLoopTurn = hrtime(true);
         }
-        $hasResumed = !$this->unread->isFull;
+        $hasResumed = !$this->queue->isFull;
         while (true) {
             if ($this->abortReason !== null) {
                 if ($this->finished) {
                     throw $this->abortReason;
                 }
-            } elseif ($this->unread->hasNext()) {
-                $wasFull = $this->unread->isFull;
-                $chunk = $this->unread->shift();
-                if ($wasFull && !$this->unread->isFull) {
+            } elseif ($this->queue->hasNext()) {
+                $wasFull = $this->queue->isFull;
+                $chunk = $this->queue->shift();
+                if ($wasFull && !$this->queue->isFull) {
                     $this->dispatcher->fill();
                 }
 
@@ -401,10 +401,10 @@ final class MapRun implements Source
         if ($this->abandoned) {
             return;
         }
-        if ($this->unread->add($batch, $from, $count, $outcome, $size)) {
+        if ($this->queue->add($batch, $from, $count, $outcome, $size)) {
             $this->dispatcher->takeBackBlocked($this);
         }
-        if ($this->changed->isAwaited() && $this->unread->hasNext()) {
+        if ($this->changed->isAwaited() && $this->queue->hasNext()) {
             $this->changed->notify();
         }
     }

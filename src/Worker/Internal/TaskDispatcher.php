@@ -192,7 +192,7 @@ final class TaskDispatcher implements PoolEvents
         $this->onSettled();
     }
 
-    /** Takes back the tasks of a map that have not started and must wait, because its buffer of results is full. */
+    /** Takes back the tasks of a map that have not started and must wait, because its queue of results is full. */
     public function takeBackBlocked(MapRun $run): void
     {
         foreach ($this->workers->all() as $worker) {

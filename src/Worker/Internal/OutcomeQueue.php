@@ -8,13 +8,13 @@ namespace Spindle\Worker\Internal;
  * Outcomes of a {@see MapRun} that the caller's loop has not read. In map(), they are read in the order of the tasks,
  * otherwise in the order of their arrival. A chunk has the outcomes of consecutive tasks that arrived together.
  *
- * The buffer is full when the results have {@see self::MAX_BYTES}, until the loop has read all but
+ * The queue is full when the results have {@see self::MAX_BYTES}, until the loop has read all but
  * {@see self::MIN_BYTES} of them.
  *
  * @phpstan-type Outcome string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed>
  * @phpstan-type Chunk array{int, list<mixed>, Outcome, int, int, float}
  */
-final class UnreadOutcomes
+final class OutcomeQueue
 {
     public const MAX_BYTES = 16 << 20;
     private const MIN_BYTES = self::MAX_BYTES >> 1;
@@ -49,7 +49,7 @@ final class UnreadOutcomes
      * @param Outcome $outcome results of all these tasks; or of one task a failure, or the items that it yields
      * @param int $size size of the results in bytes
      *
-     * @return bool whether the results have reached the limit of the buffer
+     * @return bool whether the results have reached the limit of the queue
      */
     public function add(
         Batch $batch,
@@ -110,7 +110,7 @@ final class UnreadOutcomes
     }
 
     /**
-     * Returns whether map() needs tasks of the batch although the buffer is full, because the first task without an
+     * Returns whether map() needs tasks of the batch although the queue is full, because the first task without an
      * outcome is one of them. As long as the loop has other results to read, the task may start if they have less than
      * twice the limit.
      */
