@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Cli;
 
+use PHPUnit\Framework\AssertionFailedError;
 use PHPUnit\Framework\Attributes\RequiresPhp;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
@@ -78,5 +79,19 @@ final class ForkServerTest extends TestCase
             new ProgramResult(0, str_repeat('o', 99 * 9999), str_repeat('e', 99 * 9999)),
             ForkServer::run($script, [], $this->path()),
         );
+    }
+
+    public function testAScriptThatEndsTheServerFailsAlone(): void
+    {
+        $fatal = $this->file('fatal.php', '<?php posix_kill(posix_getppid(), SIGKILL); sleep(60);');
+        $script = $this->file('script.php', '<?php echo "there";');
+        $failure = null;
+        try {
+            ForkServer::run($fatal, [], $this->path());
+        } catch (AssertionFailedError $failure) {
+        }
+
+        self::assertStringContainsString('The fork server has ended', $failure?->getMessage() ?? '');
+        self::assertEquals(new ProgramResult(0, 'there', ''), ForkServer::run($script, [], $this->path()));
     }
 }

@@ -99,6 +99,7 @@ final class ForkServer
             stream_set_blocking($pipe, false);
             $pipes[$name] = $pipe;
         }
+        $pid = 0;
         try {
             $request = [
                 'script' => $script, 'arguments' => $arguments, 'directory' => $directory,
@@ -108,6 +109,12 @@ final class ForkServer
             $pid = (int) $this->answer('pid');
 
             return $this->results($pid, $pipes, $input);
+        } catch (\Throwable $failure) {
+            self::$shared = null; // the answers that are still missing would be taken for those of the next script
+            if ($pid !== 0) {
+                posix_kill($pid, \SIGKILL);
+            }
+            throw $failure;
         } finally {
             foreach ([...array_keys($pipes), 'classes'] as $name) {
                 @unlink("{$folder}/{$name}");
@@ -141,7 +148,6 @@ final class ForkServer
             if (\in_array($this->socket, $reads, true)) {
                 $status = $this->answer('status');
             } elseif (hrtime(true) > $end) {
-                posix_kill($pid, \SIGKILL);
                 Assert::fail('The script did not end in time. ' . json_encode($outputs, \JSON_INVALID_UTF8_SUBSTITUTE));
             }
         }
