@@ -14,7 +14,7 @@ use Spindle\Tests\Async;
 final class RawClient
 {
     /** Maximum seconds of each wait. */
-    private const WAIT_TIMEOUT = 15.0;
+    private const WAIT_TIMEOUT = 25.0;
 
     private const READ_BYTES = 65_536;
 

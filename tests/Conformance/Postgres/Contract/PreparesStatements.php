@@ -354,6 +354,7 @@ trait PreparesStatements
         do {
             try {
                 $connection->executeScript('SET statement_timeout = 0');
+                $connection->executeScript('SELECT'); // the limit of the SET may stop the statement after it
                 $isSet = true;
             } catch (QueryCancelledException) {
                 $isSet = false;
