@@ -66,7 +66,7 @@ final class GuzzleHandler
     {
         $given = new GuzzleOptions($options);
         try {
-            $settings = $given->settings();
+            $settings = $given->settings($this->client->requestOptions());
         } catch (\ValueError $invalid) {
             throw new \InvalidArgumentException($invalid->getMessage(), 0, $invalid);
         }

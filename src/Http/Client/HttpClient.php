@@ -228,6 +228,16 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
+     * Returns the options of requests without their own.
+     *
+     * @internal
+     */
+    public function requestOptions(): RequestOptions
+    {
+        return $this->options->request;
+    }
+
+    /**
      * Returns the current state, and counters since the client was created:
      * - `origins`: servers, each counted once for each proxy and TLS setting
      * - `connections`: connections that are open or being opened; `idle`: those that are not in use

@@ -19,8 +19,8 @@ final readonly class RequestOptions
      * @param int $maxContentBytes maximum size of a body that `getContents()` or a conversion to string returns, after
      *     it was decompressed. `read()` has no limit
      * @param bool $decompress whether to ask for, and to decompress, gzip
-     * @param int $expectContinueBytes size of a request's body from which the client waits up to a second for the
-     *     server's permission (100 Continue)
+     * @param int $expectContinueBytes size of a request's body, or more, for which the client waits up to a second for
+     *     the server's permission (100 Continue). A body of unknown size counts as larger; PHP_INT_MAX for no wait
      * @param Proxy|null $proxy null for a direct connection
      * @param TlsOptions $tls certificates for https
      * @param bool $blocksPrivateAddresses whether to refuse servers whose address is not public, such as 127.0.0.1. The

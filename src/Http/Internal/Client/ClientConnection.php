@@ -143,7 +143,7 @@ final class ClientConnection
      *
      * @return bool false when the connection has ended
      *
-     * @throws TimedOutException
+     * @throws TimedOutException|ClosedException
      */
     public function receive(string $for, float $seconds, bool $isFirst = false): bool
     {

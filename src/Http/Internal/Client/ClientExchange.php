@@ -48,7 +48,7 @@ final readonly class ClientExchange
     {
         $body = $this->request->body;
         $size = \is_string($body) ? \strlen($body) : self::size($body);
-        $expects = $this->mayExpect && $size !== 0 && ($size === null || $size >= $this->options->expectContinueBytes);
+        $expects = $this->mayExpect && ($size ?? \PHP_INT_MAX - 1) >= max(1, $this->options->expectContinueBytes);
         $head = $this->head($size, $expects);
         $this->connection->write(\is_string($body) && !$expects ? $head . $body : $head);
         if ($expects) {
@@ -63,7 +63,7 @@ final readonly class ClientExchange
             }
         }
         $upload = \is_string($body) ? null : Upload::begin($this->connection, $body, $size);
-        $response = $this->finalHead();
+        $response = $this->finalHead($this->options->firstByteTimeout, false);
         if ($response->status >= 400) {
             $upload?->abort();
         }
@@ -110,12 +110,16 @@ final readonly class ClientExchange
         return "{$this->request->method} {$this->absoluteFor}{$url->target} HTTP/1.1\r\n{$lines}\r\n";
     }
 
-    /** Skips interim responses, such as 103 (Early Hints): RFC 9110, 15.2. */
-    private function finalHead(): ResponseHead
+    /**
+     * Skips interim responses, such as 103 (Early Hints): RFC 9110, 15.2.
+     *
+     * @param bool $awaitsContinue whether to return a 100 (Continue), too
+     */
+    private function finalHead(float $timeout, bool $awaitsContinue): ResponseHead
     {
         for ($interim = 0; $interim <= self::MAX_INTERIM_RESPONSES; ++$interim) {
-            $response = $this->readHead($this->options->firstByteTimeout, $interim === 0);
-            if ($response->status >= 200) {
+            $response = $this->readHead($timeout, $interim === 0);
+            if ($response->status >= 200 || $awaitsContinue && $response->status === 100) {
                 return $response;
             }
             if ($response->status === 101) {
@@ -130,7 +134,7 @@ final readonly class ClientExchange
     private function awaitContinue(): ?ResponseHead
     {
         try {
-            $response = $this->readHead(min(self::CONTINUE_TIMEOUT, $this->options->firstByteTimeout), true);
+            $response = $this->finalHead(min(self::CONTINUE_TIMEOUT, $this->options->firstByteTimeout), true);
         } catch (TimedOutException $late) {
             if (!$this->connection->isWithinLimit()) {
                 throw $late;
@@ -141,7 +145,6 @@ final readonly class ClientExchange
 
         return match (true) {
             $response->status === 100 => null,
-            $response->status < 200 => $this->finalHead(),
             $response->status === 417 => throw new ExpectationRefusedException(),
             default => $response,
         };

@@ -68,7 +68,7 @@ final class DeadlineTimer
                 $next = min($next, $connection->deadline);
             }
         }
-        if ($next < \PHP_INT_MAX) {
+        if ($next < $this->firesAt) { // expire() may have set an earlier time
             $this->schedule($next);
         }
     }

@@ -59,10 +59,13 @@ final readonly class GuzzleOptions
         }
     }
 
-    /** @throws \InvalidArgumentException|\ValueError when an option has a value that is not supported */
-    public function settings(): RequestOptions
+    /**
+     * @param RequestOptions $default of the client; they apply where Guzzle has no option of its own
+     *
+     * @throws \InvalidArgumentException|\ValueError when an option has a value that is not supported
+     */
+    public function settings(RequestOptions $default): RequestOptions
     {
-        $default = new RequestOptions();
         $expect = $this->options[Guzzle::EXPECT] ?? null;
 
         return new RequestOptions(
@@ -70,6 +73,7 @@ final readonly class GuzzleOptions
             firstByteTimeout: \INF,
             readTimeout: $this->seconds(Guzzle::READ_TIMEOUT) ?? \INF,
             timeout: $this->seconds(Guzzle::TIMEOUT) ?? \INF,
+            maxContentBytes: $default->maxContentBytes,
             decompress: ($this->options[Guzzle::DECODE_CONTENT] ?? true) !== false,
             expectContinueBytes: match (true) {
                 $expect === true => 1,
@@ -77,8 +81,9 @@ final readonly class GuzzleOptions
                 \is_int($expect) => $expect,
                 default => $default->expectContinueBytes,
             },
-            proxy: $this->proxy(),
-            tls: $this->tls(),
+            proxy: $this->proxy() ?? $default->proxy,
+            tls: $this->tls($default->tls),
+            blocksPrivateAddresses: $default->blocksPrivateAddresses,
         );
     }
 
@@ -143,14 +148,15 @@ final readonly class GuzzleOptions
         );
     }
 
-    private function tls(): TlsOptions
+    private function tls(TlsOptions $default): TlsOptions
     {
         $verify = $this->options[Guzzle::VERIFY] ?? true;
+        $certificate = $this->file(Guzzle::CERT);
 
         return new TlsOptions(
-            rootCertificate: \is_string($verify) ? $verify : null,
-            certificate: $this->file(Guzzle::CERT),
-            key: $this->file(Guzzle::SSL_KEY),
+            rootCertificate: \is_string($verify) ? $verify : $default->rootCertificate,
+            certificate: $certificate ?? $default->certificate,
+            key: $this->file(Guzzle::SSL_KEY) ?? ($certificate === null ? $default->key : null),
             verifies: $verify !== false,
         );
     }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\ConnectionLostException;
 use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Client\RequestTimeoutException;
@@ -183,7 +184,9 @@ final class ResponseBody implements StreamInterface
             $hasBytes = $connection->receive('the rest of the response', $this->readTimeout);
         } catch (TimedOutException $late) {
             throw $this->fail(RequestTimeoutException::of($this->request, $late->getMessage(), $late));
-        } catch (\Throwable $failure) { // the cancellation, or the client was killed
+        } catch (ClosedException $closed) {
+            throw $this->fail(ClientClosedException::of($this->request, $closed->getMessage(), $closed));
+        } catch (\Throwable $failure) { // the cancellation
             throw $this->fail($failure);
         } finally {
             $this->isReceiving = false;

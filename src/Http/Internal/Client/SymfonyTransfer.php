@@ -115,22 +115,28 @@ final class SymfonyTransfer
         return \extension_loaded('zlib') ? $fields + ['accept-encoding' => ['gzip']] : $fields;
     }
 
+    /** Returns the options. Those of the client apply where Symfony has no option of its own. */
     private function settings(): RequestOptions
     {
+        $default = $this->client->requestOptions();
+        $certificate = $this->text('local_cert');
+
         return new RequestOptions(
             connectTimeout: $this->seconds('max_connect_duration') ?? \INF,
             firstByteTimeout: \INF,
             readTimeout: \INF,
             timeout: $this->seconds('max_duration') ?? \INF,
+            maxContentBytes: $default->maxContentBytes,
             decompress: false,
             expectContinueBytes: \PHP_INT_MAX,
             proxy: $this->proxy(),
             tls: new TlsOptions(
-                rootCertificate: $this->text('cafile'),
-                certificate: $this->text('local_cert'),
-                key: $this->text('local_pk'),
+                rootCertificate: $this->text('cafile') ?? $default->tls->rootCertificate,
+                certificate: $certificate ?? $default->tls->certificate,
+                key: $this->text('local_pk') ?? ($certificate === null ? $default->tls->key : null),
                 verifies: $this->options['verify_peer'] !== false,
             ),
+            blocksPrivateAddresses: $default->blocksPrivateAddresses,
         );
     }
 

@@ -239,6 +239,54 @@ final class ServerFaultsTest extends TestCase
         self::assertSame(0, $this->client()->statistics()['connections']);
     }
 
+    public function testABodyThatIsReadWhenTheClientIsKilledFailsLikeACall(): void
+    {
+        $this->serve(ScriptedServer::answering("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"));
+        $body = $this->client()->get($this->url())->getBody();
+        $read = Async::run(static fn(): \Throwable => self::failure(static fn() => $body->getContents()));
+        delay(0.01);
+        $this->client()->kill();
+
+        self::assertInstanceOf(ClientClosedException::class, $read->await());
+    }
+
+    public function testOtherInterimResponsesBeforeAContinueAreSkipped(): void
+    {
+        $this->serve(static function (Socket $socket): void {
+            for ($head = ''; !str_contains($head, "\r\n\r\n");) {
+                $head .= $socket->read();
+            }
+            $socket->write("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n");
+            for ($body = ''; \strlen($body) < 4;) {
+                $body .= $socket->read();
+            }
+            $socket->write(self::OK);
+        });
+        $options = new RequestOptions(firstByteTimeout: 5.0, expectContinueBytes: 4);
+        $response = $this->client()->request('POST', $this->url(), body: 'body', options: $options);
+
+        self::assertSame('ok', (string) $response->getBody());
+    }
+
+    public function testABodyOfUnknownSizeIsSentAtOnceIfTheOptionsSaySo(): void
+    {
+        $received = '';
+        $this->serve(static function (Socket $socket, ScriptedServer $server) use (&$received): void {
+            while (!str_contains($received, "0\r\n\r\n")) {
+                $received .= $socket->read();
+            }
+            $socket->write(self::OK);
+        });
+        $this->client()->request(
+            'POST',
+            $this->url(),
+            body: RequestBody::stream(['a', 'b']),
+            options: new RequestOptions(expectContinueBytes: \PHP_INT_MAX),
+        );
+
+        self::assertStringNotContainsStringIgnoringCase('expect', $received);
+    }
+
     public function testAServerThatDoesNotReadTheRequestIsGivenUp(): void
     {
         $this->serve(static fn(Socket $socket) => delay(5));

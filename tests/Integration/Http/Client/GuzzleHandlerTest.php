@@ -23,6 +23,8 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Client\GuzzleHandler;
 use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\HttpClientOptions;
+use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Response;
 use Spindle\Tests\Async;
 use Spindle\Tests\CatchesThrown;
@@ -67,6 +69,15 @@ final class GuzzleHandlerTest extends TestCase
             json_decode((string) $response->getBody(), true),
         );
         self::assertSame($response->getBody()->getSize(), \strlen((string) $response->getBody()));
+    }
+
+    public function testOptionsOfTheClientApplyWhereGuzzleHasNone(): void
+    {
+        $client = new HttpClient(new HttpClientOptions(request: new RequestOptions(blocksPrivateAddresses: true)));
+        $guzzle = new Client(['handler' => HandlerStack::create(new GuzzleHandler($client))]);
+        $this->expectException(ConnectException::class);
+        $this->expectExceptionMessage('its address is not public');
+        $guzzle->get('http://127.0.0.1:1/');
     }
 
     public function testAFormWithFilesIsSent(): void

@@ -6,6 +6,9 @@ namespace Spindle\Tests\Integration\Http\Client;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\HttpClientOptions;
+use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Client\SymfonyClient;
 use Spindle\Tests\EndsInTime;
 use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
@@ -65,6 +68,15 @@ final class SymfonyClientTest extends HttpClientTestCase
         $response = (new SymfonyClient())->request('GET', 'http://127.0.0.1:1/', [$name => $value]);
         $this->expectException(TransportExceptionInterface::class);
         $this->expectExceptionMessage($why);
+        $response->getStatusCode();
+    }
+
+    public function testOptionsOfTheClientApplyWhereSymfonyHasNone(): void
+    {
+        $client = new HttpClient(new HttpClientOptions(request: new RequestOptions(blocksPrivateAddresses: true)));
+        $response = (new SymfonyClient($client))->request('GET', 'http://127.0.0.1:1/');
+        $this->expectException(TransportExceptionInterface::class);
+        $this->expectExceptionMessage('its address is not public');
         $response->getStatusCode();
     }
 
