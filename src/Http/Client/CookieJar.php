@@ -93,7 +93,7 @@ final class CookieJar implements \Countable
         $isHostOnly = $domain === '';
         $domain = $isHostOnly ? $origin->host : $domain;
         $isAllowed = $domain === $origin->host
-            || str_contains($domain, '.') && self::isWithin($origin->host, $domain);
+            || str_contains(rtrim($domain, '.'), '.') && self::isWithin($origin->host, $domain);
         if (!$isAllowed) {
             return;
         }

@@ -168,7 +168,15 @@ final class GuzzleHandler
         $received = 0;
         $options->call(Guzzle::PROGRESS, $total, 0, $uploaded, $uploaded);
         while (!$body->eof()) {
-            $received += $sink->write($body->read(self::READ_BYTES));
+            $bytes = $body->read(self::READ_BYTES);
+            $written = $sink->write($bytes);
+            $received += $written;
+            if ($written < \strlen($bytes)) {
+                $body->close();
+                $message = "The sink accepted only {$received} bytes of the response's body";
+
+                throw self::failure($message, $request, $response, null);
+            }
             $options->call(Guzzle::PROGRESS, $total, $received, $uploaded, $uploaded);
         }
         if ($sink->isSeekable()) {
@@ -226,7 +234,7 @@ final class GuzzleHandler
         string $message,
         RequestInterface $request,
         ?ResponseInterface $response,
-        \Throwable $previous,
+        ?\Throwable $previous,
     ): \Throwable {
         $class = self::FAILURE_WITH_RESPONSE;
 

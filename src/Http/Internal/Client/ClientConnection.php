@@ -130,6 +130,11 @@ final class ClientConnection
         return !$this->hasEnded;
     }
 
+    public function hasEnded(): bool
+    {
+        return $this->hasEnded;
+    }
+
     /** Returns whether all bytes were sent. */
     public function hasSent(): bool
     {

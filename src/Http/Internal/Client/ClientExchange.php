@@ -75,8 +75,16 @@ final readonly class ClientExchange
     private static function size(StreamInterface $body): ?int
     {
         $size = $body->getSize();
+        if ($size !== 0) {
+            return $size === null || $body->isSeekable() ? $size : max(0, $size - $body->tell());
+        }
+        if (!$body->isSeekable()) {
+            return null; // a pipe or a socket
+        }
+        $first = $body->read(1); // files in /proc have the size 0
+        $body->rewind();
 
-        return $size === null || $body->isSeekable() ? $size : max(0, $size - $body->tell());
+        return $first === '' ? 0 : null;
     }
 
     private function head(?int $size, bool $expects): string
@@ -89,6 +97,9 @@ final readonly class ClientExchange
                 continue;
             }
             foreach ($values as $value) {
+                if (strpbrk($value, "\r\n") !== false) {
+                    throw new \InvalidArgumentException("The header {$name} has a line break in its value");
+                }
                 $lines .= "{$name}: {$value}\r\n";
             }
         }

@@ -7,10 +7,15 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
 
+use function Amp\delay;
+
 /** Sends the body of a request from a stream, in a fiber of its own, while the caller waits for the response. */
 final class Upload
 {
     private const READ_BYTES = 262_144;
+
+    /** Seconds until the next read of a body that has nothing yet, in which other fibers run. */
+    private const EMPTY_READ_PAUSE = 0.001;
 
     private bool $isComplete = false;
     private bool $isAborted = false;
@@ -61,12 +66,21 @@ final class Upload
         $sent = 0;
         while (!$this->isAborted && !$this->body->eof()) {
             $bytes = $this->body->read(self::READ_BYTES);
+            if ($bytes === '') {
+                if ($this->connection->hasEnded()) {
+                    return;
+                }
+                if (!$this->body->eof()) {
+                    delay(self::EMPTY_READ_PAUSE);
+                }
+                continue;
+            }
             $sent += \strlen($bytes);
             if ($this->size !== null && $sent > $this->size) {
                 throw new \LengthException("The request's body is longer than the announced {$this->size} bytes");
             }
             $chunk = $this->size === null ? dechex(\strlen($bytes)) . "\r\n{$bytes}\r\n" : $bytes;
-            if ($bytes !== '' && !$this->connection->send($chunk)) {
+            if (!$this->connection->send($chunk)) {
                 return;
             }
         }

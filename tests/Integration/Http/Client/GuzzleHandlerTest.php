@@ -14,7 +14,9 @@ use GuzzleHttp\HandlerStack;
 use GuzzleHttp\Pool;
 use GuzzleHttp\Promise\PromiseInterface;
 use GuzzleHttp\Promise\Utils as PromiseUtils;
+use GuzzleHttp\Psr7\FnStream;
 use GuzzleHttp\Psr7\Request;
+use GuzzleHttp\Psr7\Utils;
 use GuzzleHttp\TransferStats;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
@@ -78,6 +80,15 @@ final class GuzzleHandlerTest extends TestCase
         $this->expectException(ConnectException::class);
         $this->expectExceptionMessage('its address is not public');
         $guzzle->get('http://127.0.0.1:1/');
+    }
+
+    public function testASinkThatDoesNotTakeAllBytesFails(): void
+    {
+        $this->serve(static fn(): Response => Response::text('the whole body'));
+        $sink = FnStream::decorate(Utils::streamFor(''), ['write' => static fn(string $bytes): int => 5]);
+        $this->expectException(RequestException::class);
+        $this->expectExceptionMessage('The sink accepted only 5 bytes');
+        $this->guzzle()->get('/', ['sink' => $sink]);
     }
 
     public function testAFormWithFilesIsSent(): void

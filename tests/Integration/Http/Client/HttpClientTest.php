@@ -6,12 +6,14 @@ namespace Spindle\Tests\Integration\Http\Client;
 
 use Amp\Socket\Socket;
 use Nyholm\Psr7\Request;
+use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\UploadedFileInterface;
+use Revolt\EventLoop;
 use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\CookieJar;
 use Spindle\Http\Client\FormFile;
@@ -472,6 +474,48 @@ final class HttpClientTest extends TestCase
     {
         $this->expectException(\InvalidArgumentException::class);
         $this->http()->get('http://127.0.0.1:1/', ['X-A' => "b\r\nEvil: c"]);
+    }
+
+    public function testALineBreakInTheTypeOfABodyIsRefused(): void
+    {
+        $this->serve(self::echoing(...));
+        $this->expectException(\InvalidArgumentException::class);
+        $this->expectExceptionMessage('The header Content-Type has a line break in its value');
+        $this->http()->request('POST', $this->url(), body: RequestBody::stream(['x'], "a/b\r\nX-A: evil"));
+    }
+
+    public function testABodyFromAPipeIsSent(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text(
+            (string) $request->getBody(),
+        ));
+        $pipe = popen('echo hello', 'r');
+        self::assertIsResource($pipe);
+
+        $response = $this->http()->request('POST', $this->url(), body: Stream::create($pipe));
+
+        self::assertSame("hello\n", (string) $response->getBody());
+    }
+
+    public function testABodyWithNothingYetDoesNotHoldTheEventLoop(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text(
+            (string) $request->getBody(),
+        ));
+        $isReady = false;
+        EventLoop::delay(0.02, static function () use (&$isReady): void {
+            $isReady = true;
+        });
+        $body = RequestBody::stream((static function () use (&$isReady): \Generator {
+            while (!$isReady) {
+                yield '';
+            }
+            yield 'ready';
+        })());
+
+        $response = $this->http()->request('POST', $this->url(), body: $body);
+
+        self::assertSame('ready', (string) $response->getBody());
     }
 
     #[RequiresPhpExtension('pcntl')]

@@ -42,6 +42,14 @@ final class CookieJarTest extends TestCase
         self::assertNull($jar->header('http://h.test/'));
     }
 
+    public function testATopLevelDomainWithATrailingDotIsNoDomainForCookies(): void
+    {
+        $jar = new CookieJar();
+        $jar->store('http://evil.test./', ['a=1; Domain=test.']);
+
+        self::assertNull($jar->header('http://bank.test./'));
+    }
+
     #[TestWith(['a=evil'])]
     #[TestWith(['a=evil; Max-Age=0'])]
     #[TestWith(['a=evil; Path=/account'])]
