@@ -110,7 +110,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     ): ResponseInterface {
         $fields = Fields::of($headers);
         if ($body instanceof RequestBody) {
-            $fields += ['content-type' => ['Content-Type', [$body->type]]];
+            $fields += Fields::of(['Content-Type' => $body->type]);
             $body = $body->content;
         }
 

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Client;
 
+use Spindle\Http\Internal\Message\Fields;
 use Spindle\Internal\NumberRange;
 
 /** Options of a client. An origin is the scheme, host and port of a URL. Times are in seconds; INF for no limit. */
@@ -20,6 +21,7 @@ final readonly class HttpClientOptions
      * @param CookieJar|null $cookies stores the cookies of responses, and sends them; null for neither
      *
      * @throws \ValueError when a number is out of its range
+     * @throws \InvalidArgumentException when the user agent has a control character
      */
     public function __construct(
         public int $maxConnections = 64,
@@ -36,6 +38,9 @@ final readonly class HttpClientOptions
             'idleTimeout' => $idleTimeout,
             'maxLifetime' => $maxLifetime,
         ]);
+        if ($userAgent !== '') {
+            Fields::values('User-Agent', $userAgent);
+        }
         if ($maxConnections < 1 || $maxWaiting < 0) {
             throw new \ValueError('The option maxConnections must be 1 or more, and maxWaiting 0 or more');
         }

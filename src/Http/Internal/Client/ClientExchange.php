@@ -97,9 +97,6 @@ final readonly class ClientExchange
                 continue;
             }
             foreach ($values as $value) {
-                if (strpbrk($value, "\r\n") !== false) {
-                    throw new \InvalidArgumentException("The header {$name} has a line break in its value");
-                }
                 $lines .= "{$name}: {$value}\r\n";
             }
         }

@@ -480,8 +480,15 @@ final class HttpClientTest extends TestCase
     {
         $this->serve(self::echoing(...));
         $this->expectException(\InvalidArgumentException::class);
-        $this->expectExceptionMessage('The header Content-Type has a line break in its value');
+        $this->expectExceptionMessage('The header Content-Type can not have the value');
         $this->http()->request('POST', $this->url(), body: RequestBody::stream(['x'], "a/b\r\nX-A: evil"));
+    }
+
+    public function testALineBreakInTheUserAgentIsRefused(): void
+    {
+        $this->expectException(\InvalidArgumentException::class);
+        $this->expectExceptionMessage('The header User-Agent can not have the value');
+        new HttpClientOptions(userAgent: "a\r\nX-A: evil");
     }
 
     public function testABodyFromAPipeIsSent(): void
