@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Output;
 
 use Revolt\EventLoop;
-use Revolt\EventLoop\UnsupportedFeatureException;
 use Spindle\Internal\IgnoredSignals;
+use Spindle\Internal\SignalWatch;
 use Spindle\Internal\Warnings;
 
 /**
@@ -73,13 +73,9 @@ final class ScreenTerminal
                 $continued();
             },
         ];
-        try {
-            foreach ($handlers as $signal => $handler) {
-                $this->watchers[] = EventLoop::unreference(EventLoop::onSignal($signal, $handler));
-            }
+        $this->watchers = SignalWatch::start($handlers);
+        if ($this->watchers !== []) { // without pcntl, the terminal keeps its size and its settings
             $this->watchSuspension($suspend);
-        } catch (UnsupportedFeatureException) {
-            // Without pcntl, the terminal keeps its size and its settings.
         }
     }
 
