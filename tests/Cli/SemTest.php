@@ -73,7 +73,7 @@ final class SemTest extends TestCase
     {
         $line = self::FUNCTIONS . $line;
         self::assertSame($output, $this->sem($line)->getOutput());
-        if (Scale::includes([$line]) && is_executable(self::PARALLEL)) {
+        if (Scale::includes([$line]) && self::hasRecordedVersion()) {
             $other = $this->bash('sem() { ' . self::PARALLEL . " --semaphore \"\$@\"; }; {$line}");
 
             self::assertSame($output, $other->getOutput(), $other->getErrorOutput());

@@ -10,8 +10,8 @@ use Spindle\Tests\Scale;
 use Symfony\Component\Process\Process;
 
 /**
- * Compares runs of `spindle run` with recorded outcomes, and some of them with GNU parallel where it is installed. An
- * outcome is the standard output, the exit status, and the contents of files after the run.
+ * Compares runs of `spindle run` with recorded outcomes, and some of them with GNU parallel where the recorded
+ * version is installed. An outcome is the standard output, the exit status, and the contents of files after the run.
  */
 trait ComparesRuns
 {
@@ -40,7 +40,7 @@ trait ComparesRuns
         if ($errors !== null) {
             self::assertSame($errors, $own->getErrorOutput());
         }
-        if (Scale::includes($words) && is_executable(self::PARALLEL)) {
+        if (Scale::includes($words) && self::hasRecordedVersion()) {
             $this->removeDirectory();
             $this->directory = '';
             $this->agreeToCite();

@@ -5,18 +5,17 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Run;
 
 use PHPUnit\Framework\Attributes\Before;
-use Spindle\Tests\Cli\RunsSpindle;
+use Spindle\Tests\Cli\RunsGnuParallel;
 use Spindle\Tests\Scale;
-use Symfony\Component\Process\ExecutableFinder;
 use Symfony\Component\Process\Process;
 
 /**
- * Runs recorded lines with `spindle run`, and some of them with another tool where it is installed. Without the other
- * tool, the outcome is compared with the recorded one only.
+ * Runs recorded lines with `spindle run`, and some of them with the other tool where its recorded version is installed.
+ * Without the other tool, the outcome is compared with the recorded one only.
  */
 trait ComparesTools
 {
-    use RunsSpindle;
+    use RunsGnuParallel;
 
     private const FILES = [
         'l1' => "a\nb\nc\n",
@@ -59,7 +58,8 @@ trait ComparesTools
             );
         }
         // Perl needs long to start. Each run compares another share of the lines.
-        if (Scale::includes($line->words) && (new ExecutableFinder())->find($otherCommand[0]) !== null) {
+        $isInstalled = $otherCommand[0] === 'xargs' || self::hasRecordedVersion();
+        if ($isInstalled && Scale::includes($line->words)) {
             $this->assertOtherTool($line, $otherCommand);
         }
     }
@@ -70,7 +70,7 @@ trait ComparesTools
         $process = new Process(
             [...$command, ...$line->words],
             $this->path(),
-            ['LC_ALL' => 'C', 'SHELL' => '/bin/sh', 'PARALLEL_HOME' => $this->path('.parallel'), 'PARALLEL' => ''],
+            ['LC_ALL' => 'C', ...$this->parallelEnvironment()],
             $line->input,
             60.0,
         );
