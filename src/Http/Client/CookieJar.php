@@ -7,8 +7,9 @@ namespace Spindle\Http\Client;
 use Spindle\Http\Internal\Client\Url;
 
 /**
- * Cookies of servers, in memory: RFC 6265. A cookie for a domain without a dot is refused. There is no list of public
- * suffixes, so a jar must not be shared by servers of different owners, such as a.co.uk and b.co.uk.
+ * Keeps cookies of servers in memory: RFC 6265bis. Drops a cookie with a `Domain` without a dot, unless that is the
+ * host itself. There is no list of public suffixes, so servers of different owners, such as a.co.uk and b.co.uk, must
+ * not share a jar.
  *
  * @phpstan-type Cookie array{
  *     name: string,
@@ -22,15 +23,21 @@ use Spindle\Http\Internal\Client\Url;
  */
 final class CookieJar implements \Countable
 {
-    /** Maximum number of cookies. The oldest one is dropped when there are more. */
+    /** Limits: RFC 6265bis, 5.6, 5.7 and 6.1. */
     private const MAX_COOKIES = 3000;
-    private const MAX_COOKIE_BYTES = 4096;
+    private const MAX_COOKIES_OF_DOMAIN = 50;
+    private const MAX_NAME_AND_VALUE_BYTES = 4096;
+    private const MAX_ATTRIBUTE_BYTES = 1024;
 
-    /** @var array<string, Cookie> by domain, path and name */
+    /** Maximum length of the Cookie field. Subdomains can set cookies for each domain above them. */
+    private const MAX_FIELD_BYTES = 65_536;
+
+    /** @var array<string, Cookie> by domain, path and name; the last one was stored last */
     private array $cookies = [];
 
     /**
-     * Stores cookies that a server has sent.
+     * Stores cookies that a server has sent. A domain has at most 50 cookies, and the jar 3,000. Beyond that, the jar
+     * drops the oldest cookie; within a domain, one without `Secure` first.
      *
      * @param string $url of the request
      * @param list<string> $values of its Set-Cookie fields
@@ -39,13 +46,16 @@ final class CookieJar implements \Countable
     {
         $origin = Url::parse($url);
         foreach ($values as $value) {
-            if ($origin !== null && \strlen($value) <= self::MAX_COOKIE_BYTES) {
+            if ($origin !== null) {
                 $this->storeOne($origin, $value);
             }
         }
     }
 
-    /** Returns the value of the Cookie field for a URL; null for none. Longer paths come first: RFC 6265, 5.4. */
+    /**
+     * Returns the value of the Cookie field for a URL; null for none. Longer paths come first: RFC 6265bis, 5.8.3. The
+     * value has at most 64 KiB; further cookies are left out.
+     */
     public function header(string $url): ?string
     {
         $target = Url::parse($url);
@@ -59,10 +69,16 @@ final class CookieJar implements \Countable
         }
         usort($cookies, static fn(array $a, array $b): int => \strlen($b['path']) <=> \strlen($a['path']));
 
-        return $cookies === [] ? null : implode('; ', array_map(
-            static fn(array $cookie): string => "{$cookie['name']}={$cookie['value']}",
-            $cookies,
-        ));
+        $field = '';
+        foreach ($cookies as $cookie) {
+            $pair = ($field === '' ? '' : '; ') . "{$cookie['name']}={$cookie['value']}";
+            if (\strlen($field) + \strlen($pair) > self::MAX_FIELD_BYTES) {
+                break;
+            }
+            $field .= $pair;
+        }
+
+        return $field === '' ? null : $field;
     }
 
     public function clear(): void
@@ -83,46 +99,43 @@ final class CookieJar implements \Countable
 
     private function storeOne(Url $origin, string $line): void
     {
-        $parts = explode(';', $line);
-        [$name, $value] = array_map(trim(...), explode('=', array_shift($parts), 2) + [1 => '']);
-        if ($name === '' || preg_match('/[\x00-\x1f\x7f]/', $name . $value) === 1) {
+        $cookie = self::parse($origin, $line);
+        if ($cookie === null || $origin->scheme !== 'https' && $this->hidesSecureCookie($cookie)) {
             return;
         }
-        $attributes = self::attributes($parts);
-        $domain = ltrim(strtolower($attributes['domain'] ?? ''), '.');
-        $isHostOnly = $domain === '';
-        $domain = $isHostOnly ? $origin->host : $domain;
-        $isAllowed = $domain === $origin->host
-            || str_contains(rtrim($domain, '.'), '.') && self::isWithin($origin->host, $domain);
-        if (!$isAllowed) {
-            return;
-        }
-        $isSecure = isset($attributes['secure']);
-        if ($isSecure && $origin->scheme !== 'https') {
-            return;
-        }
-        $path = $attributes['path'] ?? '';
-        $path = str_starts_with($path, '/') ? $path : self::defaultPath($origin);
-        $cookie = [
-            'name' => $name,
-            'value' => $value,
-            'domain' => $domain,
-            'path' => $path,
-            'isHostOnly' => $isHostOnly,
-            'isSecure' => $isSecure,
-            'expires' => self::expiry($attributes),
-        ];
-        $key = "{$cookie['domain']} {$cookie['path']} {$name}";
-        if ($origin->scheme !== 'https' && $this->hidesSecureCookie($cookie)) {
-            return;
-        }
+        $key = "{$cookie['domain']}\n{$cookie['path']}\n{$cookie['name']}";
         unset($this->cookies[$key]);
         if ($cookie['expires'] > time()) {
             $this->cookies[$key] = $cookie;
+            $this->dropExcess($cookie['domain']);
         }
-        if (\count($this->cookies) > self::MAX_COOKIES) {
-            array_shift($this->cookies);
-        }
+    }
+
+    /** @return Cookie|null null for a cookie that must be ignored: RFC 6265bis, 5.6 and 5.7 */
+    private static function parse(Url $origin, string $line): ?array
+    {
+        $parts = explode(';', $line);
+        [$name, $value] = array_map(trim(...), explode('=', array_shift($parts), 2) + [1 => '']);
+        $attributes = self::attributes($parts);
+        $domain = ltrim(strtolower($attributes['domain'] ?? ''), '.');
+        $path = $attributes['path'] ?? '';
+        $cookie = [
+            'name' => $name,
+            'value' => $value,
+            'domain' => $domain === '' ? $origin->host : $domain,
+            'path' => str_starts_with($path, '/') ? $path : self::defaultPath($origin),
+            'isHostOnly' => $domain === '',
+            'isSecure' => isset($attributes['secure']),
+            'expires' => self::expiry($attributes),
+        ];
+        $isValid = $name !== ''
+            && \strlen($name) + \strlen($value) <= self::MAX_NAME_AND_VALUE_BYTES
+            && preg_match('/[\x00-\x1f\x7f]/', $name . $value) === 0;
+        $isAllowed = self::mayHaveDomain($origin, $cookie['domain'])
+            && (!$cookie['isSecure'] || $origin->scheme === 'https')
+            && self::hasPromisesOfPrefix($cookie, isset($attributes['path']));
+
+        return $isValid && $isAllowed ? $cookie : null;
     }
 
     /**
@@ -134,27 +147,73 @@ final class CookieJar implements \Countable
     {
         $attributes = [];
         foreach ($parts as $part) {
-            [$name, $value] = explode('=', $part, 2) + [1 => ''];
-            $attributes[strtolower(trim($name))] = trim($value);
+            [$name, $value] = array_map(trim(...), explode('=', $part, 2) + [1 => '']);
+            if (\strlen($value) <= self::MAX_ATTRIBUTE_BYTES) {
+                $attributes[strtolower($name)] = $value;
+            }
         }
 
         return $attributes;
     }
 
+    private static function mayHaveDomain(Url $origin, string $domain): bool
+    {
+        return $domain === $origin->host
+            || str_contains(rtrim($domain, '.'), '.') && self::isWithin($origin->host, $domain);
+    }
+
     /**
-     * Returns whether a cookie would be sent instead of, or before, a secure one: RFC 6265bis, 5.7. An attacker in the
-     * network can set cookies for http.
+     * Returns whether a cookie has the properties that the prefix of its name promises: RFC 6265bis, 4.1.3 and 5.7.
+     *
+     * @param Cookie $cookie
+     */
+    private static function hasPromisesOfPrefix(array $cookie, bool $hasPath): bool
+    {
+        $name = strtolower($cookie['name']);
+
+        return match (true) {
+            str_starts_with($name, '__host-')
+                => $cookie['isSecure'] && $cookie['isHostOnly'] && $hasPath && $cookie['path'] === '/',
+            str_starts_with($name, '__secure-') => $cookie['isSecure'],
+            default => true,
+        };
+    }
+
+    /** Drops cookies beyond the limits: expired ones, then the oldest ones. */
+    private function dropExcess(string $domain): void
+    {
+        $ofDomain = array_count_values(array_column($this->cookies, 'domain'))[$domain] ?? 0;
+        if ($ofDomain <= self::MAX_COOKIES_OF_DOMAIN && \count($this->cookies) <= self::MAX_COOKIES) {
+            return;
+        }
+        $now = time();
+        $this->cookies = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['expires'] > $now);
+        $siblings = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['domain'] === $domain);
+        if (\count($siblings) > self::MAX_COOKIES_OF_DOMAIN) {
+            // Insecure ones first, so that cookies that were injected into plain HTTP don't replace secure ones.
+            $insecure = array_filter($siblings, static fn(array $cookie): bool => !$cookie['isSecure']);
+            unset($this->cookies[array_key_first($insecure) ?? array_key_first($siblings)]);
+        } elseif (\count($this->cookies) > self::MAX_COOKIES) {
+            unset($this->cookies[array_key_first($this->cookies)]);
+        }
+    }
+
+    /**
+     * Returns whether an insecure cookie would shadow a stored `Secure` cookie: RFC 6265bis, 5.7. A network attacker
+     * can inject `Set-Cookie` into plain HTTP.
      *
      * @param Cookie $cookie
      */
     private function hidesSecureCookie(array $cookie): bool
     {
         foreach ($this->cookies as $other) {
+            if (!$other['isSecure'] || $other['name'] !== $cookie['name']) {
+                continue;
+            }
             $isSameSite = $other['domain'] === $cookie['domain']
                 || self::isWithin($other['domain'], $cookie['domain'])
                 || self::isWithin($cookie['domain'], $other['domain']);
-            if ($other['isSecure'] && $other['name'] === $cookie['name'] && $isSameSite
-                && self::isPathWithin($cookie['path'], $other['path'])) {
+            if ($isSameSite && self::isPathWithin($cookie['path'], $other['path'])) {
                 return true;
             }
         }
@@ -166,8 +225,10 @@ final class CookieJar implements \Countable
     private static function expiry(array $attributes): int
     {
         $maxAge = $attributes['max-age'] ?? '';
-        if (preg_match('/^-?\d{1,15}$/D', $maxAge) === 1) {
-            return time() + (int) $maxAge;
+        if (preg_match('/^-?\d++$/D', $maxAge) === 1) {
+            $now = time();
+
+            return $now + min((int) $maxAge, \PHP_INT_MAX - $now); // (int) saturates
         }
         $time = isset($attributes['expires']) ? strtotime($attributes['expires']) : false;
 

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Http\Client;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Client\CookieJar;
+use Spindle\Tests\Eventually;
 
 final class CookieJarTest extends TestCase
 {
@@ -83,15 +84,136 @@ final class CookieJarTest extends TestCase
         self::assertNull($jar->header('http://h.test/'));
     }
 
+    #[TestWith(['__Host-a=1; Secure; Path=/', true])]
+    #[TestWith(['__Host-a=1; Path=/', false])]
+    #[TestWith(['__Host-a=1; Secure', false])]
+    #[TestWith(['__Host-a=1; Secure; Path=/x', false])]
+    #[TestWith(['__Host-a=1; Secure; Path=/; Domain=www.h.test', false])]
+    #[TestWith(['__hOST-a=1; Path=/', false])]
+    #[TestWith(['__Secure-a=1; Secure; Domain=h.test', true])]
+    #[TestWith(['__Secure-a=1', false])]
+    #[TestWith(['__SECURE-a=1; Path=/', false])]
+    public function testAPrefixOfANameKeepsItsPromise(string $cookie, bool $isStored): void
+    {
+        $jar = new CookieJar();
+        $jar->store('https://www.h.test/', [$cookie]);
+
+        self::assertCount($isStored ? 1 : 0, $jar);
+    }
+
+    public function testAPrefixNeedsTls(): void
+    {
+        $jar = new CookieJar();
+        $jar->store('http://h.test/', ['__Host-a=1; Secure; Path=/', '__Secure-a=1; Secure']);
+
+        self::assertCount(0, $jar);
+    }
+
+    #[TestWith(['a=1; Max-Age=99999999999999999999', 'a=1'])]
+    #[TestWith(['a=1; Max-Age=99999999999999999999; Expires=Thu, 01 Jan 1970 00:00:00 GMT', 'a=1'])]
+    #[TestWith(['a=1; Max-Age=-99999999999999999999', null])]
+    #[TestWith(['a=1; Max-Age=9223372036854775807', 'a=1'])]
+    #[TestWith(['a=1; Max-Age=-9223372036854775808', null])]
+    #[TestWith(['a=1; Max-Age=-1', null])]
+    #[TestWith(['a=1; Max-Age=-', 'a=1'])]
+    #[TestWith(['a=1; Max-Age=1e3; Expires=Thu, 01 Jan 1970 00:00:00 GMT', null])]
+    public function testALargeMaxAgeIsNotIgnored(string $cookie, ?string $expected): void
+    {
+        $jar = new CookieJar();
+        $jar->store('http://h.test/', [$cookie]);
+
+        self::assertSame($expected, $jar->header('http://h.test/'));
+    }
+
+    public function testNameAndValueAreBounded(): void
+    {
+        $jar = new CookieJar();
+        $jar->store('http://h.test/', ['a=' . str_repeat('x', 4096), 'bb=' . str_repeat('x', 4095)]);
+        self::assertCount(0, $jar);
+
+        $jar->store('http://h.test/', ['a=' . str_repeat('x', 4095) . '; Path=/; Comment=' . str_repeat('x', 1000)]);
+        self::assertSame('a=' . str_repeat('x', 4095), $jar->header('http://h.test/'));
+    }
+
+    public function testALongAttributeIsIgnored(): void
+    {
+        $jar = new CookieJar();
+        $jar->store('http://h.test/dir/', [
+            'a=1; Path=/' . str_repeat('x', 1024),
+            'b=2; Path=/' . str_repeat('x', 1023),
+        ]);
+
+        self::assertSame('a=1', $jar->header('http://h.test/dir/'));
+        self::assertSame('b=2', $jar->header('http://h.test/' . str_repeat('x', 1023)));
+    }
+
+    public function testADomainHasAtMostFiftyCookies(): void
+    {
+        $jar = new CookieJar();
+        $jar->store('http://other.test/', ['a=1']);
+        for ($i = 1; $i <= 52; ++$i) {
+            $jar->store('http://h.test/', ["c{$i}=1; Path=/{$i}"]);
+        }
+        $jar->store('http://h.test/', ['c3=2; Path=/3']);
+
+        self::assertCount(51, $jar);
+        self::assertSame('a=1', $jar->header('http://other.test/'));
+        self::assertNull($jar->header('http://h.test/2'));
+        self::assertSame('c3=2', $jar->header('http://h.test/3'));
+        $jar->store('http://h.test/', ['d=1; Path=/']);
+        self::assertSame('d=1', $jar->header('http://h.test/4'));
+    }
+
+    public function testExpiredCookiesAreDroppedFirst(): void
+    {
+        $jar = new CookieJar();
+        $jar->store('http://h.test/', ['old=1; Path=/old']);
+        for ($i = 1; $i <= 49; ++$i) {
+            $jar->store('http://h.test/', ["c{$i}=1; Max-Age=1"]);
+        }
+        $other = new CookieJar();
+        $other->store('http://h.test/', ['a=1; Max-Age=1']);
+        Eventually::holds(static fn(): bool => $other->header('http://h.test/') === null, 'the cookies expire');
+        $jar->store('http://h.test/', ['new=1']);
+
+        self::assertSame('old=1; new=1', $jar->header('http://h.test/old'));
+    }
+
+    public function testInsecureCookiesDoNotReplaceSecureOnes(): void
+    {
+        $jar = new CookieJar();
+        $jar->store('https://h.test/', ['session=1; Secure']);
+        for ($i = 0; $i < 60; ++$i) {
+            $jar->store('http://h.test/', ["c{$i}=1"]);
+        }
+
+        self::assertCount(50, $jar);
+        self::assertStringStartsWith('session=1; ', (string) $jar->header('https://h.test/'));
+    }
+
     public function testAJarIsBounded(): void
     {
         $jar = new CookieJar();
         for ($i = 0; $i < 3100; ++$i) {
-            $jar->store('http://h.test/', ["c{$i}=1"]);
+            $jar->store('http://h' . intdiv($i, 50) . '.test/', ["c{$i}=1"]);
         }
 
         self::assertCount(3000, $jar);
-        $jar->store('http://h.test/', ['long=' . str_repeat('x', 5000)]);
-        self::assertStringNotContainsString('long=', (string) $jar->header('http://h.test/'));
+        self::assertNull($jar->header('http://h1.test/'));
+        self::assertNotNull($jar->header('http://h2.test/'));
+    }
+
+    public function testTheCookieHeaderIsBounded(): void
+    {
+        $jar = new CookieJar();
+        foreach (['test.', 'b.test.', 'a.b.test.'] as $domain) {
+            for ($i = 0; $i < 50; ++$i) {
+                $jar->store('http://x.a.b.test./', ["c{$i}=" . str_repeat('x', 4000) . "; Domain={$domain}"]);
+            }
+        }
+        $header = (string) $jar->header('http://x.a.b.test./');
+
+        self::assertLessThanOrEqual(65_536, \strlen($header));
+        self::assertSame(16, substr_count($header, '='));
     }
 }
