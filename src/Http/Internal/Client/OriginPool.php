@@ -289,7 +289,7 @@ final class OriginPool
         $peer = $this->proxy ?? $this->url;
         $ips = DnsLookup::addresses($peer->host, $deadline);
         if ($options->blocksPrivateAddresses && $this->proxy === null) {
-            $ips = array_values(array_filter($ips, self::isPublic(...)));
+            $ips = array_values(array_filter($ips, AddressGuard::isPublic(...)));
             if ($ips === []) {
                 throw NetworkException::because(
                     'its address is not public (RequestOptions::$blocksPrivateAddresses forbids that)',
@@ -334,23 +334,5 @@ final class OriginPool
         if ($head->status < 200 || $head->status > 299) {
             throw NetworkException::because("the proxy refuses the connection with status {$head->status}");
         }
-    }
-
-    private static function isPublic(string $ip): bool
-    {
-        // IPv4 addresses in IPv6 form: RFC 4291, 2.5.5, and RFC 6052.
-        $packed = inet_pton($ip);
-        if (\is_string($packed) && \strlen($packed) === 16) {
-            $isMapped = str_starts_with($packed, str_repeat("\0", 10)) || str_starts_with($packed, "\0\x64\xff\x9b");
-            if ($isMapped) {
-                $ip = (string) inet_ntop(substr($packed, 12));
-            } elseif (\ord($packed[0]) >> 5 !== 1 || str_starts_with($packed, "\x20\x02")) {
-                return false; // not in 2000::/3, or 6to4, which may lead to any IPv4 address: RFC 3056
-            }
-        }
-
-        return filter_var($ip, \FILTER_VALIDATE_IP, \FILTER_FLAG_GLOBAL_RANGE) !== false
-            && filter_var($ip, \FILTER_VALIDATE_IP, \FILTER_FLAG_NO_PRIV_RANGE | \FILTER_FLAG_NO_RES_RANGE) !== false
-            && preg_match('/^(?:22[4-9]|23\d)\.|^ff/i', $ip) !== 1;
     }
 }
