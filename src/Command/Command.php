@@ -56,8 +56,8 @@ final class Command
     }
 
     /**
-     * @internal Returns a command whose arguments can each be several ones, with NUL bytes between them. A command with
-     * a million arguments is then one string, not a million values of PHP.
+     * @internal Returns a command in which one string can hold several arguments, separated by NUL bytes. So a million
+     * arguments need one PHP string, not a million.
      */
     public static function ofJoined(string $program, string ...$arguments): self
     {
@@ -131,7 +131,7 @@ final class Command
     }
 
     /**
-     * Sets the working directory. Null means the one that this process has at the time at which the pool accepts the
+     * Sets the working directory. Null means the directory of this process when the pool accepts the
      * command. If the directory does not exist, the result reports that.
      *
      * @throws \ValueError when the path is empty or contains a NUL byte

@@ -69,9 +69,9 @@ final class CommandPool implements Lifecycle, Statistics
      * The pool reads a command from the iterable when it can start the command. It also reads up to
      * {@see CommandPoolOptions::$lookahead} commands ahead, which then wait. The iterable may be endless, block or
      * suspend. When the caller leaves its loop, running commands of this run are ended, and no others are started. If
-     * the iterable throws, no more commands are read from it. If a callback that receives output throws, or an iterable
-     * that is the standard input of a command, all other commands of the run are cancelled. In both cases, the caller
-     * gets the exception after the results.
+     * the iterable throws, no more commands are read from it. If an output callback or the iterable input of one
+     * command throws, all other commands of the run are cancelled. In both cases, the caller gets the exception after
+     * the results.
      *
      * All commands get the environment that this process has when the caller begins to iterate over the results. Each
      * command gets the working directory and the umask that this process has when the pool reads the command.
@@ -178,7 +178,7 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Returns the keys of the running commands, in the order in which the pool has read the commands. Commands of
-     * {@see execute()} have no key and are left out. The result is an estimate, because the launchers are not asked.
+     * {@see execute()} have no key and are missing. The result is an estimate, because the launchers are not asked.
      *
      * @return list<mixed>
      */
@@ -189,7 +189,7 @@ final class CommandPool implements Lifecycle, Statistics
         return array_values(array_map($key, $this->dispatcher->running()));
     }
 
-    /** Starts no more commands, also no retries, until {@see resume()} or {@see close()}. Running commands continue. */
+    /** Starts no commands and no retries until {@see resume()} or {@see close()}. Running commands continue. */
     public function pause(): void
     {
         $this->dispatcher->pause();
@@ -214,8 +214,8 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Returns the output that was captured so far of the running command that a run has read with this key. If several
-     * running commands have the key, it is that of the command that was read first.
+     * Returns the output captured so far of the running command that a run has read with this key. If several running
+     * commands have the key, the method uses the command that was read first.
      *
      * A launcher sends a small output only at the end of the command, or when this method asks for it. So the first
      * call may return nothing, and a later call returns the output. With a carrier, no output is sent before the end.

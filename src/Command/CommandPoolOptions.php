@@ -24,8 +24,8 @@ final class CommandPoolOptions
      *        commands of a dead launcher fail with {@see LauncherException}
      * @param StartMethod $start how launchers start processes
      * @param string|null $php PHP command-line binary that runs launchers; null finds a binary
-     * @param string|null $temporaryDirectory directory in which large outputs get files, which have no name there; null
-     *        for the system's one
+     * @param string|null $temporaryDirectory directory for the unlinked files that hold large outputs; null for the
+     *        system's temporary directory
      * @param LoggerInterface|null $logger receives each step at debug level, without output and environment
      * @param CommandCarrier|null $carrier a {@see \Spindle\Remote\RemoteCommands} runs the commands on other machines;
      *        null for launchers of this process. With a carrier, `$grace`, `$redispatch`, `$start` and `$php` have no

@@ -15,13 +15,13 @@ final class SpoolException extends \RuntimeException implements SpindleException
         parent::__construct($message);
     }
 
-    /** Creates an exception whose reason is the last error of PHP. */
+    /** Creates an exception with PHP's last error as its reason. */
     public static function inDirectory(string $directory): self
     {
         return new self("Could not write a temporary file in {$directory}: " . self::reason());
     }
 
-    /** Creates an exception whose reason is the last error of PHP. */
+    /** Creates an exception with PHP's last error as its reason. */
     public static function onStream(): self
     {
         return new self('Could not write output to the stream that was set for it: ' . self::reason());
