@@ -336,7 +336,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         int $deadline,
         ?Cancellation $cancellation,
     ): Response {
-        $proxy = $options->proxy?->for($request->url);
+        $proxy = $options->proxy?->for($request);
         $pool = $this->pools->for($request->url, $proxy, $options);
         $mayExpect = true;
         for ($mustBeNew = false;; $mustBeNew = true) {

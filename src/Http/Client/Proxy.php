@@ -4,32 +4,51 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Client;
 
+use Spindle\Http\Internal\Client\OutgoingRequest;
+use Spindle\Http\Internal\Client\ProxyBypass;
 use Spindle\Http\Internal\Client\Url;
 
-/** The HTTP proxies of a client. Requests for https are sent through a tunnel, so the proxy can't read them. */
-final readonly class Proxy
+/**
+ * The HTTP proxies of a client. Requests for https are sent through a tunnel, so the proxy can't read them.
+ *
+ * A `Proxy-Authorization` header of a request is sent to a proxy only for http, and only if the URL of the proxy has no
+ * user and password. It is never sent to a server.
+ */
+final class Proxy
 {
+    private const EXPECTED = 'must be an http:// URL, such as http://proxy:3128';
+
+    /** @var array<string, Url|string> by scheme of the request; or name of the variable whose value is not supported */
+    private array $proxies = [];
+
+    /** @var list<ProxyBypass> */
+    private readonly array $bypasses;
+
     /**
-     * @param string|null $http URL of the proxy for http, such as http://user:password@proxy:3128, perhaps without
-     *     "http://"; null for none
-     * @param string|null $https URL of the proxy for https; null for none
-     * @param list<string> $except hosts without a proxy: a name, which includes its subdomains, an IP address, or "*"
-     *     for all. A port after a colon restricts an entry to that port
+     * @param string|null $http proxy for http:// URLs, such as http://user:password@proxy:3128. The scheme may be
+     *     omitted
+     * @param string|null $https proxy for https:// URLs
+     * @param list<string> $except hosts without a proxy: a name, which includes its subdomains, an IP address, a
+     *     network such as 10.0.0.0/8 or fd00::/8, or "*" for all. A port after a colon restricts an entry to that port.
+     *     Names are not looked up. A string can have several entries, separated by commas or blanks
      *
-     * @throws \ValueError when a URL is malformed
+     * @throws \ValueError when a URL is malformed, or has another scheme than http
      */
     public function __construct(
         #[\SensitiveParameter]
-        private ?string $http = null,
+        ?string $http = null,
         #[\SensitiveParameter]
-        private ?string $https = null,
-        private array $except = [],
+        ?string $https = null,
+        array $except = [],
     ) {
-        foreach ([$http, $https] as $url) {
-            if ($url !== null && self::parse($url)?->scheme !== 'http') {
-                throw new \ValueError('A proxy must be a URL such as http://proxy:3128');
+        foreach (['http' => $http, 'https' => $https] as $scheme => $url) {
+            if ($url !== null) {
+                $this->proxies[$scheme] = self::parse($url)
+                    ?? throw new \ValueError("The proxy for {$scheme} " . self::EXPECTED);
             }
         }
+        $entries = (array) preg_split('/[\s,]++/', implode(',', $except), -1, \PREG_SPLIT_NO_EMPTY);
+        $this->bypasses = array_map(static fn(mixed $entry): ProxyBypass => new ProxyBypass((string) $entry), $entries);
     }
 
     /**
@@ -37,67 +56,67 @@ final readonly class Proxy
      * upper case. HTTP_PROXY counts only on the command line, because a client of a CGI program can set it
      * (CVE-2016-5385).
      *
+     * A proxy that is not supported, such as socks5://proxy, causes no exception here. A request that would use it
+     * fails with a {@see ConnectFailedException}.
+     *
      * @param array<mixed>|null $variables by name; null for those of this process
      */
     public static function fromEnvironment(#[\SensitiveParameter] ?array $variables = null): self
     {
-        $variables ??= getenv();
-        $find = static function (string ...$names) use ($variables): ?string {
+        $variables = array_filter($variables ?? getenv(), static fn($value) => \is_string($value) && $value !== '');
+        $self = new self(except: [$variables['no_proxy'] ?? $variables['NO_PROXY'] ?? '']);
+        $all = ['all_proxy', 'ALL_PROXY'];
+        foreach ([
+            'http' => ['http_proxy', ...\PHP_SAPI === 'cli' ? ['HTTP_PROXY'] : [], ...$all],
+            'https' => ['https_proxy', 'HTTPS_PROXY', ...$all],
+        ] as $scheme => $names) {
             foreach ($names as $name) {
-                $value = $variables[$name] ?? null;
-                if (\is_string($value) && $value !== '') {
-                    return $value;
+                if (isset($variables[$name])) {
+                    $self->proxies[$scheme] = self::parse($variables[$name]) ?? $name;
+                    break;
                 }
             }
+        }
 
-            return null;
-        };
-        $all = $find('all_proxy', 'ALL_PROXY');
-
-        return new self(
-            $find('http_proxy', ...\PHP_SAPI === 'cli' ? ['HTTP_PROXY'] : []) ?? $all,
-            $find('https_proxy', 'HTTPS_PROXY') ?? $all,
-            explode(',', str_replace(' ', ',', $find('no_proxy', 'NO_PROXY') ?? '')),
-        );
+        return $self;
     }
 
-    /** @internal Returns the proxy for a URL; null for a direct connection. */
-    public function for(Url $url): ?Url
+    /**
+     * Returns the proxy for a request; null for a direct connection.
+     *
+     * @internal
+     *
+     * @throws ConnectFailedException when the proxy of the environment is not supported
+     */
+    public function for(OutgoingRequest $request): ?Url
     {
-        foreach ($this->except as $entry) {
-            if (self::matches($entry, $url)) {
+        foreach ($this->bypasses as $bypass) {
+            if ($bypass->matches($request->url)) {
                 return null;
             }
         }
-        $proxy = $url->scheme === 'https' ? $this->https : $this->http;
+        $proxy = $this->proxies[$request->url->scheme] ?? null;
 
-        return $proxy === null ? null : self::parse($proxy);
+        return \is_string($proxy)
+            ? throw ConnectFailedException::of(
+                $request,
+                "the proxy for {$request->url->scheme} ({$proxy}) " . self::EXPECTED,
+            )
+            : $proxy;
     }
 
     /** @return array<string, mixed> without credentials */
     public function __debugInfo(): array
     {
-        $show = static fn(?string $url): ?string => $url === null ? null : self::parse($url)?->withoutSecrets();
+        $show = static fn(Url|string $proxy): string => \is_string($proxy) ? $proxy : $proxy->withoutSecrets();
 
-        return ['http' => $show($this->http), 'https' => $show($this->https), 'except' => $this->except];
-    }
-
-    /** Returns whether an entry of the hosts without a proxy names the host of a URL. */
-    private static function matches(string $entry, Url $url): bool
-    {
-        if ($entry === '') {
-            return false;
-        }
-        $isIpv6 = filter_var($entry, \FILTER_VALIDATE_IP, \FILTER_FLAG_IPV6) !== false;
-        preg_match('/^(?|\[([^\]]*)\]|([^:]*))(?::(.*))?$/s', $isIpv6 ? "[{$entry}]" : $entry, $match);
-        [$host, $port] = [strtolower(ltrim($match[1] ?? '', '*.')), $match[2] ?? ''];
-        $isSameHost = $host === '' || $url->host === $host || str_ends_with($url->host, ".{$host}");
-
-        return $isSameHost && ($port === '' || (int) $port === $url->port);
+        return array_map($show, $this->proxies) + ['except' => array_column($this->bypasses, 'entry')];
     }
 
     private static function parse(#[\SensitiveParameter] string $url): ?Url
     {
-        return Url::parse(str_contains($url, '://') ? $url : "http://{$url}");
+        $parsed = Url::parse(str_contains($url, '://') ? $url : "http://{$url}");
+
+        return $parsed?->scheme === 'http' ? $parsed : null;
     }
 }

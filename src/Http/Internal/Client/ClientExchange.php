@@ -92,6 +92,9 @@ final readonly class ClientExchange
         $fields = $this->request->fields;
         $url = $this->request->url;
         $lines = isset($fields['host']) ? '' : "Host: {$url->authority()}\r\n";
+        if ($this->absoluteFor === '' || $this->proxyAuthorization !== '') {
+            unset($fields['proxy-authorization']); // servers must not get it; credentials in the proxy's URL replace it
+        }
         foreach ($fields as $key => [$name, $values]) {
             if ($key === 'content-length' || $key === 'transfer-encoding' || $key === 'expect') {
                 continue;

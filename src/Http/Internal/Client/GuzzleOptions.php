@@ -129,23 +129,15 @@ final readonly class GuzzleOptions
         if (!\is_array($proxy) || $proxy === []) {
             return null;
         }
-        $url = static function (string $scheme) use ($proxy): ?string {
-            $text = $proxy[$scheme] ?? null;
-
-            return match (true) {
-                !\is_string($text) || $text === '' => null,
-                str_contains($text, '://') => (string) preg_replace('~^tcp://~i', 'http://', $text),
-                default => "http://{$text}",
-            };
-        };
         $except = $proxy['no'] ?? [];
-        $except = \is_string($except) ? explode(',', $except) : $except;
+        $variables = array_filter([
+            'http_proxy' => $proxy['http'] ?? null,
+            'https_proxy' => $proxy['https'] ?? null,
+            'no_proxy' => implode(',', array_filter(\is_array($except) ? $except : [$except], is_string(...))),
+        ], is_string(...));
 
-        return new Proxy(
-            $url('http'),
-            $url('https'),
-            array_map(trim(...), array_values(array_filter(\is_array($except) ? $except : [], is_string(...)))),
-        );
+        // Guzzle copies proxies of the environment into its options, so they are not errors of the caller.
+        return Proxy::fromEnvironment(preg_replace('~^tcp://~i', 'http://', $variables));
     }
 
     private function tls(TlsOptions $default): TlsOptions

@@ -19,7 +19,6 @@ use GuzzleHttp\Psr7\Request;
 use GuzzleHttp\Psr7\Utils;
 use GuzzleHttp\TransferStats;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
@@ -284,12 +283,21 @@ final class GuzzleHandlerTest extends TestCase
         self::assertTrue(is_a($failure, $class));
     }
 
-    #[TestWith(['proxy', 'socks5://127.0.0.1:1'])]
-    #[TestWith(['verify', '/missing.pem'])]
-    public function testAnInvalidValueIsAnInvalidArgument(string $option, string $value): void
+    public function testAMissingFileIsAnInvalidArgument(): void
     {
         $this->expectException(\InvalidArgumentException::class);
-        (new GuzzleHandler())(new Request('GET', 'http://127.0.0.1:1/'), [$option => $value]);
+        (new GuzzleHandler())(new Request('GET', 'http://127.0.0.1:1/'), ['verify' => '/missing.pem']);
+    }
+
+    public function testAProxyThatIsNotSupportedFailsOnlyTheRequestsThatWouldUseIt(): void
+    {
+        $this->serve(static fn(): Response => Response::text('direct'));
+        $proxies = ['http' => '', 'https' => 'socks5://127.0.0.1:1'];
+
+        self::assertSame('direct', (string) $this->guzzle()->get('/', ['proxy' => $proxies])->getBody());
+        $this->expectException(ConnectException::class);
+        $this->expectExceptionMessage('the proxy for https (https_proxy) must be an http:// URL');
+        $this->guzzle()->get('https://127.0.0.1:1/', ['proxy' => $proxies]);
     }
 
     /** @param array<string, mixed> $options */

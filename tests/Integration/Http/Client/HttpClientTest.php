@@ -387,7 +387,13 @@ final class HttpClientTest extends TestCase
         $certificates = new Certificates($this->path());
         [$certificate, $key] = $certificates->forServer('127.0.0.1');
         $options = new HttpServerOptions(certificate: $certificate, key: $key);
-        $this->serve(static fn(): Response => Response::text('secret'), $options, 'tls://127.0.0.1:0');
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response => Response::text(
+                $request->hasHeader('Proxy-Authorization') ? 'leaked' : 'secret',
+            ),
+            $options,
+            'tls://127.0.0.1:0',
+        );
         $proxy = new ScriptedServer(static function (Socket $socket, ScriptedServer $server): void {
             $request = (string) $server->readRequest($socket);
             if (!str_starts_with($request, 'CONNECT ')) {
@@ -412,7 +418,8 @@ final class HttpClientTest extends TestCase
             proxy: new Proxy("http://user:pw@{$proxy->address()}", "http://user:pw@{$proxy->address()}"),
         );
 
-        $tunnelled = $this->http()->get("https://{$this->authority()}/", [], $through);
+        $headers = ['Proxy-Authorization' => 'Basic own'];
+        $tunnelled = $this->http()->get("https://{$this->authority()}/", $headers, $through);
         self::assertSame('secret', (string) $tunnelled->getBody());
         self::assertStringStartsWith("CONNECT {$this->authority()} HTTP/1.1\r\n", $proxy->heads[0]);
         self::assertSame('proxy', (string) $this->http()->get('http://any.test/path?q', [], $through)->getBody());
@@ -421,6 +428,28 @@ final class HttpClientTest extends TestCase
             self::assertStringContainsString('Proxy-Authorization: Basic ' . base64_encode('user:pw'), $head);
         }
         $proxy->close();
+    }
+
+    public function testAHeaderForTheProxyIsNotSentToTheServer(): void
+    {
+        $server = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 204 No Content\r\n\r\n"));
+        $headers = ['Proxy-Authorization' => 'Basic own'];
+        $direct = new RequestOptions(proxy: new Proxy("http://{$server->address()}", except: ['*']));
+        $this->http()->get($server->url(), $headers);
+        $this->http()->get($server->url(), $headers, $direct);
+        $proxy = new RequestOptions(proxy: new Proxy("http://{$server->address()}"));
+        $this->http()->get('http://any.test/', $headers, $proxy);
+        $proxy = new RequestOptions(proxy: new Proxy("http://user:pw@{$server->address()}"));
+        $this->http()->get('http://any.test/', $headers, $proxy);
+        $server->close();
+
+        $sent = array_map(
+            static fn(string $head): array => preg_match_all('/^proxy-authorization: ([^\r]*)/mi', $head, $match) > 0
+                ? $match[1]
+                : [],
+            $server->heads,
+        );
+        self::assertSame([[], [], ['Basic own'], ['Basic ' . base64_encode('user:pw')]], $sent);
     }
 
     public function testAProxyThatRefusesIsNamed(): void

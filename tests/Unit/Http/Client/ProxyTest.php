@@ -6,7 +6,9 @@ namespace Spindle\Tests\Unit\Http\Client;
 
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\Proxy;
+use Spindle\Http\Internal\Client\OutgoingRequest;
 use Spindle\Http\Internal\Client\Url;
 
 final class ProxyTest extends TestCase
@@ -50,35 +52,115 @@ final class ProxyTest extends TestCase
         putenv('http_proxy=http://plain:3128');
         putenv('HTTPS_PROXY=http://user:pw@secure:3129');
         putenv('NO_PROXY=.internal.test, 127.0.0.1,port.test:8080,::1,[::2],[::3]:81');
-        $target = Url::parse($url);
-        \assert($target !== null);
-        $proxy = Proxy::fromEnvironment()->for($target);
 
-        self::assertSame($expected, $proxy?->origin());
+        self::assertSame($expected, Proxy::fromEnvironment()->for(self::request($url))?->origin());
+    }
+
+    #[TestWith(['*', 'http://h.test/', true])]
+    #[TestWith(['a.test,*', 'http://h.test/', true])]
+    #[TestWith(['*', 'http://[::1]/', true])]
+    #[TestWith(['*:81', 'http://h.test:81/', true])]
+    #[TestWith(['*:81', 'http://h.test/', false])]
+    #[TestWith(['', 'http://h.test/', false])]
+    #[TestWith(['.', 'http://h.test/', false])]
+    #[TestWith(['*.', 'http://h.test/', false])]
+    #[TestWith(['.:80', 'http://h.test/', false])]
+    #[TestWith(['*.h.test', 'http://sub.h.test/', true])]
+    #[TestWith(['*.h.test', 'http://h.test/', true])]
+    #[TestWith(['0.0.1', 'http://10.0.0.1/', false])]
+    #[TestWith(['.0.0.1', 'http://10.0.0.1/', false])]
+    #[TestWith(['1', 'http://10.0.0.1/', false])]
+    #[TestWith(['10.0.0.1', 'http://10.0.0.1/', true])]
+    #[TestWith(['10.0.0.1', 'http://210.0.0.1/', false])]
+    #[TestWith(['10.0.0.1', 'http://sub.10.0.0.1/', false])]
+    #[TestWith(['10.0.0.0/8', 'http://10.9.8.7/', true])]
+    #[TestWith(['10.0.0.0/8', 'http://11.0.0.1/', false])]
+    #[TestWith(['10.0.0.0/8', 'http://h.test/', false])]
+    #[TestWith(['10.0.0.0/8:81', 'http://10.9.8.7/', false])]
+    #[TestWith(['10.0.0.0/8:81', 'http://10.9.8.7:81/', true])]
+    #[TestWith(['10.0.0.0/33', 'http://10.0.0.0/', false])]
+    #[TestWith(['0.0.0.0/0', 'http://1.2.3.4/', true])]
+    #[TestWith(['0.0.0.0/0', 'http://[::1]/', false])]
+    #[TestWith(['192.168.1.0/25', 'http://192.168.1.127/', true])]
+    #[TestWith(['192.168.1.0/25', 'http://192.168.1.128/', false])]
+    #[TestWith(['fd00::/8', 'http://[fd12:3456::1]/', true])]
+    #[TestWith(['fd00::/8', 'http://[fe80::1]/', false])]
+    #[TestWith(['[fd00::/8]:81', 'http://[fd12::1]:81/', true])]
+    #[TestWith(['0:0::1', 'http://[::1]/', true])]
+    #[TestWith(['H.Test', 'http://h.test/', true])]
+    #[TestWith(['h.test', 'http://H.TEST/', true])]
+    #[TestWith(['h.test.', 'http://h.test/', true])]
+    #[TestWith(['h.test', 'http://h.test./', true])]
+    #[TestWith(['.h.test.', 'http://sub.h.test./', true])]
+    #[TestWith(['h.test.:81', 'http://h.test:81/', true])]
+    #[TestWith(['h.test:', 'http://h.test:81/', true])]
+    #[TestWith(['h.test:443', 'https://h.test/', true])]
+    #[TestWith(['h.test:port', 'http://h.test/', false])]
+    #[TestWith([" a.test\t h.test , b.test ", 'http://h.test/', true])]
+    #[TestWith([' , ', 'http://h.test/', false])]
+    public function testAnEntryOfNoProxyMatchesAsDocumented(string $noProxy, string $url, bool $isDirect): void
+    {
+        $variables = ['all_proxy' => 'http://proxy:3128', 'no_proxy' => $noProxy];
+
+        self::assertSame($isDirect, Proxy::fromEnvironment($variables)->for(self::request($url)) === null);
+        $given = new Proxy('http://proxy:3128', 'http://proxy:3128', [$noProxy]);
+        self::assertSame($isDirect, $given->for(self::request($url)) === null);
     }
 
     public function testAProxyNeedsNoScheme(): void
     {
-        $target = Url::parse('http://h.test/');
-        \assert($target !== null);
+        $proxy = new Proxy('me:pw@user-host:3128');
 
-        self::assertSame('http://user-host:3128', (new Proxy('me:pw@user-host:3128'))->for($target)?->origin());
+        self::assertSame('http://user-host:3128', $proxy->for(self::request('http://h.test/'))?->origin());
         $this->expectException(\ValueError::class);
         new Proxy('proxy:port');
     }
 
     public function testThereIsNoProxyWithoutVariables(): void
     {
-        $target = Url::parse('https://h.test/');
-        \assert($target !== null);
+        self::assertNull(Proxy::fromEnvironment()->for(self::request('https://h.test/')));
+        self::assertNull(Proxy::fromEnvironment(['https_proxy' => ''])->for(self::request('https://h.test/')));
+    }
 
-        self::assertNull(Proxy::fromEnvironment()->for($target));
+    #[TestWith(['socks5://proxy:1080'])]
+    #[TestWith(['https://proxy:3128'])]
+    #[TestWith(['proxy:port'])]
+    public function testAProxyThatIsNotSupportedFailsOnlyTheRequestsThatWouldUseIt(string $value): void
+    {
+        $proxy = Proxy::fromEnvironment([
+            'ALL_PROXY' => $value,
+            'http_proxy' => 'http://plain:3128',
+            'no_proxy' => 'direct.test',
+        ]);
+
+        self::assertSame('http://plain:3128', $proxy->for(self::request('http://h.test/'))?->origin());
+        self::assertNull($proxy->for(self::request('https://direct.test/')));
+        $this->expectException(ConnectFailedException::class);
+        $this->expectExceptionMessage('GET https://h.test/ failed: the proxy for https (ALL_PROXY) must be an http://');
+        $proxy->for(self::request('https://h.test/'));
     }
 
     public function testAMalformedUrlIsRefusedAndCredentialsAreNotShown(): void
     {
+        self::assertSame(
+            ['http' => 'http://h:1/', 'except' => ['a.test', '10.0.0.0/8']],
+            (new Proxy('http://user:pw@h:1', except: ['a.test', '10.0.0.0/8']))->__debugInfo(),
+        );
         self::assertStringNotContainsString('pw', print_r(new Proxy('http://user:pw@h:1'), true));
+        self::assertStringNotContainsString(
+            'pw',
+            print_r(Proxy::fromEnvironment(['https_proxy' => 'socks5://user:pw@h:1']), true),
+        );
         $this->expectException(\ValueError::class);
-        new Proxy('socks5://h:1');
+        $this->expectExceptionMessage('The proxy for https must be an http:// URL, such as http://proxy:3128');
+        new Proxy(https: 'socks5://h:1');
+    }
+
+    private static function request(string $url): OutgoingRequest
+    {
+        $parsed = Url::parse($url);
+        \assert($parsed !== null);
+
+        return new OutgoingRequest('GET', $parsed, [], '');
     }
 }

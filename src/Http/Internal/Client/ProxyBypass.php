@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Spindle\Http\Internal\IpNetwork;
+
+/** Hosts that are reached without a proxy: an entry of the environment variable NO_PROXY. */
+final readonly class ProxyBypass
+{
+    private bool $hasAllHosts;
+
+    /** Name in lower case, which includes its subdomains; '' for none. */
+    private string $name;
+
+    private ?IpNetwork $network;
+
+    /** null for all ports. */
+    private ?int $port;
+
+    /** @param string $entry a malformed one matches no host */
+    public function __construct(public string $entry)
+    {
+        $entry = strtolower($entry);
+        $isNetwork = IpNetwork::parse($entry) !== null; // perhaps with colons that begin no port
+        preg_match('/^(?|\[([^\]]*+)\]|([^:]*+))(?::(\d*+))?$/D', $isNetwork ? "[{$entry}]" : $entry, $match);
+        [$host, $port] = [$match[1] ?? '', $match[2] ?? ''];
+        $this->hasAllHosts = $host === '*';
+        $this->network = IpNetwork::parse($host);
+        $this->name = $this->network === null ? (string) preg_replace('/^\*?\.?|\.$/D', '', $host) : '';
+        $this->port = $port === '' ? null : (int) $port;
+    }
+
+    public function matches(Url $url): bool
+    {
+        $host = rtrim($url->host, '.');
+        $packed = IpNetwork::pack($host);
+        $isSameHost = match (true) {
+            $this->hasAllHosts => true,
+            $packed !== null => $this->network?->contains($packed) === true,
+            default => $this->name !== '' && str_ends_with(".{$host}", ".{$this->name}"),
+        };
+
+        return $isSameHost && ($this->port === null || $this->port === $url->port);
+    }
+}
