@@ -12,6 +12,12 @@ final readonly class Crowd
     /** Seconds for which the other connections have been idle. */
     private const IDLE = 1;
 
+    /**
+     * Microseconds between two idle connections. An address may have 450 connections. The server refuses another one
+     * if none of these has been idle for 50 ms.
+     */
+    private const PAUSE_MICROSECONDS = 250;
+
     public function __construct(private int $count) {}
 
     /** @return Outcome 99th percentile of the milliseconds from connecting to the answer */
@@ -19,6 +25,7 @@ final readonly class Crowd
     {
         $idle = [];
         for ($i = 0; $i < $this->count; ++$i) {
+            usleep(self::PAUSE_MICROSECONDS);
             $idle[] = $connection = new Connection($server->site);
             if (!$connection->isAnswered(Work::FIRST_NUMBER + $i)) {
                 return new Outcome(\INF, ['p50' => \INF, 'idle' => $i], ["connection {$i} got no answer"]);

@@ -174,6 +174,8 @@ final class EngineOutagesTest extends TestCase
         $cancellation->cancel();
         self::assertCancelled($futures[0]);
         self::assertCancelled($again);
+        unset($executor, $futures, $future, $again);
+        $this->awaitAnswersOfWithdrawals();
     }
 
     public function testAShortPatienceIsNotDelayedByALongOne(): void
@@ -319,6 +321,12 @@ final class EngineOutagesTest extends TestCase
             20.0,
         );
         unset($pool);
+        $this->awaitAnswersOfWithdrawals();
+    }
+
+    /** The caller must have dropped the executors and pools. */
+    private function awaitAnswersOfWithdrawals(): void
+    {
         Eventually::holds(function (): bool {
             gc_collect_cycles();
 
