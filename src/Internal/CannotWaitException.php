@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** A method that waits was called where PHP can't switch fibers. The message names the cases. */
+/** Thrown when a method that waits is called where PHP can't switch fibers. The message says where that is. */
 final class CannotWaitException extends \LogicException
 {
     public static function because(\FiberError $blocked): self

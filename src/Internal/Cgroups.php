@@ -55,7 +55,7 @@ final readonly class Cgroups
                 default => null,
             };
             if ($version !== null && isset($fields[4])) {
-                // Spaces and backslashes in paths are written as octal escapes.
+                // The kernel writes spaces and backslashes in paths as octal escapes.
                 $mounts[] = [$version, stripcslashes($fields[3]), stripcslashes($fields[4])];
             }
         }
@@ -73,8 +73,8 @@ final readonly class Cgroups
 
     /**
      * Returns the folders of the process's own cgroup and of its ancestors that are visible in this mount.
-     * In a container without a cgroup namespace, `$own` is the path on the host. If the mount does not contain it, the
-     * mount point is taken for the process's own cgroup. A path with ".." is outside of the namespace and not visible.
+     * In a container without a cgroup namespace, `$own` is the path on the host. If that path is not below `$root`, the
+     * mount point counts as the process's own cgroup. A path with ".." is outside of the namespace and not visible.
      *
      * @return list<string>
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** A monotonic clock in seconds. Simulations in tests replace it. */
+/** A monotonic clock in seconds. Tests that simulate time replace its source. */
 final class Clock
 {
     /** @var (\Closure(): float)|null */

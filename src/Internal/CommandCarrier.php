@@ -8,21 +8,21 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\SpindleException;
 
-/** Runs the commands of a {@see \Spindle\Command\CommandPool} on other machines. Commands and outcomes are bytes. */
+/** Runs the commands of a {@see \Spindle\Command\CommandPool} on other machines. Receives and returns encoded bytes. */
 interface CommandCarrier
 {
-    /** Default number of commands that a carrier has at once, running or waiting; and the largest number. */
+    /** How many commands a carrier may have at once, running or waiting: the default, and the largest setting. */
     public const DEFAULT_CONCURRENCY = 256;
     public const MAX_CONCURRENCY = 10_000;
 
     /**
-     * Runs a command and suspends until it has ended. A carrier that has lost the process that ran the command may run
-     * the command again.
+     * Runs a command, and suspends the caller until the command has ended. If the process that runs the command is
+     * lost, the carrier may run the command again.
      *
      * @param string       $encoded      command as {@see \Spindle\Command\PortableCommand::encode()} returns it
      * @param Cancellation $withdrawal   prevents the start of a waiting command, and has no effect on a running one
-     * @param Cancellation $cancellation ends a running command, whose outcome is then returned, and prevents the start
-     *                                   of a waiting one
+     * @param Cancellation $cancellation prevents the start of a waiting command, and ends a running one; the outcome
+     *                                   of the ended command is returned
      *
      * @return string outcome as {@see \Spindle\Command\PortableCommand::outcome()} returns it
      *

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Finds the error that has ended PHP, for functions that run at shutdown. */
+/** Finds the fatal error that ended the script, for shutdown functions. */
 final class FatalError
 {
     public const LEVELS = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** The types of files that are not all read and written in the same way: inode(7). */
+/** Types of files that Spindle has to read or write in different ways. The values are those of inode(7). */
 enum FileType: int
 {
     private const MASK = 0o170000;
@@ -13,7 +13,7 @@ enum FileType: int
     case Pipe = 0o010000;
     case Socket = 0o140000;
 
-    /** @param int $mode as in the result of stat() */
+    /** @param int $mode element "mode" of the result of stat() */
     public static function ofMode(int $mode): ?self
     {
         return self::tryFrom($mode & self::MASK);
@@ -32,8 +32,7 @@ enum FileType: int
     }
 
     /**
-     * Returns whether reading and writing never wait for another process: for a regular file, and a stream without
-     * fstat().
+     * Returns true for regular files and streams without fstat(): reads and writes never wait for another process.
      *
      * @param resource $stream
      */

@@ -12,12 +12,12 @@ final class FrameReader
     /** Bytes after the last complete frame. */
     private string $rest = '';
 
-    /** Length that the rest must have for the next split: that of a header or a frame. Each split copies the rest. */
+    /** Length of $rest from which it has a complete header or frame. Not split before, because a split copies $rest. */
     private int $needed = LauncherProtocol::HEADER_BYTES;
 
     private bool $feeding = false;
 
-    /** Bytes that each frame must begin with, before its length. */
+    /** Bytes before the length field of each frame; '' for none. */
     private string $magic = '';
 
     /**
@@ -26,7 +26,7 @@ final class FrameReader
      */
     public function __construct(public int $maxFrameBytes = \PHP_INT_MAX, private readonly int $maxType = 0xFF) {}
 
-    /** Requires `$magic` before the length of each later frame. The handler of a frame may call this. */
+    /** Requires `$magic` before the length field of each later frame. The handler may call this for a frame. */
     public function expect(string $magic): void
     {
         $this->magic = $magic;
@@ -34,10 +34,11 @@ final class FrameReader
     }
 
     /**
-     * Adds bytes, and passes each complete frame to the handler, in order. While the handler is suspended, further
-     * bytes are only stored. After the handler has thrown, the next call goes on with the next frame.
+     * Adds bytes, and passes each complete frame to the handler, in order. If the handler of an earlier call is
+     * suspended, only stores the bytes, and the earlier call passes their frames on. If the handler throws, the next
+     * call continues with the next frame.
      *
-     * @throws MalformedFrameException after all valid frames were passed on. The reader can't be used after that
+     * @throws MalformedFrameException when all frames before the malformed one were passed on; the reader is unusable
      */
     public function feed(string $bytes, FrameHandler $handler): void
     {

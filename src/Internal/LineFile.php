@@ -12,13 +12,13 @@ final class LineFile
 
     /**
      * @param resource $stream
-     * @param PipeWriter|null $writer writes to the stream if it is in blocking mode
+     * @param PipeWriter|null $writer writes to the stream; needed if the stream is in blocking mode
      */
     public function __construct(private readonly mixed $stream, private readonly ?PipeWriter $writer = null) {}
 
     /**
-     * Opens standard error without a change for other processes that use it. A pipe is opened again as non-blocking.
-     * Only writes to a terminal or a file can block.
+     * Opens standard error. Its mode stays as it is, because other processes may use it too. Instead, a pipe is opened
+     * a second time, in non-blocking mode. Only writes to a terminal or a file can block.
      */
     public static function standardError(): self
     {

@@ -11,10 +11,10 @@ namespace Spindle\Internal;
  */
 final class LoadedFiles
 {
-    /** @var array<string, array{float, string}> earliest time at which each file was loaded, and its identity */
+    /** @var array<string, array{float, string}> earliest time at which a file may have been loaded, and its identity */
     private static array $known = [];
 
-    /** Time of the last {@see record()}, in seconds since 1970; null before. */
+    /** Time of the last call of {@see record()}, in seconds since 1970; null before the first call. */
     private static ?float $lastRecordAt = null;
 
     /** Records which files are loaded now. Any other file that is found loaded later was loaded after this call. */
@@ -47,10 +47,10 @@ final class LoadedFiles
             return $changed;
         }
         if ((int) $changed === (int) $since) {
-            // PHP's stat() has whole seconds. Without a fraction, the file counts as changed after it was loaded.
+            // PHP's stat() has whole seconds. If the fraction is unknown, the file counts as changed after loading.
             $changed = self::preciseChangeTime($file) ?? $changed + 1;
         }
-        $isKnown = $changed > 0; // some stream wrappers have no times
+        $isKnown = $changed > 0; // some stream wrappers report no time
 
         return $isKnown && $changed <= $since ? null : $changed;
     }

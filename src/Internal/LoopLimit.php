@@ -6,11 +6,11 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** Checks the limits of the event loop. */
 final class LoopLimit
 {
     /**
-     * Returns whether the event loop can watch the stream. stream_select() can't watch descriptors above 1023.
+     * Returns whether the event loop can watch the stream. Without an extension, it uses stream_select(), which can't
+     * watch descriptors above 1023.
      *
      * @param resource $stream
      */

@@ -12,7 +12,7 @@ final class MalformedFrameException extends \UnexpectedValueException
         parent::__construct($message);
     }
 
-    /** Creates the exception for bytes at an offset. The subject of the message, "it", is the other process. */
+    /** Creates the exception for bytes at an offset. "It" in the message is the process that the pipe comes from. */
     public static function at(string $bytes, int $at): self
     {
         return new self(

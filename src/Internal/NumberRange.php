@@ -42,7 +42,7 @@ final class NumberRange
     /**
      * Checks time limits of an options object.
      *
-     * @param array<string, float|null> $options in seconds, by name; INF for no limit, null if it is not set
+     * @param array<string, float|null> $options limits in seconds, by name: INF for no limit, null for an unset option
      *
      * @throws \ValueError unless each number is above 0
      */
@@ -58,7 +58,7 @@ final class NumberRange
     /**
      * Checks numbers of an options object.
      *
-     * @param array<string, int|null> $options by name; null if it is not set
+     * @param array<string, int|null> $options numbers by name; null for an unset option
      *
      * @throws \ValueError unless each number is at least 1
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Functions for generators that pass on the items of another generator or process, and accept no values. */
+/** Functions for generators that pass on the items of a generator or process, and accept no values from send(). */
 final class OneWayGenerator
 {
     /**
@@ -23,9 +23,9 @@ final class OneWayGenerator
     }
 
     /**
-     * Yields a task's generator without keeping a reference to it. PHP keeps a yielded value until the code that has
-     * yielded it continues. So this method ends after its only value, and its caller then delegates to
-     * {@see release()}. When the reader drops the task's generator, PHP can destroy it, which ends the task.
+     * Yields the generator of a task without keeping a reference to it. When the reader drops the generator, PHP can
+     * destroy it, which ends the task. PHP keeps a yielded value until the code that has yielded it continues. So this
+     * method ends after its only value, and its caller then delegates to {@see release()}.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      *

@@ -7,7 +7,7 @@ namespace Spindle\Internal;
 /**
  * Keeps the output buffers (ob_start()) of fibers apart.
  * PHP has one stack of buffers for all fibers. While a fiber waits, output of other fibers would get into its buffers.
- * So the buffers of a fiber are closed before it waits, and restored afterwards.
+ * So the buffers of a fiber are closed before the fiber waits, and restored afterwards.
  */
 final class OutputBuffers
 {
@@ -45,7 +45,7 @@ final class OutputBuffers
         }
     }
 
-    /** Returns whether the running fiber is {main} or a fiber of the event loop. Then all open buffers are its own. */
+    /** Returns whether all open buffers belong to the running code, because it is in {main} or a fiber of the loop. */
     private static function isOfTheLoop(): bool
     {
         $inner = [];

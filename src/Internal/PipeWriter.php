@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Writes to a stream in blocking mode without waiting for the reader of a pipe or socket. */
+/** Writes to a stream in blocking mode. If the stream is a pipe or socket, never waits for its reader. */
 final class PipeWriter
 {
     /** Bytes that a writable pipe accepts without blocking: PIPE_BUF of pipe(7). A socket accepts more. */
@@ -18,7 +18,7 @@ final class PipeWriter
         $this->hasReader = \in_array(FileType::of($stream), [FileType::Pipe, FileType::Socket], true);
     }
 
-    /** Writes the bytes that fit, and returns their number. Waits only for files and terminals. */
+    /** Writes the bytes that the stream accepts now, and returns their number. Waits only for files and terminals. */
     public function write(string $bytes): int
     {
         if (!$this->hasReader) {

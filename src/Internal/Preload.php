@@ -6,7 +6,7 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** Loads classes in advance that may be needed when no descriptor is free. Loading a class needs a descriptor. */
+/** Loads classes in advance, because a class can't be loaded later while no file descriptor is free. */
 final class Preload
 {
     /** @param class-string ...$classes loaded in addition to the classes of the event loop */

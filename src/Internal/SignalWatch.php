@@ -8,9 +8,9 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\UnsupportedFeatureException;
 
 /**
- * Handles signals in the event loop, also those that the loop misses. Before the loop waits in stream_select(), it asks
- * PHP for signals. A signal that arrives between the two does not end the wait. A server without connections could then
- * wait for ever, so a timer ends the wait once a second.
+ * Handles signals in the event loop, including those that the loop would miss. The loop asks PHP for signals, and then
+ * waits in stream_select(). A signal that arrives between these two steps does not end the wait. A server without
+ * connections could then wait for ever, so a timer ends the wait once a second.
  */
 final class SignalWatch
 {
@@ -19,7 +19,7 @@ final class SignalWatch
     private function __construct() {}
 
     /**
-     * Starts to handle signals in the next turn of the event loop. Does not keep the loop running.
+     * Handles signals from the next turn of the event loop on. Does not keep the loop running.
      *
      * @param array<int, \Closure(string, int): void> $handlers by signal; they receive the callback id and the signal
      *

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal;
 
 /**
- * Opens temporary files without a name. Only their owner has access, and they are unlinked before the first write.
+ * Opens temporary files, and unlinks each of them before the first write. Only their owner has access.
  * PHP can't create a file without a name (O_TMPFILE). So a file remains if this process is killed before it unlinks the
  * file. All names of a process have the same prefix, by which a launcher finds and removes such files.
  */

@@ -7,22 +7,22 @@ namespace Spindle\Internal;
 use Amp\Cancellation;
 
 /**
- * Reports a generator of results that is destroyed before its first result was requested, because then no work was done
- * ([why as a line of the log](../../docs/decisions/0017-unfinished-tasks.md)).
+ * Logs a message when a generator of results is destroyed before its first result was requested. The work starts only
+ * with that request, so no work was done. docs/decisions/0017-unfinished-tasks.md explains why a log line reports this.
  *
- * A method that returns such a generator passes this object to it, so that both are destroyed together. It has to be
- * created in that method, or in a method of Spindle that is called from there.
+ * A method that returns such a generator passes this object to it, so that both are destroyed together. The object must
+ * be created while that method runs, because it takes the name of the method from the call stack.
  */
 final class UnreadResults
 {
     private const MAX_FRAMES = 8;
 
-    /** Method that the application called, and where. */
+    /** Name of the method that the application called, with the file and line of the call. */
     private readonly string $call;
     private readonly int $process;
     private bool $isRead = false;
 
-    /** @param string $work what reading the results does, such as "ran no task" */
+    /** @param string $work predicate of the log message, such as "ran no task" */
     public function __construct(private readonly string $work, private readonly ?Cancellation $cancellation)
     {
         $this->call = self::call();

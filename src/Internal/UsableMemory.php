@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Finds how much memory can be used here: the memory of the machine, or the smallest limit of the cgroups. */
+/** Finds how much memory this process can use: the machine's, or the smallest limit of its cgroups if that is less. */
 final readonly class UsableMemory
 {
     private Cgroups $cgroups;

@@ -10,7 +10,7 @@ namespace Spindle\Internal;
  */
 final class Warnings
 {
-    /** Function of PHP at the beginning of its warning, and what failed. The reason follows. */
+    /** Matches the start of PHP's warnings: the name of the function, and what failed. The reason follows. */
     private const PREFIX_PATTERN = '/^\w+\([^)]*\): '
         . '(?:Failed to open stream: |(?:Read|Write) of \d+ bytes failed with errno=\d+ )?/i';
 
@@ -91,7 +91,7 @@ final class Warnings
         return (string) preg_replace(self::PREFIX_PATTERN, '', $warning);
     }
 
-    /** Returns the reason in PHP's last warning, which is one of a file function; the default without a warning. */
+    /** Returns the reason in PHP's last warning, which must be one of a file function; `$default` if there is none. */
     public static function lastReason(string $default): string
     {
         return self::reason(error_get_last()['message'] ?? $default);

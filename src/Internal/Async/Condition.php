@@ -11,17 +11,17 @@ use Spindle\Internal\CannotWaitException;
 
 /**
  * A condition variable for one fiber: the fiber waits for a notification, and then checks its condition again.
- * Notifications without a waiting fiber are lost.
+ * If no fiber is waiting, a notification is lost.
  */
 final class Condition
 {
-    /** @var array<int, object> objects that are kept in memory while a fiber waits, by id of the suspension */
+    /** @var array<int, object> the $owner of each running {@see wait()}, by id of the suspension */
     private static array $owners = [];
 
     /** @var Suspension<null>|null the waiting fiber, until it is notified */
     private ?Suspension $suspension = null;
 
-    /** Returns whether a fiber waits that was not notified. */
+    /** Returns whether a fiber is waiting and has not been notified yet. */
     public function isAwaited(): bool
     {
         return $this->suspension !== null;
@@ -33,8 +33,8 @@ final class Condition
      * @param object|null $owner kept in memory while the fiber waits. Without it, PHP could destroy the suspended fiber
      *     together with objects to which only the fiber refers
      *
-     * @throws CannotWaitException where PHP can't suspend; then the event loop has not run
-     * @throws \Throwable the reason of {@see fail()} or of the cancellation
+     * @throws CannotWaitException when PHP can't suspend the caller; in this case, the event loop has not run
+     * @throws \Throwable the exception that {@see fail()} was called with, or the one of the cancellation
      */
     public function wait(?Cancellation $cancellation = null, ?object $owner = null): void
     {
@@ -52,7 +52,7 @@ final class Condition
                 unset(self::$owners[spl_object_id($suspension)]);
             }
             if ($this->suspension === $suspension) {
-                $this->suspension = null; // no notification: an exception has left the event loop
+                $this->suspension = null; // the wait ended by an exception from the event loop, not by notify()
             }
             if ($cancellation !== null) {
                 $cancellation->unsubscribe((string) $subscription);

@@ -17,9 +17,9 @@ final class FiberQueue
     private int $lastId = 0;
 
     /**
-     * @param (\Closure(): mixed)|null $passWakeOn called when an exception from the event loop interrupts a fiber that
-     *     was woken; wakes another fiber, if that is necessary
-     * @param object|null $owner kept in memory while the fiber waits, like that of {@see Condition::wait()}
+     * @param (\Closure(): mixed)|null $passWakeOn called when a fiber was woken, but an exception from the event loop
+     *     then interrupts it; must wake another fiber if there is something for a fiber to do
+     * @param object|null $owner kept in memory while the fiber waits; {@see Condition::wait()} explains why
      *
      * @throws CancelledException|CannotWaitException
      */
@@ -43,10 +43,10 @@ final class FiberQueue
     }
 
     /**
-     * Waits for the end of an object that is being closed.
+     * Waits until an object that is being closed has ended, and kills the object if the wait is cancelled.
      *
      * @param \Closure(): void $kill  called when the wait is cancelled, before CancelledException is thrown
-     * @param object|null      $owner as for {@see wait()}
+     * @param object|null      $owner kept in memory while the fiber waits
      *
      * @throws CancelledException|CannotWaitException
      */
@@ -66,7 +66,7 @@ final class FiberQueue
     {
         foreach ($this->waiting as $id => $condition) {
             unset($this->waiting[$id]);
-            if ($condition->isAwaited()) { // otherwise it was cancelled, and its fiber has not resumed since
+            if ($condition->isAwaited()) { // false after a cancellation, until the fiber resumes and leaves the queue
                 $condition->notify();
 
                 return true;

@@ -11,8 +11,8 @@ interface InputConsumer
     public function room(): int;
 
     /**
-     * Receives values in the order of the input, at most as many as {@see room()} has returned. An exception ends the
-     * input, and becomes its failure.
+     * Receives values in the order of the input, at most as many as {@see room()} has returned. If this method throws,
+     * the pump stops reading, and the exception becomes {@see InputPump::$failure}.
      *
      * @param non-empty-list<mixed> $keys
      * @param non-empty-list<mixed> $values all but the last are integers or strings
@@ -20,14 +20,14 @@ interface InputConsumer
     public function onValues(array $keys, array $values): void;
 
     /**
-     * Called when the input has suspended its fiber for a turn of the event loop, and then after each value, until
-     * {@see onPaused()} is called.
+     * Called when code of the input has suspended its fiber for a turn of the event loop. From then on, also called
+     * after each value, until {@see onPaused()} is called.
      */
     public function onSuspended(): void;
 
     /**
-     * Called when no more is read in this callback of the event loop: there is no room, its time is over, or the input
-     * is over. May suspend. Nothing is read before it has returned.
+     * Called at the end of each callback of the event loop that reads: there is no more room, the time of the callback
+     * is over, or the input has ended. This method may suspend. The pump reads nothing until it has returned.
      */
     public function onPaused(): void;
 }

@@ -8,18 +8,18 @@ use Revolt\EventLoop;
 use Spindle\Internal\Clock;
 
 /**
- * Reads an iterable as far as its consumer has room. It does so in callbacks of the event loop, because code of the
- * iterable may suspend the fiber.
+ * Reads values of an iterable while its consumer has room for more. The values are read in callbacks of the event loop,
+ * because code of the iterable may suspend the fiber that reads.
  */
 final class InputPump
 {
-    /** How long a callback of the loop reads, in seconds. */
+    /** Time after which a callback of the event loop stops reading, in seconds. */
     private const SLICE_SECONDS = 0.001;
 
     /** Number of values between two readings of the clock. */
     private const VALUES_PER_CLOCK_CHECK = 16;
 
-    /** Number of bytes of strings that are passed on together, because the consumer may limit the memory. */
+    /** Strings are passed on when they have this many bytes together, because the consumer may limit its memory. */
     private const MAX_STRING_BYTES = 1 << 16;
 
     /** Exception of the input or its consumer, or the reason of {@see close()} or {@see fail()}. */
@@ -30,22 +30,23 @@ final class InputPump
 
     private readonly bool $isArray;
 
-    /** Number of values of an array that were not passed on; negative for any other iterable. */
+    /** Number of values of an array that were not yet passed to the consumer; negative for any other iterable. */
     private int $unreadCount;
 
-    /** @var list<mixed> values that were read and not passed on, and their keys */
+    /** @var list<mixed> values that were read and not yet passed to the consumer */
     private array $values = [];
 
-    /** @var list<mixed> */
+    /** @var list<mixed> keys of $values */
     private array $keys = [];
 
-    /** Number of kept values at which the clock is read again; 0 to pass on the next value at once. */
+    /** Number of $values at which the clock is read again; 0 to pass on the next value at once. */
     private int $nextCheck = 0;
 
     private bool $isOver = false;
 
-    /** Whether a read is queued or running; and whether it has suspended its fiber for a turn of the loop. */
     private bool $isReading = false;
+
+    /** Whether the running read has suspended its fiber for a turn of the event loop. */
     private bool $isSuspended = false;
 
     /** Time of {@see Clock::now()} at which the current callback stops reading. */
@@ -74,7 +75,7 @@ final class InputPump
         return $this->isOver;
     }
 
-    /** Returns whether a read is queued or running. The last one may run after the input is over. */
+    /** Returns whether a read is queued or running. The last read may still run when {@see isOver()} returns true. */
     public function isReading(): bool
     {
         return $this->isReading;
@@ -86,10 +87,11 @@ final class InputPump
     }
 
     /**
-     * Stops reading. A running read is not awaited, because its code may have called this method. Its value is dropped.
+     * Stops reading. Does not wait for a running read, because code of the input may have called this method. The value
+     * of that read is dropped.
      *
-     * @param \Throwable $reason becomes the failure, unless all values of an array were read. The end of any other
-     *     iterable would be known only after another read
+     * @param \Throwable $reason becomes the failure, except for an array whose values were all read. Whether another
+     *     iterable has ended is known only after one more read
      */
     public function close(\Throwable $reason): void
     {
@@ -107,7 +109,7 @@ final class InputPump
         $this->nextCheck = 0;
     }
 
-    /** Stops reading. The reason becomes the failure, unless there is one. */
+    /** Stops reading. The reason becomes the failure, unless the input has failed before. */
     public function fail(\Throwable $reason): void
     {
         $this->stop();
@@ -146,7 +148,7 @@ final class InputPump
         if (Clock::now() < $this->sliceEnd) {
             $this->pullSoon();
         } elseif (!$this->isOver) {
-            EventLoop::defer($this->pullSoon(...)); // after other events
+            EventLoop::defer($this->pullSoon(...)); // handles other events first
         }
     }
 
@@ -163,7 +165,7 @@ final class InputPump
         $room = $this->consumer->room();
         $count = $bytes = 0;
         foreach ($input as $key => $value) {
-            // Adjacent, so that no signal handler throws in between: PHP runs handlers at jumps and calls.
+            // PHP runs signal handlers at jumps and calls. So no handler can throw between these two lines.
             $values[] = $value;
             $keys[] = $key;
             if (\is_int($value) || (\is_string($value) && ($bytes += \strlen($value)) < self::MAX_STRING_BYTES)) {

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Async;
 use Spindle\Internal\CannotWaitException;
 
 /**
- * A result that one fiber waits for. Unlike a future of Amp, it does not report a failure that nothing awaits.
+ * A result or failure that one fiber waits for. Unlike a future of Amp, a failure that no fiber awaits is not reported.
  *
  * @template T
  */
@@ -29,11 +29,11 @@ final class OneShot
     }
 
     /**
-     * Returns the result, or throws the failure. Suspends until there is one of them.
+     * Waits for the result or the failure. Returns the result, or throws the failure.
      *
      * @return T
      *
-     * @throws CannotWaitException where PHP can't suspend; then the event loop has not run
+     * @throws CannotWaitException when PHP can't suspend the caller; in this case, the event loop has not run
      */
     public function await(): mixed
     {

@@ -10,13 +10,13 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Suspends one caller at a time: a fiber, or {main}. This is a trait, because another object for each statement would
- * take time. A fiber is suspended directly, because creating a Suspension of the event loop would take as long as the
- * rest of a short statement.
+ * Suspends one caller at a time: a fiber, or {main}. Each SQL statement waits in this way, so the wait must be cheap.
+ * Therefore this is a trait and not an object of its own. And a fiber is suspended directly, because creating a
+ * Suspension of the event loop would take as long as the rest of a short statement.
  */
 trait SuspendsOneCaller
 {
-    /** @var \Fiber<mixed, mixed, mixed, mixed>|null the waiting fiber */
+    /** @var \Fiber<mixed, mixed, mixed, mixed>|null the waiting fiber; null without one, and for {main} */
     private ?\Fiber $fiber = null;
 
     /** @var Suspension<null>|null set while {main} is waiting */
@@ -34,7 +34,7 @@ trait SuspendsOneCaller
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
         } finally {
-            // wake() has done this, unless an exception has left the event loop or the fiber is being destroyed.
+            // Needed if wake() was not called: after an exception from the event loop, or when the fiber is destroyed.
             $this->fiber = $this->main = null;
         }
     }

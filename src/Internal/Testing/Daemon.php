@@ -6,7 +6,7 @@ namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Launcher\Process\Signals;
 
-/** A server process that can be ended and started again on the same directory. */
+/** A server process that can be ended, and started again with the same directory. */
 final class Daemon
 {
     private const SIGKILL = 9;
@@ -25,7 +25,7 @@ final class Daemon
     /**
      * @param string $name name of the server in messages
      * @param list<string> $command command that runs the server in the foreground
-     * @param (\Closure(): int)|null $pid returns the pid of the server, 0 while unknown; null for that of the command
+     * @param (\Closure(): int)|null $pid returns the server's pid, or 0 while unknown; null if $command is the server
      */
     public function __construct(
         private readonly string $name,
@@ -72,7 +72,7 @@ final class Daemon
     }
 
     /**
-     * Sends the signals one after the other until the server has ended. Kills the server after the last signal.
+     * Sends the signals one after the other until the server has ended. If no signal ends the server, kills it.
      *
      * @param array<int, float> $signals seconds to wait after each signal, by signal
      */
@@ -88,7 +88,7 @@ final class Daemon
         $this->kill();
     }
 
-    /** Kills only the first process of the server, as the kernel does when memory is short. */
+    /** Kills only the first process of the server, to simulate the kernel's OOM killer. */
     public function kill(): void
     {
         $this->signal(self::SIGKILL);

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Testing;
 /** Finds ports on 127.0.0.1 without a listener. */
 final class FreePort
 {
-    /** Ports that Linux does not use for outgoing connections by default. So a free port probably stays free. */
+    /** Linux uses no port of this range for outgoing connections by default. So a free port probably stays free. */
     private const PORT_RANGE = [10_240, 32_000];
 
     private const MAX_ATTEMPTS = 20;
@@ -33,7 +33,7 @@ final class FreePort
     }
 
     /**
-     * Starts a server on a free port. Repeats the start with another port if the port is in use by then.
+     * Starts a server on a free port. If another process has taken the port by then, tries other ports.
      *
      * @template T
      *

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\LauncherException;
 
-/** A process that removes a temporary server when it is dismissed, or when this process ends for any reason. */
+/** A process that removes a temporary server after {@see dismiss()}, or when this process ends for any reason. */
 final class GuardianProcess
 {
     /** @var resource|null process handle; null after {@see dismiss()} */
@@ -43,7 +43,7 @@ final class GuardianProcess
         return $this->process === null;
     }
 
-    /** Returns whether this process has started the guardian and not dismissed it. Returns false in a fork. */
+    /** Returns whether this process, and not its parent, has started the guardian and has not dismissed it yet. */
     public function isOurs(): bool
     {
         return $this->process !== null && $this->ownerPid === getmypid();

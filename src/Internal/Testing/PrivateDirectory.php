@@ -8,9 +8,9 @@ namespace Spindle\Internal\Testing;
 final class PrivateDirectory
 {
     /**
-     * Maximum length of the system's temporary directory; with a longer path, /tmp is used. The path of a server's
-     * socket then has at most 103 bytes: "/spindle-postgres-", 12 digits and "/.s.PGSQL.65535" have 45 bytes. Linux
-     * allows 107 bytes, and macOS 103.
+     * If the path of the system's temporary directory is longer than this, /tmp is used. So the path of a server's
+     * socket has at most 103 bytes: "/spindle-postgres-", 12 digits and "/.s.PGSQL.65535" add 45 bytes. Linux allows
+     * 107 bytes, and macOS 103.
      */
     private const MAX_TEMPORARY_DIRECTORY_BYTES = 58;
 

@@ -6,7 +6,7 @@ namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Launcher\Descriptors;
 
-/** Starts programs without the open descriptors and the environment of this process. Both could affect a server. */
+/** Starts programs. They inherit neither open descriptors nor the environment, because both could affect a server. */
 final class Program
 {
     private const NULL_DEVICE = ['file', '/dev/null', 'r+'];
@@ -14,10 +14,10 @@ final class Program
     /** Variables that programs get, in addition to the locale "C". */
     private const PASSED_VARIABLES = ['PATH', 'LD_LIBRARY_PATH'];
 
-    /** Shell script that runs a program in its own session if setsid exists. Then it gets no signals of a terminal. */
+    /** Shell script that runs a program in its own session, without signals of a terminal, if setsid is installed. */
     private const DETACH_SCRIPT = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
 
-    /** Shell script that ignores the signals of a terminal. The guardian must not end before this process. */
+    /** Shell script that ignores these signals. The guardian must not end before this process. */
     private const IGNORE_SIGNALS_SCRIPT = 'trap "" HUP INT QUIT TERM; ';
 
     /**

@@ -4,13 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** Checks the settings of a user for a temporary server, which are written to a file with one setting per line. */
+/** Checks settings of the application for a temporary server. The server reads them from a file, one per line. */
 final class TestServerSettings
 {
     /**
      * @param array<string, string|int|float|bool> $settings
      * @param list<string>                         $reserved   names of settings that the server chooses
-     * @param string                               $server   name of the server in messages
+     * @param string                               $server     name of the server in messages
+     * @param string                               $file       name of that file in messages
      *
      * @throws \ValueError when a setting is reserved or contains a line break or NUL
      */

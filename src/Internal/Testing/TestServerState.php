@@ -10,7 +10,7 @@ use Spindle\Internal\Launcher\Process\Signals;
 /** The directory and the processes of a temporary server. */
 final class TestServerState
 {
-    /** How long to repeat the removal, in seconds. */
+    /** How long to repeat the removal if files remain, in seconds. */
     private const REMOVAL_TIMEOUT = 0.7;
 
     /** How long to repeat SIGKILL until no process is left, in seconds. */
@@ -25,7 +25,7 @@ final class TestServerState
     public function __construct(public readonly string $directory, private readonly string $programs) {}
 
     /**
-     * Finds processes, including orphans, by the name of the directory in their command line or working directory.
+     * Finds the server's processes, including orphans: their command line or working directory names the directory.
      *
      * @return array<int, string> names of programs, by pid; empty without /proc
      */
@@ -63,10 +63,10 @@ final class TestServerState
         }, self::KILL_TIMEOUT);
     }
 
-    /** @param (\Closure(): void)|null $afterKill removes other resources, which files in the directory name */
+    /** @param (\Closure(): void)|null $afterKill removes resources elsewhere that files of the directory name */
     public function remove(?\Closure $afterKill = null): void
     {
-        Wait::until(function () use ($afterKill): bool { // a process that was just started may still create files
+        Wait::until(function () use ($afterKill): bool { // repeats: a new process may still create files
             $this->kill();
             if ($afterKill !== null) {
                 $afterKill();
