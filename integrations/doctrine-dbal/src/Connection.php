@@ -12,16 +12,18 @@ use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresPool;
 
 /**
- * A connection that is borrowed from a pool until this object is destroyed, which Doctrine's close() causes.
+ * Borrows a connection from the pool, and returns it when this object is destroyed. Doctrine's close() drops its
+ * reference, and so destroys the object.
  *
- * A Doctrine connection counts its open transactions, so each fiber needs its own one. While a transaction is open,
- * statements of another fiber throw a \LogicException.
+ * A Doctrine connection counts its open transactions, so each fiber needs its own one. From the call of
+ * beginTransaction() until the end of the transaction, statements of another fiber throw a \LogicException.
  */
 final class Connection implements DriverConnection
 {
     /** SQLSTATE of lastval() when the session has used no sequence: object_not_in_prerequisite_state. */
     private const NO_SEQUENCE_USED = '55000';
 
+    /** Statements after which parameters of other statements may have other types. */
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
 
     private bool $inTransaction = false;
@@ -37,8 +39,8 @@ final class Connection implements DriverConnection
     private static ?\WeakMap $versions = null;
 
     /**
-     * Connections that are not destroyed, to be released at the end of the script. PHP destroys objects in any order
-     * then, and the pool would report that a connection was not released.
+     * Live connections. A shutdown function releases them before PHP destroys objects in undefined order. Otherwise the
+     * pool could be destroyed first, and would report that a connection was not released.
      *
      * @var \WeakMap<self, true>|null
      */
@@ -61,7 +63,7 @@ final class Connection implements DriverConnection
         $this->pid = (int) getmypid();
         try {
             $this->connection = $pool->acquire();
-            $this->version = self::$versions[$pool] ??= $this->queryVersion();
+            $this->version = self::$versions[$pool] ??= $this->inspectServer();
         } catch (PostgresException $failure) {
             throw Exception::of($failure);
         }
@@ -88,10 +90,9 @@ final class Connection implements DriverConnection
     }
 
     /**
-     * Executes one statement, or several ones as a script, whose number of affected rows is 0.
+     * Executes one statement, or several as a script. Returns 0 for a script.
      *
-     * A change of the schema is executed as a script too. After a script, the connection prepares its statements again,
-     * which may now have parameters of other types.
+     * CREATE, ALTER and DROP also run as a script, because the connection prepares its statements again after one.
      */
     public function exec(string $sql): int
     {
@@ -108,7 +109,10 @@ final class Connection implements DriverConnection
         return 0;
     }
 
-    /** Quotes a string. Only valid UTF-8 reaches the parser of the server, so no other character can end the text. */
+    /**
+     * Quotes a string. Doubling the quotes is enough, because client_encoding is UTF-8. The server rejects invalid
+     * UTF-8, so no sequence of bytes can hide a quote.
+     */
     public function quote(string $value): string
     {
         if (str_contains($value, "\0")) {
@@ -116,7 +120,8 @@ final class Connection implements DriverConnection
         }
         $quoted = "'" . str_replace("'", "''", $value) . "'";
 
-        // The form E'' has the same meaning with each value of standard_conforming_strings.
+        // E'' has the same meaning with each value of standard_conforming_strings. The space separates E from a word
+        // before it.
         return str_contains($value, '\\') ? ' E' . str_replace('\\', '\\\\', $quoted) : $quoted;
     }
 
@@ -134,8 +139,15 @@ final class Connection implements DriverConnection
 
     public function beginTransaction(): void
     {
-        $this->run('BEGIN', []);
+        $this->ensureOwner();
+        // Set first, so that no statement of another fiber follows BEGIN while this fiber waits for the server.
         [$this->inTransaction, $this->owner] = [true, \Fiber::getCurrent()];
+        try {
+            $this->run('BEGIN', []);
+        } catch (\Throwable $failure) {
+            [$this->inTransaction, $this->owner] = [false, null];
+            throw $failure;
+        }
     }
 
     public function commit(): void
@@ -190,9 +202,15 @@ final class Connection implements DriverConnection
         }
     }
 
-    private function queryVersion(): string
+    /**
+     * Returns the server's version, and checks that the pool sends a string for JSON as it is.
+     *
+     * @throws \LogicException when the pool encodes it
+     */
+    private function inspectServer(): string
     {
         try {
+            // Unwraps the JSON string "json". A pool that encodes strings has sent it with two more quotes.
             $sql = "SELECT current_setting('server_version'), $1::jsonb #>> '{}'";
             [[$version, $text]] = $this->connection->query($sql, ['"json"'])->lists();
             if ($text !== 'json') {

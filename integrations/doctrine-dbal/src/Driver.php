@@ -14,45 +14,69 @@ use Spindle\Postgres\TlsMode;
 /**
  * Connects Doctrine DBAL to PostgreSQL through a {@see PostgresPool}, so that a query suspends only its fiber.
  *
- * The driver option "pool" is the pool. Its values of json must have {@see \Spindle\Postgres\JsonMode::Arrays}. Without
- * this option, all Doctrine connections of a process with the same host, port, user, password, dbname, sslmode,
- * sslrootcert, sslcert, sslkey and application_name share a pool. The driver option "maxConnections" is the size of
- * that pool; 10 by default.
+ * The driver option "pool" is the pool to use. It must have {@see \Spindle\Postgres\JsonMode::Arrays}. Without this
+ * option, all Doctrine connections of a process with the same host, port, user, password, dbname, sslmode, sslrootcert,
+ * sslcert, sslkey and application_name share a pool. The driver option "maxConnections" is the size of that pool; 10 by
+ * default.
  */
 final class Driver extends AbstractPostgreSQLDriver
 {
     private const DEFAULT_DATABASE = 'postgres';
     private const DEFAULT_MAX_CONNECTIONS = 10;
 
+    /** Parameters of Doctrine that a pool has. Others, such as charset, do not concern the connection. */
+    private const POOL_PARAMETERS = [
+        'host' => true, 'port' => true, 'user' => true, 'password' => true, 'dbname' => true, 'sslmode' => true,
+        'sslrootcert' => true, 'sslcert' => true, 'sslkey' => true, 'application_name' => true,
+    ];
+
     /** @var array<string, PostgresPool> by process and parameters */
     private static array $pools = [];
 
-    /** @throws Exception */
+    /**
+     * @throws Exception
+     * @throws \InvalidArgumentException when a driver option has a value of another type
+     */
     public function connect(#[\SensitiveParameter] array $params): Connection
     {
         /** @var array<string, mixed> $options */
         $options = $params['driverOptions'] ?? [];
         $pool = $options['pool'] ?? null;
+        if ($pool !== null && !$pool instanceof PostgresPool) {
+            throw new \InvalidArgumentException(
+                'The driver option "pool" must be a ' . PostgresPool::class . ', not ' . get_debug_type($pool),
+            );
+        }
 
-        return new Connection($pool instanceof PostgresPool ? $pool : self::pool($params, $options));
+        return new Connection($pool ?? self::pool($params, self::maxConnections($options)));
     }
 
-    /**
-     * @param array<string, mixed> $params
-     * @param array<string, mixed> $options
-     */
-    private static function pool(#[\SensitiveParameter] array $params, array $options): PostgresPool
+    /** @param array<string, mixed> $options */
+    private static function maxConnections(array $options): int
+    {
+        $given = $options['maxConnections'] ?? self::DEFAULT_MAX_CONNECTIONS;
+        // A number from a URL or an environment variable is a string.
+        $number = \is_string($given) ? filter_var($given, \FILTER_VALIDATE_INT) : $given;
+
+        return \is_int($number) ? $number : throw new \InvalidArgumentException(
+            'The driver option "maxConnections" must be an integer, not '
+                . (\is_string($given) ? "\"{$given}\"" : get_debug_type($given)),
+        );
+    }
+
+    /** @param array<string, mixed> $params */
+    private static function pool(#[\SensitiveParameter] array $params, int $maxConnections): PostgresPool
     {
         $texts = array_map(
             static fn(mixed $value): ?string => \is_scalar($value) && $value !== '' ? (string) $value : null,
-            $params,
+            array_intersect_key($params, self::POOL_PARAMETERS),
         );
-        $maxConnections = $options['maxConnections'] ?? self::DEFAULT_MAX_CONNECTIONS;
+        ksort($texts);
         $key = hash('sha256', serialize([getmypid(), $texts, $maxConnections]));
 
         return self::$pools[$key] ??= new PostgresPool(
             self::options($texts),
-            \is_int($maxConnections) ? $maxConnections : self::DEFAULT_MAX_CONNECTIONS,
+            $maxConnections,
             new PostgresPoolOptions(leakAfter: null),
         );
     }

@@ -13,7 +13,7 @@ use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\QueryException;
 
-/** A failure of the PostgreSQL client, from which Doctrine creates its own exception by the SQLSTATE. */
+/** Wraps an exception of the PostgreSQL client. Doctrine chooses its own exception class by the SQLSTATE. */
 final class Exception extends AbstractException
 {
     /** The only SQLSTATE that Doctrine converts to its ConnectionException: connection_failure. */
@@ -49,6 +49,6 @@ final class Exception extends AbstractException
     /** @internal */
     public static function nulByte(): self
     {
-        return new self('A text with a NUL byte can not be quoted, because PostgreSQL does not support it');
+        return new self("A text with a NUL byte can't be quoted, because PostgreSQL does not support it");
     }
 }

@@ -32,7 +32,7 @@ final class NumberedParameters implements Visitor
         $this->accept(++$this->positions);
     }
 
-    /** Gives each occurrence of a name its own number, because PostgreSQL may infer another type for each. */
+    /** Gives each occurrence of a name its own number, because PostgreSQL may infer a different type for each. */
     public function acceptNamedParameter(string $sql): void
     {
         $this->accept($sql);

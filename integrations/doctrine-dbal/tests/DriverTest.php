@@ -6,6 +6,7 @@ namespace Spindle\Tests\Doctrine;
 
 use Amp\DeferredFuture;
 use Doctrine\DBAL\Connection;
+use Doctrine\DBAL\Driver\Exception as DriverFailure;
 use Doctrine\DBAL\DriverManager;
 use Doctrine\DBAL\Exception as DoctrineException;
 use Doctrine\DBAL\Exception\ConnectionException;
@@ -24,6 +25,7 @@ use Doctrine\DBAL\Types\Types;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresMethod;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Doctrine\Driver;
 use Spindle\Postgres\JsonMode;
@@ -280,6 +282,37 @@ final class DriverTest extends TestCase
         self::assertSame(1, async(static fn() => $connection->fetchOne('SELECT 1'))->await());
     }
 
+    public function testAnotherFiberCanNotJoinATransactionThatIsBeginning(): void
+    {
+        $connection = $this->connection();
+        $connection->fetchOne('SELECT 1');
+        $transaction = async(static function () use ($connection): void {
+            $connection->beginTransaction();
+            $connection->rollBack();
+        });
+        try {
+            async(static fn() => $connection->fetchOne('SELECT 1'))->await();
+            self::fail('The statement became a part of the transaction');
+        } catch (\LogicException) {
+            $transaction->await();
+        }
+
+        self::assertSame(1, $connection->fetchOne('SELECT 1'));
+    }
+
+    public function testATransactionThatCouldNotBeginHasNoOwner(): void
+    {
+        $connection = (new Driver())->connect(['driverOptions' => ['pool' => $this->pool()]]);
+        Cluster::ask("SELECT pg_terminate_backend({$connection->getNativeConnection()->backendPid()})");
+        try {
+            async($connection->beginTransaction(...))->await();
+            self::fail('The connection was not lost');
+        } catch (DriverFailure) {
+            $this->expectException(DriverFailure::class);
+            $connection->query('SELECT 1');
+        }
+    }
+
     /** @return iterable<string, array{string, class-string<\Throwable>}> */
     public static function refusedStatements(): iterable
     {
@@ -501,8 +534,8 @@ final class DriverTest extends TestCase
             'driverOptions' => ['maxConnections' => 1],
         ];
         $pids = [];
-        for ($i = 0; $i < 2; ++$i) {
-            $connection = DriverManager::getConnection($parameters);
+        foreach ([[], ['charset' => 'utf8', 'driverOptions' => ['maxConnections' => '1']]] as $others) {
+            $connection = DriverManager::getConnection([...$parameters, ...$others]);
             $pids[] = $connection->fetchOne('SELECT pg_backend_pid()');
             self::assertSame('shares', $connection->fetchOne("SELECT current_setting('application_name')"));
             $connection->close();
@@ -511,20 +544,36 @@ final class DriverTest extends TestCase
         self::assertSame($pids[0], $pids[1]);
     }
 
+    /** @param array<string, mixed> $options */
+    #[TestWith([['pool' => 'postgres://localhost'], 'PostgresPool, not string'])]
+    #[TestWith([['maxConnections' => 'many'], 'an integer, not "many"'])]
+    #[TestWith([['maxConnections' => 1.5], 'an integer, not float'])]
+    public function testADriverOptionOfAnotherTypeIsRefused(array $options, string $message): void
+    {
+        $connection = DriverManager::getConnection(['driverClass' => Driver::class, 'driverOptions' => $options]);
+
+        $this->expectException(\InvalidArgumentException::class);
+        $this->expectExceptionMessage($message);
+        $connection->fetchOne('SELECT 1');
+    }
+
     private function connection(int $maxConnections = 8, float $acquireTimeout = 5.0): Connection
     {
-        $this->pool ??= new PostgresPool(
+        return DriverManager::getConnection([
+            'driverClass' => Driver::class,
+            'driverOptions' => ['pool' => $this->pool($maxConnections, $acquireTimeout)],
+        ]);
+    }
+
+    private function pool(int $maxConnections = 8, float $acquireTimeout = 5.0): PostgresPool
+    {
+        return $this->pool ??= new PostgresPool(
             Cluster::shared()->dsn(),
             $maxConnections,
             new PostgresPoolOptions(acquireTimeout: $acquireTimeout, onWarning: function (string $warning): void {
                 $this->warnings[] = $warning;
             }),
         );
-
-        return DriverManager::getConnection([
-            'driverClass' => Driver::class,
-            'driverOptions' => ['pool' => $this->pool],
-        ]);
     }
 
     /** Creates a table that no other test uses, and returns its name. */
