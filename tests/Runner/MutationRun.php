@@ -52,7 +52,7 @@ final class MutationRun
         try {
             $this->runOn($copies);
         } finally {
-            (new Process(['rm', '-rf', '--', ...$copies]))->run();
+            (new Process(['rm', '-rf', '--', ...$copies], timeout: null))->run();
         }
         $caught = $number - $this->missed;
         $passed = $this->missed === 0 && $number > 0;
