@@ -122,7 +122,7 @@ abstract class CodeBlocksTestCase extends TestCase
             return;
         }
 
-        if (str_contains($block->content, 'Spindle\Postgres')) {
+        if (preg_match('~Spindle.(?:Doctrine|Postgres)~', $block->content) === 1) {
             $this->workplace->useDatabase(implode('', array_map(
                 static fn(CodeBlock $file): string => $file->file === self::SCHEMA ? $file->content : '',
                 $files,
@@ -235,7 +235,7 @@ abstract class CodeBlocksTestCase extends TestCase
     /** @return list<string> paths relative to the project's folder */
     final protected static function pages(): array
     {
-        $pages = ['README.md', 'examples/aircraft/README.md'];
+        $pages = ['README.md', 'examples/aircraft/README.md', 'integrations/doctrine-dbal/README.md'];
         $docs = Workplace::project() . '/docs';
         if (is_dir($docs)) {
             foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator($docs)) as $file) {

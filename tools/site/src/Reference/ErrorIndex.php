@@ -93,8 +93,8 @@ final readonly class ErrorIndex
         Client\ConnectionLostException::class => 'Repeat the request if the server may process it twice.',
         Client\RequestTimeoutException::class => 'Raise the limit that the message names, or repeat the request if the'
             . ' server may process it twice.',
-        Client\InvalidResponseException::class => 'Raise the limit that the message names, or report the response to'
-            . ' the owner of the server.',
+        Client\InvalidResponseException::class => 'Raise the option that the message names, if it names one. Otherwise,'
+            . ' report the response to the owner of the server.',
         Client\InvalidRequestException::class => 'Give the request an absolute URL and valid headers.',
         Client\RedirectLimitException::class => 'Check the URL for a loop, or raise `RequestOptions::$maxRedirects`.',
         Client\ClientClosedException::class => 'Send before `close()`, or create another client.',
