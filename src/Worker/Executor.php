@@ -10,17 +10,17 @@ use Amp\Future;
 use Spindle\Lifecycle;
 
 /**
- * Runs PHP callables: {@see WorkerPool} in other processes, {@see InlineExecutor} in this one.
+ * Runs PHP callables as tasks: {@see WorkerPool} in other processes, {@see InlineExecutor} in this process.
  *
  * A task works on copies: the callable, its argument and its result are serialized. A task can be a named function, a
  * static method, a method of a serializable object, or a closure whose captured values are serializable or closures.
  *
- * A task may be a generator. Its result is then a generator in this process. The task runs ahead of the reader by a
- * limited number of items. The worker runs nothing else until the task has ended or the caller has released its
- * generator.
+ * A task may be a generator. The caller then gets a generator in this process, which yields the items of the task. The
+ * task runs ahead of the caller by a limited number of items. The worker runs nothing else until the task has ended or
+ * the caller has released its generator.
  *
- * {@see close()} finishes the tasks that were submitted, and those for values that a map has read. After their results,
- * the map throws ExecutorClosedException, unless it has read its whole input.
+ * {@see close()} waits for submitted tasks, and for the tasks of values that a map has read. After these results, the
+ * map throws ExecutorClosedException, unless it has read its whole input.
  */
 interface Executor extends Lifecycle
 {
@@ -43,10 +43,10 @@ interface Executor extends Lifecycle
 
     /**
      * Calls the task with each value of the input. Yields the results with the keys and in the order of the input. The
-     * input may be endless, block or suspend. A bounded number of values is read ahead.
+     * input may be endless, block or suspend its fiber. A limited number of values is read ahead.
      *
-     * The first failed task in that order ends the map: its exception is thrown, and the other tasks are cancelled. All
-     * tasks are also cancelled when the caller stops iterating before the end.
+     * The map ends with the first task, in the order of the input, that failed: its exception is thrown, and the other
+     * tasks are cancelled. All tasks are also cancelled when the caller stops iterating before the end.
      *
      * Cancellation: running tasks are ended and waiting tasks never start. The generator throws CancelledException,
      * and the executor stays usable.

@@ -31,7 +31,7 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
         );
     }
 
-    /** The executor runs its work in a queue, and was killed. */
+    /** Reports the kill of an executor whose jobs are in a queue. */
     public static function withdrawn(): self
     {
         return new self(
@@ -40,7 +40,7 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
         );
     }
 
-    /** The executor runs its work in a queue, and was killed while it submitted or dispatched a job. */
+    /** Reports the kill of an executor that was submitting or dispatching a job to a queue. */
     public static function unconfirmed(): self
     {
         return new self(

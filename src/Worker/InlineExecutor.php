@@ -19,14 +19,14 @@ use Spindle\Worker\Internal\TaskCode;
  * {@see Executor}, and systems on which no processes can be started.
  *
  * Tasks, arguments and results are serialized as for a {@see WorkerPool}, so both refuse the same values with the same
- * exception. A map runs one task at a time, so {@see mapUnordered()} also keeps the order of the input. A submitted
- * task runs while others are suspended. A generator produces at most one item ahead of its reader.
+ * exception. A map runs one task at a time, so {@see mapUnordered()} also keeps the order of the input. Of several
+ * submitted tasks, one runs while the others are suspended. A generator is at most one item ahead of its reader.
  *
- * Tasks are not isolated. A task that blocks stops the whole process, and exit() and fatal errors end it. Globals are
- * shared, and output is printed here. There are no retries and no time limit. A running task cannot be ended: a
- * cancellation reaches it only if it obtains {@see TaskContext::cancellation()}. The future of a cancelled task fails
- * when the task has ended by itself. {@see TaskContext::current()} works in the fiber of the task only, and not in
- * fibers that the task starts, for example with async().
+ * Tasks are not isolated. A task that blocks also blocks the rest of the process. exit() or a fatal error in a task
+ * ends the process. Tasks share its globals, and print to its output. There are no retries and no time limit. A running
+ * task cannot be ended: a cancellation reaches it only if it obtains {@see TaskContext::cancellation()}. The future of
+ * a cancelled task fails when the task has ended by itself. {@see TaskContext::current()} works only in the fiber of
+ * the task, not in fibers that the task starts, for example with async().
  */
 final class InlineExecutor implements Executor
 {
@@ -97,7 +97,7 @@ final class InlineExecutor implements Executor
      * been read, or the generator was released. A running map() yields the result of the task that runs. Then map()
      * throws ExecutorClosedException, unless that task had the last value of an array.
      *
-     * Cancellation: as {@see kill()}.
+     * Cancellation: does the same as {@see kill()}.
      *
      * @throws CancelledException
      */

@@ -10,7 +10,7 @@ use Spindle\Worker\Internal\ValuePacking;
 use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
-/** The outcome of a {@see PortableTask} as bytes: written where the task ran, read where the task came from. */
+/** Encodes the outcome of a {@see PortableTask} where the task ran, and decodes it in the process of the caller. */
 final class PortableOutcome
 {
     private const CRASHED = 8;
@@ -74,7 +74,7 @@ final class PortableOutcome
         return $size[1];
     }
 
-    /** @param float|null $timeout time limit in seconds, if the task exceeded it */
+    /** @param float|null $timeout time limit in seconds; only a TaskTimeoutException needs it */
     public static function failed(WorkerCrashedException|TaskTimeoutException $failure, ?float $timeout): string
     {
         return $failure instanceof WorkerCrashedException
@@ -91,7 +91,7 @@ final class PortableOutcome
             : \chr(self::TIMED_OUT) . serialize($timeout);
     }
 
-    /** Returns what the task threw; null for any other outcome. Unserializes no object except {@see Thrown}. */
+    /** Returns the exception of the task; null for any other outcome. Unserializes no object except {@see Thrown}. */
     public static function thrown(string $bytes): ?Thrown
     {
         $bytes = self::isUnreadable($bytes) ? substr($bytes, 1) : $bytes;

@@ -8,12 +8,12 @@ use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\Internal\ValueSerializer;
 
 /**
- * A task as bytes, whose outcome is bytes too. It serves an {@see Executor} that sends tasks to other machines. The
- * process that submits the bytes to a pool there needs neither the task's classes nor those of its outcome.
+ * A task whose code, argument and outcome are bytes. An {@see Executor} that runs tasks on other machines sends the
+ * bytes. A process there submits the task to a pool, and needs neither the classes of the task nor of its outcome.
  *
- *     $code = PortableTask::encode($task);                       // where the task comes from
- *     $bytes = $pool->submit(new PortableTask($code, null, 1, $id))->await();
- *     $result = PortableOutcome::read($bytes, 1, null);          // where the task came from
+ *     $code = PortableTask::encode($task);                                       // in the caller
+ *     $bytes = $pool->submit(new PortableTask($code, null, 1, $id))->await();    // on the other machine
+ *     $result = PortableOutcome::read($bytes, 1, null);                          // in the caller
  *
  * Warning: the bytes can run any code. Verify their sender before you decode them.
  */
@@ -34,8 +34,8 @@ final class PortableTask
      * @param int         $attempt        value of {@see TaskContext::$attempt} in the task
      * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
      * @param int|null    $maxResult      size limit of the outcome and of each item, in bytes; null for no limit
-     * @param bool        $announced      whether to report [$idempotencyKey] when the task starts. Each report of the
-     *                                    task itself arrives as [$idempotencyKey, string]
+     * @param bool        $announced      whether to report [$idempotencyKey] when the task starts. In any case, values
+     *                                    that the task reports arrive as [$idempotencyKey, serialized value]
      */
     public function __construct(
         private readonly string $code,
@@ -63,7 +63,7 @@ final class PortableTask
     }
 
     /**
-     * Runs the task. What the task throws becomes an outcome.
+     * Runs the task. An exception of the task is returned as its outcome, not thrown.
      *
      * @return string|\Generator<int, string, mixed, string> outcome for {@see PortableOutcome::read()}. A generator
      *     yields items for {@see PortableOutcome::item()} and returns the outcome

@@ -11,15 +11,15 @@ use Spindle\Internal\WeakTimer;
 /**
  * Limits the bytes of large results that are in this process at the same time: see {@see WorkerPoolOptions::$budget}.
  *
- * When more than 64 KiB of a result have not been read, a pool reads them only if they fit into the rest of the budget.
- * While nothing of the budget is used, a result may have any size. Results that the application still holds count too,
- * if it declares them by {@see occupy()}.
+ * If more than 64 KiB of a result are unread, a pool reads them only when they fit into the unused part of the budget.
+ * While no byte of the budget is used, a result of any size fits. Results that the application keeps count only if it
+ * declares them by {@see occupy()}.
  */
 final class ResultBudget
 {
     /**
-     * Seconds without a release until one waiting reservation is granted although there is no room. A worker that was
-     * suspended (SIGSTOP) while it sent its result would otherwise keep its bytes reserved, and stop all other results.
+     * If nothing is released for this many seconds, one waiting reservation is granted without room. Otherwise a worker
+     * that was suspended (SIGSTOP) while it sent a result would keep bytes reserved, and block all other results.
      */
     private const RELEASE_TIMEOUT = 5.0;
 
@@ -68,9 +68,9 @@ final class ResultBudget
     /**
      * Counts bytes as used now if there is room, otherwise as soon as there is room.
      *
-     * @param \Closure(): bool $later called when there is room later; returns false if the bytes are no longer needed
+     * @param \Closure(): bool $later called when waiting bytes are counted; returns false if they are no longer needed
      *
-     * @return bool whether there is room now
+     * @return bool whether the bytes were counted now
      */
     public function reserve(int $bytes, \Closure $later): bool
     {

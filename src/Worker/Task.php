@@ -49,7 +49,7 @@ final class Task
 
     /**
      * Adds a callback for the task's failure: usually a {@see TaskException}, or an exception of a then() callback.
-     * Each callback gets the failure, unless an earlier one throws.
+     * Each callback gets the failure, unless an earlier callback throws.
      *
      * @param callable(\Throwable): mixed $callback
      *
@@ -80,7 +80,7 @@ final class Task
     }
 
     /**
-     * Runs all tasks, at the end of a chain: {@see Tasks::wait()}.
+     * Runs all tasks of the same {@see Tasks}, as {@see Tasks::wait()} does.
      *
      * @throws CancelledException
      * @throws \LogicException    when the tasks are running already

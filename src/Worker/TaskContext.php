@@ -57,8 +57,8 @@ final class TaskContext
      * Returns a cancellation that is requested when the task is cancelled or exceeds its time limit.
      *
      * A task that has called this method then has the pool's grace period to end by itself. It can pass the
-     * cancellation to operations that it waits for. Other tasks are ended immediately. So is every task in a thread, or
-     * without ext-pcntl.
+     * cancellation to operations that it waits for. A task that has not called this method is ended immediately. In a
+     * thread, or without ext-pcntl, every task is.
      */
     public function cancellation(): Cancellation
     {

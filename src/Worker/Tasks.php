@@ -12,11 +12,11 @@ use Spindle\Internal\Async\Condition;
  * Tasks with callbacks for their outcomes: `Tasks::create()->add($task)->then($callback)->catch($callback)`.
  *
  * {@see wait()} serializes and runs the tasks; {@see add()} only stores them. Callbacks run one after the other in the
- * fiber that waits. A callback may add tasks, which run as well.
+ * fiber that called wait(). A callback may add tasks, which the same call runs.
  */
 final class Tasks
 {
-    /** Maximum tasks that are submitted at once. A submitted task needs a future, a waiting task only its callable. */
+    /** Maximum tasks that are submitted at once, because a submitted task needs more memory than a waiting one. */
     private const MAX_RUNNING_TASKS = 1024;
 
     /** @var \SplQueue<Task<mixed>> */
@@ -71,7 +71,7 @@ final class Tasks
     }
 
     /**
-     * Runs all tasks and their callbacks, and returns when none is left. The method may then be called again.
+     * Runs all tasks and their callbacks, and returns when no task is left. The method may then be called again.
      *
      * A failure that no catch() handles does not stop other tasks. When all tasks are done, the first such failure is
      * thrown, and {@see failures()} returns all of them. An exception of a catch() callback is such a failure, too.

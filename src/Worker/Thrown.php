@@ -91,7 +91,7 @@ final class Thrown
         }
     }
 
-    /** Converts the code if it is neither an integer nor a string. Some classes have null or an enum, for example. */
+    /** Converts a code that is neither an integer nor a string. Some classes set null or an enum. */
     private static function code(mixed $code): int|string
     {
         return match (true) {

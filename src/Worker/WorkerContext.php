@@ -7,18 +7,18 @@ namespace Spindle\Worker;
 /** How workers run. */
 enum WorkerContext
 {
-    /** A new PHP process. Inherits only working directory, umask and environment. Works everywhere. */
+    /** A new PHP process. Inherits only working directory, umask and environment of this process. Works everywhere. */
     case Process;
 
     /**
-     * A fork of a process that has only loaded the autoloader and the bootstrap file. Inherits the same as a process,
-     * starts faster, and shares memory for loaded code. Needs ext-pcntl and ext-posix.
+     * A fork of a process that has only loaded the autoloaders and the bootstrap file. Inherits the same as a new
+     * process, starts faster, and shares memory for loaded code. Needs ext-pcntl and ext-posix.
      */
     case Fork;
 
     /**
-     * A thread in one process for all workers. Needs a thread-safe PHP with ext-parallel. A crash in one thread ends
-     * all workers with their tasks.
+     * A thread. All workers are threads of one process. Needs a thread-safe PHP with ext-parallel. A crash in one
+     * thread ends all workers with their tasks.
      */
     case Thread;
 }

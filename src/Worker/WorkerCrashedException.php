@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/** The worker of a task ended: by exit(), a fatal error, exhausted memory or a signal. Or a remote agent was lost. */
+/** The worker of a task ended: by exit(), a fatal error, lack of memory or a signal. Or its remote agent was lost. */
 final class WorkerCrashedException extends TaskException
 {
     private function __construct(
@@ -27,7 +27,7 @@ final class WorkerCrashedException extends TaskException
         parent::__construct($message, $attempts, $key);
     }
 
-    /** @param string|null $error text of PHP's fatal error; or without exit code, signal and memory peak, any reason */
+    /** @param string|null $error text of PHP's fatal error; if the end is unknown, the reason why there is no result */
     public static function died(
         ?int $exitCode,
         ?int $signal,

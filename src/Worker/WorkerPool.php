@@ -41,8 +41,8 @@ final class WorkerPool implements Executor, Statistics
     private readonly int $ownerPid;
 
     /**
-     * @param int|null            $workers number of workers; null for the number of usable CPUs, divided among the
-     *                                     workers of the outer pool if this is called in a task
+     * @param int|null            $workers number of workers; null for the number of usable CPUs, which a pool in a task
+     *                                     divides by the number of workers of the outer pool
      * @param int|TaskRetryPolicy $retries retries of a failed task, with the defaults of TaskRetryPolicy; or a policy
      *
      * @throws \ValueError              when $workers is below 1, or $retries is below 0 or above 1,000,000,000
@@ -153,9 +153,9 @@ final class WorkerPool implements Executor, Statistics
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
      * A running map() yields the results of the input that it has read. Then map() throws ExecutorClosedException,
-     * unless it has reached the end of the input. A closed pool reads no more, so it does not see an iterator's end.
-     * In the loop over results of the pool, close() keeps all results in memory until the loop reads them.
-     * For a generator task, close() waits until the generator has ended in the worker or was released here.
+     * unless it has reached the end of the input. A closed pool reads no more input, so it can't see that an iterator
+     * has ended. If a loop over results calls close(), all its results stay in memory until it reads them. For a
+     * generator task, close() waits until the task has ended or the caller has released its generator.
      *
      * Cancellation: ends the workers and the remaining tasks as {@see kill()} does.
      *
@@ -169,8 +169,8 @@ final class WorkerPool implements Executor, Statistics
     }
 
     /**
-     * Ends all workers and all that their tasks started, and blocks until they have ended. Tasks without outcomes,
-     * running loops over results and open generators fail with ExecutorClosedException.
+     * Ends all workers and all processes that their tasks started, and blocks until they have ended. Tasks without
+     * outcomes, running loops over results and open generators fail with ExecutorClosedException.
      *
      * @throws ExecutorClosedException in a fork of the process that created the pool
      */

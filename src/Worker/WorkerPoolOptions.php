@@ -41,7 +41,7 @@ final class WorkerPoolOptions
      * @param int|null $maxResult bytes of the largest serialized result, item, report or exception; the worker refuses
      *     a larger one, except an exception of up to 256 KiB. Null for a quarter of memory_limit, or 1 GiB without one
      * @param bool $restoreState whether a worker restores its working directory, php.ini settings, locale, time zone,
-     *     umask and environment after each task, as they were before the first one; costs about 15 µs per task
+     *     umask and environment after each task, as they were before the first task; costs about 15 µs per task
      * @param ResultBudget|null $budget limits the bytes of large results in this process; null for no limit
      *
      * @throws \ValueError when a number or memoryLimit is out of its range, or the bootstrap file does not exist

@@ -59,7 +59,7 @@ final class Backlog
         return false;
     }
 
-    /** Removes and returns up to `$maxTasks` tasks of the first batch. Blocked batches go back to their maps. */
+    /** Removes and returns up to `$maxTasks` tasks of the first batch that may run. Blocked ones go to their maps. */
     public function shift(int $maxTasks): ?Batch
     {
         $this->returnBlocked();

@@ -16,7 +16,7 @@ final class Batch
     /** Index of the first task that was taken back; the number of tasks if none was. */
     public int $limit;
 
-    /** Whether only workers with the former user and groups of this process may run the tasks. Excludes retries. */
+    /** Whether no other worker may run the tasks, because the user or groups have changed. Also prevents retries. */
     public bool $isPinned = false;
 
     /** Earliest possible start of the running task, in nanoseconds of {@see hrtime()}; 0 before the batch runs. */
@@ -28,11 +28,11 @@ final class Batch
 
     /**
      * @param int $first number of the first task in its map, from 0; always 0 for submissions
-     * @param list<bool|int|float|string|null|EncodedValue> $tasks arguments; or submissions, which have none
-     * @param list<mixed> $keys keys of the input; or the submissions again
+     * @param list<bool|int|float|string|null|EncodedValue> $tasks arguments of a map's tasks; or submissions
+     * @param list<mixed> $keys keys of the map's input; or the submissions again
      * @param bool $packed whether any of the tasks is an {@see EncodedValue}
      * @param int $attempt number of this attempt, from 1
-     * @param int $crashes number of earlier attempts in which the worker of the only task ended; 0 for several
+     * @param int $crashes number of earlier attempts in which the worker ended; 0 if the batch has several tasks
      * @param float $bytesEach mean size of an argument, in bytes
      * @param bool $integers whether all tasks are integers
      */

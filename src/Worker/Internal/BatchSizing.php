@@ -16,7 +16,7 @@ final class BatchSizing
     private const MAX_BATCH_TASKS = 4096;
     private const MAX_GROWTH_FACTOR = 8;
 
-    /** Each result is sent separately until this many batches are done, and in batches of at most this many tasks. */
+    /** Results are sent one by one in the first MIN_LEARNT_BATCHES batches, and in batches of up to MAX_EAGER_TASKS. */
     private const MIN_LEARNT_BATCHES = 8;
     private const MAX_EAGER_TASKS = 16;
 
@@ -30,7 +30,7 @@ final class BatchSizing
 
     /**
      * @param int $elapsed nanoseconds that the tasks took together
-     * @param int $longest nanoseconds of the longest of them
+     * @param int $longest nanoseconds of the longest task
      */
     public function learn(int $count, int $elapsed, int $longest): void
     {

@@ -16,15 +16,15 @@ final class ClosurePacker
     /** @var \SplObjectStorage<\Closure, SentClosure|SentCallable> */
     private \SplObjectStorage $sent;
 
-    /** @var array<string, mixed> values with closures that are shared by reference, by reference id */
+    /** @var array<string, mixed> by reference id: converted values of shared variables that contain closures */
     private array $shared = [];
 
     private readonly SerializabilityCheck $serializability;
 
-    /** @var array<string, int> how many closures have captured a variable by reference, by reference id */
+    /** @var array<string, int> by reference id: number of closures that have captured the variable by reference */
     private array $captures = [];
 
-    /** @var array<string, string> paths of captured variables that other code shares, by reference id */
+    /** @var array<string, string> by reference id: path of a captured variable to which other code also refers */
     private array $outside = [];
 
     /** @var list<array{mixed, string}> checked values and their paths */
@@ -78,7 +78,7 @@ final class ClosurePacker
         $sent = self::withoutCaptured($function, $source, $path);
         $this->sent[$closure] = $sent; // set first, because the closure may have captured itself
         $this->check($sent->object, "{$path}'s \$this", $depth + 1);
-        /** @var array<string, mixed> $shared (unlike what is captured, references only if other code has them, too) */
+        /** @var array<string, mixed> $shared captured variables, as references only if other code shares them */
         $shared = str_contains($source->code, '&') ? $function->getStaticVariables() : [];
         $this->addCaptured($sent, $source->captured($function), $shared, $path, $depth + 2);
 
@@ -184,7 +184,7 @@ final class ClosurePacker
         }
     }
 
-    /** Returns whether an array that is sent has a reference to the variable, too. */
+    /** Returns whether an array that is sent also has a reference to the variable. */
     private function isSharedInside(string $reference): bool
     {
         foreach ($this->checked as [$value]) {

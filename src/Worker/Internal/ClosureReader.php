@@ -174,7 +174,7 @@ final class ClosureReader
     /**
      * @param array<int, \PhpToken> $tokens
      *
-     * @return array<string, string> names, or the first part of qualified names, by their lower case
+     * @return array<string, string> names, or the first part of qualified names, by the same text in lower case
      */
     private static function words(array $tokens): array
     {
@@ -258,7 +258,7 @@ final class ClosureReader
     /**
      * Returns a literal for a constant that depends on the position of the code: its line, file, directory or class.
      *
-     * @param int|null $begin index of the closure; null within a class that it declares
+     * @param int|null $begin index of the closure's first token; null if the token is in a class that it declares
      */
     private function literal(\PhpToken $token, ?int $begin): ?string
     {
@@ -281,7 +281,7 @@ final class ClosureReader
         [, , $kind, $name] = $around === [] ? [0, 0, 0, ''] : end($around);
         $isTrait = $kind === \T_TRAIT;
         if ($constant === \T_CLASS_C && ($isTrait || ($around !== [] && $name === ''))) {
-            return 'self::class'; // the class is known when the code runs
+            return 'self::class'; // known only when the code runs: the class that uses the trait, or an anonymous one
         }
 
         $isMeant = $name !== '' && $isTrait === ($constant === \T_TRAIT_C);

@@ -150,7 +150,7 @@ final class ClosureSource
             && ($this->uses !== null || $this->mentionsAllCaptured($closure));
     }
 
-    /** Returns whether the source mentions every captured variable, as that of an arrow function must. */
+    /** Returns whether the source mentions every captured variable. The source of an arrow function must do so. */
     private function mentionsAllCaptured(\ReflectionFunction $closure): bool
     {
         return array_diff(array_keys($this->captured($closure)), $this->names()) === [];
@@ -206,7 +206,7 @@ final class ClosureSource
         return serialize($signature);
     }
 
-    /** Reads the number of bound variables from the text form, which alone counts undefined ones of arrow functions. */
+    /** Reads the number of bound variables. For arrow functions, only the text form counts undefined variables. */
     private static function boundCount(\ReflectionFunction $closure): int
     {
         preg_match_all('/^\s*- Bound Variables \[(\d+)\] {$/m', (string) $closure, $counts);

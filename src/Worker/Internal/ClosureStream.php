@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Compiles the source of a received closure under a file name of its own. The name allows stack traces to show the
- * original file and line, and the source of a nested closure to be found. The compiled code is a function that creates
- * the closure. So each source is compiled only once, because each compilation leaves some memory allocated in PHP.
+ * Compiles the source of a received closure under a generated file name. The name leads to the original file and line
+ * for stack traces, and to the source of nested closures. PHP does not free all memory of a compilation. So a source is
+ * compiled only once, as a function that creates the closure.
  */
 final class ClosureStream
 {
@@ -26,7 +26,7 @@ final class ClosureStream
     /** @var array<string, \Closure> functions that create the closures, by generated file name */
     private static array $factories = [];
 
-    /** @var string what PHP reads while a source is compiled */
+    /** @var string code that PHP reads from this stream while it compiles a source */
     private static string $compiled = '';
 
     private static bool $isRegistered = false;
@@ -48,7 +48,7 @@ final class ClosureStream
         return $closure;
     }
 
-    /** Returns the source under a generated file name; null for any other file. */
+    /** Returns the source that has this generated file name; null for any other file. */
     public static function source(string $file): ?string
     {
         return self::$sources[$file][0] ?? null;

@@ -10,7 +10,7 @@ final class ClosureUnpacker
     /** @var \SplObjectStorage<SentClosure|SentCallable, \Closure> */
     private \SplObjectStorage $made;
 
-    /** @var array<string, true> shared variables whose values are complete, or are being completed, by reference id */
+    /** @var array<string, true> ids of references whose values have been unpacked, or are being unpacked */
     private array $completed = [];
 
     public function __construct()
@@ -36,7 +36,7 @@ final class ClosureUnpacker
         }
         $shared = [];
         foreach ($sent->references as $name) {
-            $shared[] = &$captured[$name]; // also turns the element into a reference
+            $shared[] = &$captured[$name]; // turns the element of $captured into a reference
         }
         $made = ClosureStream::createClosure($sent, $captured)->bindTo($sent->object, $sent->scope);
         \assert($made instanceof \Closure);

@@ -27,8 +27,8 @@ interface Context
     public function onDisconnected(int $id): void;
 
     /**
-     * Accepts the connection of an expected host. Returns false for any other process that knows the secret. `$data` is
-     * the rest of the greeting, after nonce and proof.
+     * Accepts the connection of the host that this context expects. Returns false for any other process, even one that
+     * knows the secret. `$data` is the rest of the greeting, after nonce and proof.
      */
     public function onConnected(WorkerLink $link, int $type, string $data): bool;
 

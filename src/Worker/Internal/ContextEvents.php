@@ -19,9 +19,9 @@ interface ContextEvents
 
     public function onNotStarted(int $id, WorkerStartException $why): void;
 
-    /** Called with standard output or error of a worker. The id is 0 for output that all workers of a host share. */
+    /** Called with standard output or error of a worker. The id is 0 for that of a host, which its workers share. */
     public function onPrinted(int $id, string $bytes, bool $isError): void;
 
-    /** Called when the process that starts the workers has ended, as `$how` describes, and all workers with it. */
+    /** Called when the process that starts the workers has ended, and all workers with it. `$how` describes its end. */
     public function onLost(string $how): void;
 }

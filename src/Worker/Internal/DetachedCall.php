@@ -8,8 +8,8 @@ use Spindle\Internal\Async\OneShot;
 
 /**
  * A call in a fiber of its own, so that the caller regains control when the called code suspends its fiber. The fiber
- * is reused, because a new one takes longer than most calls. It has a large stack: on the stack of most fibers,
- * serialize() crashes the process at about 1,300 levels.
+ * is reused, because starting a new fiber takes longer than most calls. It has a large stack: on the stack of most
+ * fibers, serialize() crashes the process at about 1,300 levels of nesting.
  */
 final class DetachedCall
 {

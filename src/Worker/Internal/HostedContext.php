@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerStartException;
 
-/** Runs workers as forks or threads of one process, the host. The host is started like a worker process. */
+/** Runs workers as forks or threads of one process, the host. A {@see ProcessContext} starts and ends the host. */
 final class HostedContext implements Context, ContextEvents
 {
     /** Id of the host in its {@see ProcessContext}. Workers have ids from 1. */
@@ -21,7 +21,7 @@ final class HostedContext implements Context, ContextEvents
     /** Seconds between two checks whether the host is suspended (SIGSTOP) and therefore cannot end a worker. */
     private const CHECK_INTERVAL = 1.0;
 
-    /** How long to wait for the last output of forks whose sockets were closed; and the interval between checks. */
+    /** Longest wait for the last output of forks whose sockets were closed; and the interval between checks for it. */
     private const LAST_OUTPUT_NANOSECONDS = 100_000_000;
     private const DRAIN_INTERVAL_MICROSECONDS = 500;
 
@@ -42,19 +42,19 @@ final class HostedContext implements Context, ContextEvents
     /** @var array<int, array<string, mixed>> settings of workers that wait for the host to be ready, by worker */
     private array $waiting = [];
 
-    /** @var array<int, true> workers that were given to this context and have not ended */
+    /** @var array<int, true> workers for which {@see start()} was called and that have not ended */
     private array $workers = [];
 
     /** @var array<int, string> timers of workers that are being ended, by worker */
     private array $timers = [];
 
-    /** @var array<int, int> by worker that is being ended: position of this request among all ends and starts */
+    /** @var array<int, int> by worker that is being ended: sequence number of the request to end it */
     private array $requestedEnds = [];
 
-    /** @var array<int, array{int, array<string, mixed>}> by thread started during an end: position, and settings */
+    /** @var array<int, array{int, array<string, mixed>}> starts while a thread is being ended: number and settings */
     private array $startsAfterEnd = [];
 
-    /** Last position of an end or start. */
+    /** Sequence number of the last request to end a worker, or to start one while another is being ended. */
     private int $sequence = 0;
     private ?WorkerStartException $failure = null;
     private string $stderr = '';
@@ -238,11 +238,11 @@ final class HostedContext implements Context, ContextEvents
             return;
         }
         foreach ($workers as $id => $_) {
-            $this->events->onEnded($id, ...$exit); // a thread ends as its process does
+            $this->events->onEnded($id, ...$exit); // a thread ends together with its process
         }
     }
 
-    /** @return array<int, array<string, mixed>> settings of starts that the host has not read, as it ends a thread */
+    /** @return array<int, array<string, mixed>> settings of threads whose start the host can't have read */
     private function unreadStarts(): array
     {
         $first = $this->requestedEnds === [] ? \PHP_INT_MAX : min($this->requestedEnds);

@@ -39,7 +39,7 @@ final class InheritedState
     }
 
     /**
-     * Returns what differs from a former state, and the directory: another one of the same name may have replaced it.
+     * Returns what differs from an earlier state. Always includes the directory: another one may have taken its name.
      *
      * @return array{
      *     directory: string, moved: bool, umask: int|null, set: array<array-key, string>, unset: list<int|string>,

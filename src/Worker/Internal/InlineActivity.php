@@ -20,7 +20,7 @@ final class InlineActivity
 
     private bool $isClosed = false;
 
-    /** Callers of {@see close()}. */
+    /** Fibers that wait in {@see close()}. */
     private readonly FiberQueue $closing;
 
     public function __construct()

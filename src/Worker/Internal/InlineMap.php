@@ -76,7 +76,7 @@ final class InlineMap implements InputConsumer
         }
     }
 
-    /** Ends the map after the task that runs, unless it was the last one of an array. Does not await a running read. */
+    /** Makes map() throw after the running task, unless that has an array's last value. Does not wait for the input. */
     public function close(): void
     {
         $this->input->close(ExecutorClosedException::closedBeforeInputEnd());

@@ -16,13 +16,13 @@ final class InlineStream implements ItemSource
     /** Condition on which the task's fiber waits until its reader has taken the item. */
     private readonly Condition $taken;
 
-    /** @var \WeakReference<ItemStream>|null stream in the reader's generator, which ends when the reader releases it */
+    /** @var \WeakReference<ItemStream>|null stream behind the reader's generator; destroyed together with it */
     private ?\WeakReference $stream = null;
 
     /**
      * @param \Generator<mixed, mixed, mixed, mixed> $items
-     * @param DeferredCancellation $taskCancellation requested by the caller, when the executor is killed, or when the
-     *     reader releases the generator
+     * @param DeferredCancellation $taskCancellation cancelled when the caller cancels the task, the executor is killed,
+     *     or the reader releases the generator
      * @param \Closure(\Throwable): \Throwable $convertFailure converts an exception of the task
      * @param string $keySuffix names the input in messages, such as ' for "key"'
      */
@@ -60,7 +60,7 @@ final class InlineStream implements ItemSource
         $this->taskCancellation->cancel();
     }
 
-    /** Returns when the items are finished, the task is cancelled, or the reader has released the generator. */
+    /** Sends items and result. Returns early when the task is cancelled or the reader has released the generator. */
     public function run(): void
     {
         $this->taskCancellation->getCancellation()->subscribe(function (CancelledException $cancelled): void {

@@ -45,7 +45,7 @@ final class InlineTask
      * Starts the task in a callback of the event loop. After a cancellation, the future fails when the task has ended.
      *
      * @param \Closure(): mixed $work decodes the task and calls it
-     * @param mixed $key key of its input in a map
+     * @param mixed $key key of the task's input in a map; null outside of a map
      * @param (\Closure(mixed): void)|null $onReport
      *
      * @return Future<mixed>
@@ -59,7 +59,7 @@ final class InlineTask
     ): Future {
         $task = new self($activity, $work, $key, $onReport, $cancellation);
         $activity->beginTask($task);
-        // A new fiber, because the loop runs other callbacks in the same fibers, in which the task's context is wrong.
+        // A new fiber, because the loop's fibers also run other callbacks, which must not get the task's context.
         $fiber = new \Fiber($task->run(...));
         EventLoop::queue(static fn() => $fiber->start());
 

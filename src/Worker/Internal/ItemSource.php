@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** The generator task behind an {@see ItemStream}: a worker's, or one that runs in this process. */
+/** The generator task whose items an {@see ItemStream} yields. The task runs in a worker or in this process. */
 interface ItemSource
 {
     /** @return array{mixed, mixed} key and value of an item */

@@ -9,7 +9,7 @@ use Spindle\Internal\Warnings;
 /**
  * Finds out whether code depends on the class that `static` means. `self::run()` and `parent::run()` forward the called
  * class, which may be a subclass, to a static method. PHP cannot create a closure in one class whose `static` is
- * another class. So this class reads the source of the called method, and of those that this one calls in turn.
+ * another class. So this class reads the source of the called method, and of the methods that it calls in turn.
  */
 final class LateBinding
 {

@@ -17,7 +17,7 @@ final class MapInput implements InputConsumer
     /** Largest size of the arguments in a batch, in bytes. */
     private const MAX_BATCH_BYTES = 1 << 18;
 
-    /** Number of tasks in batches so far, and the size of their arguments in bytes. */
+    /** Number of tasks that have been put into batches, and the size of their arguments in bytes. */
     public int $pulledCount = 0;
     public float $pulledBytes = 0.0;
 
@@ -57,7 +57,7 @@ final class MapInput implements InputConsumer
         $this->pump->pullSoon();
     }
 
-    /** Returns how many workers could get a batch at most: the ready batch, or one of each value without a batch. */
+    /** Returns how many workers could get a batch at most: the ready batch, and one batch for each remaining value. */
     public function demand(): int
     {
         if ($this->dropped) {
@@ -92,7 +92,7 @@ final class MapInput implements InputConsumer
         $this->pump->close($failure);
     }
 
-    /** Drops everything that no worker has, and stops reading. */
+    /** Drops all values that no worker has, and stops reading. */
     public function drop(): void
     {
         $this->dropped = true;
@@ -210,7 +210,7 @@ final class MapInput implements InputConsumer
             }
         }
         /** @var list<int|string|EncodedValue> $values */
-        // A single statement without calls, so that no signal handler throws in between.
+        // A single statement without calls, so that a signal handler that throws can't separate tasks and keys.
         [$this->tasks, $this->keys] = $this->tasks === []
             ? [$values, $keys]
             : [[...$this->tasks, ...$values], [...$this->keys, ...$keys]];

@@ -18,8 +18,8 @@ use Spindle\Worker\MapOutcome;
  * of tasks between input and loop, and the bytes of their arguments and results, are limited. So memory does not grow
  * with the length of the input.
  *
- * No more input is read while arguments and results have {@see OutcomeQueue::MAX_BYTES}. When the results alone have
- * as many, tasks that have not started are taken back, and wait until the results are down to half of that.
+ * No more input is read while arguments and results together have {@see OutcomeQueue::MAX_BYTES}. When the results
+ * alone reach this size, tasks that have not started are taken back. They wait until the results have half this size.
  *
  * @phpstan-import-type Outcome from OutcomeQueue
  * @phpstan-import-type Chunk from OutcomeQueue
@@ -45,7 +45,7 @@ final class MapRun implements Source
 
     private readonly OutcomeQueue $queue;
 
-    /** Whether the pool is being closed by the fiber that reads the results, so that nothing can make room for more. */
+    /** Whether results may exceed the limit: the fiber that reads them is closing the pool, so it can't make room. */
     private bool $isUnlimited = false;
 
     /** @var \WeakReference<object>|null fiber that reads the results; null for {main} */
@@ -54,7 +54,7 @@ final class MapRun implements Source
     /** @var array<int, Batch> tasks that wait because the results are full, by the number of their first task */
     private array $blocked = [];
 
-    /** Number of tasks with outcomes; of tasks whose results the loop has read; bytes of arguments of the latter. */
+    /** Number of tasks with outcomes. Number of tasks whose results the loop has read, and bytes of their arguments. */
     private int $settledCount = 0;
     private int $deliveredCount = 0;
     private float $deliveredBytes = 0.0;
@@ -68,7 +68,7 @@ final class MapRun implements Source
     /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;
 
-    /** When the event loop last ran while the caller waited, in nanoseconds of hrtime(); 0 if it has not. */
+    /** Time at which the event loop last ran while the caller waited, in nanoseconds of hrtime(); 0 if it has not. */
     private int $lastLoopTurn = 0;
 
     /**
@@ -134,7 +134,7 @@ final class MapRun implements Source
                 $this->deliveredBytes += $bytes;
                 $this->input->pullSoon();
             }
-            $this->abandoned = $this->finished = true; // generators that still yield items belong to their readers
+            $this->abandoned = $this->finished = true; // keeps generators that still yield items to their readers
         } finally {
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
@@ -321,7 +321,7 @@ final class MapRun implements Source
         $this->abandon(0.0);
     }
 
-    /** Abandons the map if it was cancelled, even if the loop has not called {@see cancelled()} yet. */
+    /** Abandons the map if it was cancelled, even if the event loop has not called {@see cancelled()} yet. */
     private function abandonIfCancelled(Cancellation $cancellation): bool
     {
         try {

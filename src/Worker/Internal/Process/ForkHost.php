@@ -10,8 +10,8 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The process whose forks are workers. It has loaded the autoloaders and the bootstrap file. Of the pool's process, it
- * has only working directory, umask and environment. It only forks, sends signals, passes on output and waits.
+ * The process whose forks are workers. It has loaded the autoloaders and the bootstrap file. The pool's process gives
+ * it only working directory, umask and environment. It only forks, sends signals, passes on output and waits.
  */
 final class ForkHost
 {
@@ -31,7 +31,7 @@ final class ForkHost
     /** @var array<int, resource> reading end of each worker's own standard error, by worker */
     private array $stderrs = [];
 
-    /** Creates a standard error for each fork; null without ext-ffi, so that the forks share that of the host. */
+    /** Creates a separate standard error for each fork; null without ext-ffi: the forks then use that of the host. */
     private readonly ?Libc $libc;
 
     private readonly InheritedChanges $changes;
@@ -46,11 +46,11 @@ final class ForkHost
         $this->token = (string) preg_replace('/\.\d+$/D', '', (string) getenv('SPINDLE_COMMAND'));
     }
 
-    /** @return array<string, mixed>|null settings of a worker in a fork; null after the pool closed the connection */
+    /** @return array<string, mixed>|null in a fork, its worker's settings; in the host, null after the pool's end */
     public function run(): ?array
     {
         set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
-        // A SIGCHLD just before the wait does not interrupt it. So the host also waits for the end of standard errors.
+        // A SIGCHLD just before stream_select() does not interrupt it. So it also waits for the end of standard errors.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->link->send(WorkerProtocol::READY, 0, '');
@@ -63,7 +63,7 @@ final class ForkHost
             }
             foreach ($reads as $id => $_) {
                 if ($id >= 0) {
-                    if (isset($this->stderrs[$id])) { // the worker may have been reaped since
+                    if (isset($this->stderrs[$id])) { // an earlier relay() may have reaped the worker
                         $this->relay($id);
                     }
                     continue;
@@ -199,7 +199,7 @@ final class ForkHost
         });
     }
 
-    /** Passes on standard error of a worker, and waits for the worker's exit after its end. */
+    /** Passes on standard error of a worker. When it is closed, waits for the exit of the worker. */
     private function relay(int $id): void
     {
         $bytes = @fread($this->stderrs[$id], self::READ_BYTES);

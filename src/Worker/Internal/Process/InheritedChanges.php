@@ -7,9 +7,9 @@ namespace Spindle\Worker\Internal\Process;
 use Spindle\Internal\Warnings;
 
 /**
- * Changes directory, umask and environment of the host, the process that forks workers, as the pool's process has
- * changed its own. The next worker inherits them. What the pool's bootstrap file has changed in the host stays, unless
- * the pool's process has changed the same directory, umask or variable since.
+ * Repeats changes of the pool's working directory, umask and environment in the host, the process that forks workers.
+ * The next worker inherits them. Changes that the bootstrap file has made in the host stay, until the pool's process
+ * changes the same directory, umask or variable.
  */
 final class InheritedChanges
 {

@@ -41,7 +41,7 @@ final class InitialState
         if ($settings !== $this->settings) {
             foreach ($this->settings as $name => $value) {
                 if (\array_key_exists($name, $settings) && $settings[$name] !== $value) {
-                    // some settings can be changed only in one direction
+                    // fails for settings that can only be tightened, such as open_basedir
                     Warnings::suppressed(static fn(): string|false => @ini_set($name, $value ?? ''));
                 }
             }
@@ -62,7 +62,7 @@ final class InitialState
         $this->restoreEnvironment(getenv());
     }
 
-    /** @param array<array-key, string> $environment present environment */
+    /** @param array<array-key, string> $environment current environment */
     private function restoreEnvironment(array $environment): void
     {
         if ($environment === $this->environment) {

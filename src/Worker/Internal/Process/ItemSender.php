@@ -7,10 +7,10 @@ namespace Spindle\Worker\Internal\Process;
 use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\UnserializableException;
 
-/** Sends the items of generator tasks, up to a limit of items that the reader has not read. */
+/** Sends the items of generator tasks. Waits while the number or size of unread items is at its limit. */
 final class ItemSender
 {
-    /** @var list<array{int, int, string}> other frames that arrived while a generator waited */
+    /** @var list<array{int, int, string}> frames for {@see Worker} that arrived while a generator waited */
     private array $otherFrames = [];
 
     /** Memory with the task's start time: {@see \Spindle\Worker\Internal\SharedFlags}; null without a time limit. */
@@ -22,14 +22,14 @@ final class ItemSender
         private readonly ResultBuffer $results,
     ) {}
 
-    /** @return array{int, int, string}|null a frame about something else that arrived while a generator waited */
+    /** @return array{int, int, string}|null next frame that arrived while a generator waited; null if there is none */
     public function shiftFrame(): ?array
     {
         return array_shift($this->otherFrames);
     }
 
     /**
-     * Sends all items, and adds the generator's result to the results. Waits for the reader are not in the time limit.
+     * Sends all items, then adds the generator's result. Waiting for the reader does not count in the time limit.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      */
@@ -105,7 +105,7 @@ final class ItemSender
             || $this->lifecycle->killSelf();
     }
 
-    /** @return array{int, int}|null number of items read, and their bytes; null when the reader released the items */
+    /** @return array{int, int}|null number of items read, and their bytes; null if the reader released the generator */
     private function awaitAcknowledgement(int $index): ?array
     {
         $frame = $this->lifecycle->receive() ?? $this->lifecycle->killSelf();

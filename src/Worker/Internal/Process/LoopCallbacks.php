@@ -12,9 +12,9 @@ use Revolt\EventLoop\Internal\AbstractDriver;
 use Spindle\Worker\Internal\PoolActivity;
 
 /**
- * Removes what a task leaves in the event loop, so that no callback of it fails the next task that runs the loop. Only
- * timers and deferred callbacks that would keep the loop running are cancelled, because libraries keep unreferenced
- * callbacks between tasks, such as those of open connections. Queued calls, as of `Amp\async()`, run until they wait.
+ * Removes what a task leaves in the event loop, so that its callbacks do not make the next task fail. Cancels only
+ * timers and deferred callbacks that would keep the loop running, because libraries keep unreferenced callbacks between
+ * tasks, such as those of open connections. Runs queued calls, such as those of `Amp\async()`, until they wait.
  */
 final class LoopCallbacks
 {
@@ -56,7 +56,7 @@ final class LoopCallbacks
 
     /**
      * Cancels timers and runs callbacks that the last task has left. A worker with the loop calls this method after
-     * each task. So it first reads two properties of Revolt's driver: all identifiers would take much longer.
+     * each task. So it first checks two properties of Revolt's driver: listing all identifiers takes much longer.
      */
     public function removeLeftovers(): void
     {
@@ -91,7 +91,7 @@ final class LoopCallbacks
         $this->known = [];
         $queue = self::property($this->driver, 'microtaskQueue');
         $this->queue = $queue instanceof \SplQueue ? $queue : null;
-        unset($this->nextId); // otherwise, an assignment would change the property of the former driver
+        unset($this->nextId); // otherwise, an assignment would change the property of the previous driver
         $nextId = &self::property($this->driver, 'nextId');
         if (\is_string($nextId)) {
             $this->nextId = &$nextId;
@@ -115,7 +115,7 @@ final class LoopCallbacks
         return $read($driver);
     }
 
-    /** @return bool whether any were cancelled; if so, the end of a fiber that waited for one may have left others */
+    /** @return bool whether timers were cancelled; the end of a fiber that waited for one may have set other timers */
     private function cancelTimers(): bool
     {
         $ofPools = class_exists(PoolActivity::class, false) ? PoolActivity::timers() : [];
@@ -146,7 +146,7 @@ final class LoopCallbacks
         return $isTimer && $this->driver->isEnabled($id) && $this->driver->isReferenced($id);
     }
 
-    /** Runs the loop once. An error handler of the application stays in use. */
+    /** Runs one turn of the loop. Without an error handler of the application, {@see report()} gets its exceptions. */
     private function runLoop(): void
     {
         $handler = $this->driver->getErrorHandler();

@@ -46,14 +46,14 @@ final class PoolLink implements FrameHandler
     /** Connects to an abstract Unix socket. Returns null if no process listens, or the accept queue stays full. */
     public static function connect(string $name): ?self
     {
-        // A new stream gets its timeout from this setting. A worker may wait for days.
+        // The new stream gets its read timeout from this setting: none, because a worker may wait for days.
         $timeout = ini_set('default_socket_timeout', '-1');
         $end = hrtime(true) + self::CONNECT_TIMEOUT_NANOSECONDS;
         do {
             $socket = @stream_socket_client("unix://\0{$name}", $code, $message, 30.0);
             $isFull = $socket === false && $code === self::EAGAIN && hrtime(true) < $end;
             if ($isFull) {
-                usleep(1_000); // the accept queue of the socket is full
+                usleep(1_000);
             }
         } while ($isFull);
         ini_set('default_socket_timeout', (string) $timeout);
@@ -84,7 +84,7 @@ final class PoolLink implements FrameHandler
     {
         if ($this->welcome !== null) {
             if (!$this->isWelcomedWith($this->welcome)) {
-                // another process listens under the pool's name, and gets no more data
+                // another process listens under the name of the pool's socket, and gets no more data
                 Warnings::suppressed(fn(): bool => @stream_socket_shutdown($this->socket, \STREAM_SHUT_RDWR));
 
                 return null;
@@ -139,7 +139,7 @@ final class PoolLink implements FrameHandler
             : $this->write($header) && $this->write($payload);
     }
 
-    /** Closes the socket, in a fork of the host. */
+    /** Closes the socket. Called in a fork of the host, which uses another connection. */
     public function close(): void
     {
         fclose($this->socket);

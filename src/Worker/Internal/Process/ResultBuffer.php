@@ -10,8 +10,8 @@ use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Results of a batch that wait to be sent, in the order of their tasks. While all results are plain (null, scalars,
- * short strings), the loop that runs tasks adds them directly to a list. A method call takes longer than a tiny task.
+ * Results of a batch that wait to be sent, in the order of their tasks. The loop that runs tasks adds plain results
+ * (null, scalars, short strings) directly to {@see $values}, because a method call takes longer than a tiny task.
  */
 final class ResultBuffer
 {
@@ -26,10 +26,10 @@ final class ResultBuffer
     /** Whether the results should be sent now. */
     public bool $isFull = false;
 
-    /** Number of the batch in the pool. */
+    /** Number that the pool has given to the batch. */
     public int $batch = 0;
 
-    /** When results were last sent, or the batch began, in nanoseconds. */
+    /** Time at which results were last sent, or the batch began, in nanoseconds of {@see hrtime()}. */
     public int $flushedAt = 0;
 
     /** @var int nanoseconds that the longest task took */
@@ -41,7 +41,7 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $hasFailures = false;
 
-    /** @param int $maxResultBytes limit of a result, item or report; of an exception, SEND_THRESHOLD_BYTES if larger */
+    /** @param int $maxResultBytes limit of a result, item or report; exceptions may always have SEND_THRESHOLD_BYTES */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();

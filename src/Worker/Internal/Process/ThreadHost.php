@@ -10,10 +10,10 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The process whose threads are workers. It loads no code of the user, and only starts threads, ends them and waits.
- * With ext-parallel 1.2, the Future of a task that ends by exit() or an exception reads freed memory. So no task has a
- * Future. Each thread gets a second task, which runs after the first, however the first ended, and reports the end
- * through a socket. A Runtime that has ended is not used again.
+ * The process whose threads are workers. It loads no code of the application. It only starts threads, ends them and
+ * waits. In ext-parallel 1.2, the Future of a closure that ended by exit() or an exception reads freed memory. So this
+ * class uses no Future. It passes a second closure to each thread, which runs when the first has ended in any way, and
+ * reports the end through a socket. A Runtime that has ended is not used again.
  */
 final class ThreadHost
 {
@@ -22,7 +22,7 @@ final class ThreadHost
     /** @var array<int, Runtime> threads by worker */
     private array $threads = [];
 
-    /** @var array<int, array{resource, resource}> both ends of the socket that reports the end, by worker */
+    /** @var array<int, array{resource, resource}> socket pair that reports the end of the thread, by worker */
     private array $ends = [];
 
     /** @var array<int, int> keys of the {@see SharedFlags}, by worker */

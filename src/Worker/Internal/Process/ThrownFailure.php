@@ -24,7 +24,7 @@ final class ThrownFailure
             [$part, $data] = [$part->getPrevious(), $data->previous];
         }
         if ($part !== null) {
-            return $packing->head() . $packing->bytes(); // for a long chain, only data is sent
+            return $packing->head() . $packing->bytes(); // the chain is longer than data can be: send only the data
         }
         try {
             $packing->add(WorkerProtocol::SERIALIZED, ValueSerializer::serialize($thrown, 'The exception'));
@@ -36,8 +36,8 @@ final class ThrownFailure
     }
 
     /**
-     * Gives an exception the file, line and trace of its data: the original positions of closures, and no arguments,
-     * which may be secret and often cannot be serialized.
+     * Gives an exception the file, line and trace of its data. These name the original positions of closures, and
+     * contain no arguments, because arguments may be secret and often cannot be serialized.
      */
     private static function replaceTrace(\Throwable $thrown, Thrown $data): void
     {

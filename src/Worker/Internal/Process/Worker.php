@@ -12,10 +12,10 @@ use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\Thrown;
 
-/** A worker: receives batches of tasks, runs one task after the other, sends their outcomes. */
+/** Receives batches of tasks, runs one task after the other, and sends their outcomes. */
 final class Worker
 {
-    /** Between tasks, results are sent only this many nanoseconds after the last ones. A kill loses those that wait. */
+    /** Nanoseconds after which waiting results are sent before the next task starts. A kill loses waiting results. */
     private const MAX_RESULT_DELAY_NANOSECONDS = 100_000;
 
     /** Size of the header of TASKS's payload, in bytes; the tasks follow. */
@@ -51,7 +51,7 @@ final class Worker
     /**
      * @param int    $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
      * @param bool   $timed whether to record when each task starts
-     * @param int|null $maxGrowth bytes by which the memory may grow before the rest of a batch is returned
+     * @param int|null $maxGrowth bytes by which the memory may grow; then the pool gets the rest of the batch back
      * @param bool   $restoresState whether to restore {@see InitialState} after each task
      * @param bool   $isThread    whether this is a thread, which gets no signals and runs shutdown functions too late
      */
@@ -84,7 +84,7 @@ final class Worker
         return $this->sharedMemory !== null;
     }
 
-    /** @param string|null $code code of the callable to run first */
+    /** @param string|null $code code of the callable to run before the first task; null if there is none */
     public function initialize(?string $code): void
     {
         if ($code !== null) {
@@ -162,8 +162,8 @@ final class Worker
     }
 
     /**
-     * Runs the tasks of a batch. A tiny task takes less time than the work around it, so this loop does for each task
-     * only what that task needs. Everything else is done once in {@see SharedFlags::LIMIT_CHECK_NANOSECONDS}.
+     * Runs the tasks of a batch. A tiny task takes less time than the work around it, so this loop does only what each
+     * task needs. {@see checkBefore()} does the rest, for tiny tasks only once in SharedFlags::LIMIT_CHECK_NANOSECONDS.
      *
      * @param string                                 $kinds    kinds of the items, a byte each; '' for plain arguments
      * @param array<int, bool|int|float|string|null> $items    arguments or tasks. The caller must keep no copy, because
@@ -223,7 +223,7 @@ final class Worker
     }
 
     /**
-     * Does what is not necessary before each tiny task. A limit that is not above `$index` ends the batch.
+     * Sends results, reads the limit, checks the memory. If the returned limit is not above `$index`, the batch ends.
      *
      * @return array{int, int, int} limit, the time at which the task starts, and the time of the next check
      */
@@ -234,7 +234,7 @@ final class Worker
             $now = $this->flushBefore($index);
         }
         if ($index > 0) {
-            $this->findLoop(); // loading the event loop takes longer than the interval of these checks
+            $this->findLoop(); // misses no task that has loaded it, because that takes longer than a check's interval
         }
         $limit = $this->readLimit($limit);
         if ($index > 0 && $this->hasGrown()) {
@@ -350,7 +350,7 @@ final class Worker
         }
     }
 
-    /** @return int time at which the task starts; while results are sent, the mark names the task before it */
+    /** Sends results, while the mark names the previous task. Returns the time at which the task `$index` starts. */
     private function flushBefore(int $index): int
     {
         if ($this->sharedMemory !== null) {

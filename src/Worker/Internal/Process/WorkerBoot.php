@@ -11,10 +11,10 @@ use Spindle\Worker\Thrown;
 /** Turns a process or thread into a worker, or a process into a host: connects to the pool, loads files, runs tasks. */
 final class WorkerBoot
 {
-    /** Instance of this process or thread. In a global variable, a task might print its secrets. */
+    /** Instance of this process or thread. It is not global: a task that prints $GLOBALS would print its secrets. */
     private static ?self $current = null;
 
-    /** Number of pools around this process; and the product of their sizes, by which a nested pool divides the CPUs. */
+    /** Number of pools around this process; and the product of their sizes, by which a pool here divides the CPUs. */
     private static int $depth = 0;
     private static int $siblings = 1;
 

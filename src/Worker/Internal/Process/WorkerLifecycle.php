@@ -11,8 +11,8 @@ use Spindle\Worker\Internal\SharedFlags;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The lifecycle of a worker, and its messages besides results: output, reports, and how the worker ends. SIGTERM does
- * not end a worker in the middle of a frame; SIGKILL does. A process that a task forks sends no frames.
+ * Starts and ends a worker, and sends its output, its reports and how it ended. SIGTERM does not end a worker in the
+ * middle of a frame; SIGKILL may. A process that a task has forked sends no frames.
  */
 final class WorkerLifecycle
 {
@@ -26,7 +26,7 @@ final class WorkerLifecycle
 
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
 
-    /** Which code is running. SIGTERM during RUNNING_OWN_CODE, that of the worker, is handled by {@see setState()}. */
+    /** Which code is running. In RUNNING_OWN_CODE, the worker's own, SIGTERM waits for the next {@see setState()}. */
     public int $state = self::WAITING_FOR_FRAME;
 
     /** Cancellation of the running task; null until the task obtains it. */
@@ -43,7 +43,7 @@ final class WorkerLifecycle
     /** Whether the worker ends after the running task, which has obtained its Cancellation. */
     private bool $endsAfterTask = false;
 
-    /** Whether the end of the worker needs no exit report. */
+    /** Whether the worker ends without an exit report. */
     private bool $ended = false;
 
     /** @var string|null memory that is released for the exit report when PHP has no memory left */
@@ -75,7 +75,7 @@ final class WorkerLifecycle
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
-        // Set before the memory exists, because SIGTERM may arrive at any time.
+        // Set before the memory exists, because SIGTERM may arrive at any time, and its handler removes the memory.
         $this->hasSharedMemory = $this->sharedMemoryKey !== 0;
         $memory = SharedFlags::create($this->sharedMemoryKey);
         $this->hasSharedMemory = $memory !== null;
@@ -174,7 +174,7 @@ final class WorkerLifecycle
         exit(255);
     }
 
-    /** Declares that the end of the worker needs no exit report. */
+    /** Makes the worker end without an exit report. */
     public function setEnded(): void
     {
         $this->ended = true;

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// Main script of a worker process, or of the host of workers that are its forks or threads. It reads its settings from
+// Main script of a worker process, or of a host, whose forks or threads are workers. It reads its settings from
 // standard input, because they contain secrets.
 
 require __DIR__ . '/classes.php';
