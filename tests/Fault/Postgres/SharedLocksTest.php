@@ -192,6 +192,7 @@ final class SharedLocksTest extends TestCase
         $futures = [];
         $pool->transaction(function (Transaction $transaction) use ($pool, $proxy, $logger, &$futures): void {
             $transaction->execute("LOCK {$this->table}");
+            $pool->query('SELECT $1::int', [0]); // opens the other connection
             $futures[] = Async::run(
                 fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value(),
             );
