@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Outcomes of a {@see MapRun} that the caller's loop has not read. In map(), they are read in the order of the tasks,
- * otherwise in the order of their arrival. A chunk has the outcomes of consecutive tasks that arrived together.
+ * Outcomes of a {@see MapRun} that the caller's loop has not read. map() reads them in the order of the tasks,
+ * mapUnordered() in the order of arrival. A chunk has the outcomes of consecutive tasks that arrived together.
  *
- * The queue is full when the results have {@see self::MAX_BYTES}, until the loop has read all but
+ * The queue becomes full when its results have {@see self::MAX_BYTES}. It stays full until the loop has read all but
  * {@see self::MIN_BYTES} of them.
  *
  * @phpstan-type Outcome string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed>
@@ -19,14 +19,14 @@ final class OutcomeQueue
     public const MAX_BYTES = 16 << 20;
     private const MIN_BYTES = self::MAX_BYTES >> 1;
 
-    /** Size of the results in bytes. Only this class writes it, and {@see $isFull}. */
+    /** Size of the results in the queue, in bytes. Only this class writes this property and {@see $isFull}. */
     public int $bytes = 0;
 
     public bool $isFull = false;
 
     /**
-     * Count, keys, results, their size, attempt, bytes of the arguments. The array index is the number of the first
-     * task, or for mapUnordered() a number in the order of arrival.
+     * Number of tasks, keys, results, bytes of the results, attempt, bytes of the arguments. The array index is the
+     * number of the first task, or for mapUnordered() a number in the order of arrival.
      *
      * @var array<int, Chunk>
      */
@@ -46,7 +46,7 @@ final class OutcomeQueue
 
     /**
      * @param int $from index in the batch of the first of `$count` tasks
-     * @param Outcome $outcome results of all these tasks; or of one task a failure, or the items that it yields
+     * @param Outcome $outcome results of all these tasks, or the failure or the generator of a single task
      * @param int $size size of the results in bytes
      *
      * @return bool whether the results have reached the limit of the queue
@@ -77,13 +77,12 @@ final class OutcomeQueue
         return $isAtLimit;
     }
 
-    /** Returns whether map() reads an earlier task than this one first, and that task has no outcome. */
+    /** Returns whether map() has to read the outcome of an earlier task first, which has not arrived. */
     public function lacksOutcomeBefore(int $number): bool
     {
         return $this->inOrder && $this->firstOpen < $number;
     }
 
-    /** Returns whether the loop can read a chunk now. */
     public function hasNext(): bool
     {
         return isset($this->chunks[$this->nextIndex]);
@@ -94,7 +93,7 @@ final class OutcomeQueue
      *
      * @phpstan-impure
      *
-     * @return Chunk|null null when it has not arrived
+     * @return Chunk|null null if that chunk has not arrived
      */
     public function shift(): ?array
     {
@@ -110,9 +109,9 @@ final class OutcomeQueue
     }
 
     /**
-     * Returns whether map() needs tasks of the batch although the queue is full, because the first task without an
-     * outcome is one of them. As long as the loop has other results to read, the task may start if they have less than
-     * twice the limit.
+     * Returns whether tasks of the batch may start although the queue is full. They may if one of them is the first
+     * task without an outcome, because map() needs that outcome before all later results. If the loop can read other
+     * results before it, the queue must also have less than twice {@see self::MAX_BYTES}.
      */
     public function needs(Batch $batch): bool
     {

@@ -10,18 +10,18 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * The work of a pool: its sources, which are served in rotation, items that are being read, and close(). Open work
- * keeps the event loop running. A closed pool without open work stops its workers.
+ * Knows the open work of a pool: tasks of its sources, generator tasks whose items are read, and close(). Serves the
+ * sources in rotation. Open work keeps the event loop running. A closed pool without open work stops its workers.
  */
 final class PoolActivity
 {
-    /** @var array<int, self> instances with open work: possibly nothing else refers to the fiber that waits for it */
+    /** @var array<int, self> instances with open work: perhaps only they refer to the fiber that waits for the work */
     private static array $busy = [];
 
-    /** Seconds after which a fork notices that outcomes of this pool will not arrive there. */
+    /** Seconds between two checks whether this process is a fork. No outcome of the pool arrives in a fork. */
     private const FORK_CHECK_INTERVAL = 0.5;
 
-    /** @var array<int, Source> the submissions and the running maps by number, the one that waited longest first */
+    /** @var array<int, Source> the submissions and the running maps by id; the one served least recently is first */
     private array $sources;
 
     /** Whether the pool object was destroyed while tasks were open. */
@@ -35,13 +35,13 @@ final class PoolActivity
     /** Whether the workers stop as soon as no work is open. */
     private bool $closing = false;
 
-    /** Callers of close(). */
+    /** Fibers that wait in close(). */
     private readonly FiberQueue $waiting;
 
     /** Timer that keeps the loop running while it is referenced, and notices a fork of this process. */
     private readonly string $loopTimer;
 
-    /** Whether the timer is enabled. It is disabled when it fires and nothing is open. */
+    /** Whether $loopTimer is enabled. If it fires when no work is open, it is disabled. */
     private bool $ticks = false;
 
     private readonly int $ownerPid;
@@ -205,7 +205,7 @@ final class PoolActivity
         });
     }
 
-    /** Called when all workers have ended, or in a fork. Callers of close() get the failure, or continue. */
+    /** Called when all workers have ended, or in a fork. Makes calls of close() return, or throw `$failure` if set. */
     public function end(?ExecutorClosedException $failure = null): void
     {
         $this->closed = true;

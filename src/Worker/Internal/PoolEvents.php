@@ -6,12 +6,12 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\WorkerStartException;
 
-/** Events in the parts of a pool. The {@see TaskDispatcher} handles them. */
+/** Events that the parts of a pool report. {@see TaskDispatcher} handles them. */
 interface PoolEvents
 {
     /**
      * Gives tasks to workers, and starts workers if more are needed. Called when a worker can be given tasks, when
-     * another one can be started, and when tasks wait again.
+     * another worker can be started, and when tasks were taken back or must be retried.
      */
     public function fill(): void;
 
@@ -24,7 +24,7 @@ interface PoolEvents
     /** Called when tasks must fail, because no worker can be started. */
     public function startFailed(WorkerStartException $reason): void;
 
-    /** Called when all submitted tasks have outcomes, and when the number of streams of items has changed. */
+    /** Called when all submitted tasks have outcomes, and when a generator task begins to yield items or has ended. */
     public function onSettled(): void;
 
     /** Called when the reader of a generator task has released its items. */

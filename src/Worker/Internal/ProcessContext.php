@@ -14,7 +14,7 @@ use Spindle\Worker\WorkerStartException;
 /** Runs each worker as a PHP process of its own, which a launcher process starts and ends. */
 final class ProcessContext implements Context, LauncherEvents
 {
-    /** Process limit of the launcher. The pool itself limits its workers. */
+    /** Process limit of the launcher: the largest number, because the pool itself limits its workers. */
     private const MAX_PROCESSES = 0x7FFF_FFFF;
 
     /** Size of the header of EXITED's payload, in bytes; the output follows. */
@@ -30,7 +30,7 @@ final class ProcessContext implements Context, LauncherEvents
 
     /**
      * @param list<string> $options options for PHP
-     * @param float        $grace   seconds between TERM and KILL
+     * @param float        $grace   seconds between SIGTERM and SIGKILL
      *
      * @throws \ValueError when a word of the command line contains NUL
      */
@@ -41,14 +41,14 @@ final class ProcessContext implements Context, LauncherEvents
         private readonly float $grace,
     ) {
         $this->command = [PhpBinary::find($php), ...$options, __DIR__ . '/Process/main.php'];
-        if (str_contains(implode('', $this->command), "\0")) { // NUL separates the words on the way to the launcher
+        if (str_contains(implode('', $this->command), "\0")) { // a frame to the launcher separates the words by NUL
             throw new \ValueError(
                 'The command line of a worker contains a NUL byte. Check the ini setting memory_limit',
             );
         }
     }
 
-    /** Passes on the last output when the script ends while tasks run, because the pool is not closed then. */
+    /** Passes on the last output of tasks that still run when the script ends. The pool is not closed in this case. */
     public function __destruct()
     {
         $this->drain();

@@ -11,15 +11,15 @@ use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerCrashedException;
 
 /**
- * Handles the outcomes of tasks that a worker has started: a result, items, a failure, or a retry. Decides what becomes
- * of the tasks of a worker that has ended.
+ * Handles the outcomes of tasks that a worker has started: a result, items, a failure, or a retry. When a worker has
+ * ended, requeues, retries or fails its tasks.
  */
 final class Results
 {
     /** Size of the header of RESULTS's payload, in bytes; the results follow. */
     private const RESULTS_HEAD_BYTES = 41;
 
-    /** Number of ended attempts; of those that failed; and of those that a crash of their worker ended. */
+    /** Number of attempts that have ended, that have failed, and that have ended by a crash of their worker. */
     public int $attemptCount = 0;
     public int $failedCount = 0;
     public int $crashedCount = 0;
@@ -39,7 +39,7 @@ final class Results
         return $this->openStreamCount;
     }
 
-    /** @return bool|null whether the worker's first batch is done; null for results of tasks that it does not have */
+    /** @return bool|null whether the worker's first batch is done; null if the worker has no tasks for these results */
     public function receive(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
         $batch = $worker->firstBatch();
@@ -147,7 +147,7 @@ final class Results
         $worker->batches = [];
     }
 
-    /** Makes a batch of each task, so that the task is known if another worker dies while it reads one of them. */
+    /** Makes a batch of each task. If another worker dies while it reads one of them, the task at fault is known. */
     private function requeueEach(Batch $batch): void
     {
         for ($index = 0; $index < $batch->limit; ++$index) {
@@ -156,7 +156,7 @@ final class Results
         $batch->limit = 0;
     }
 
-    /** @param bool $wasRunning whether the task, whose result will never arrive, was running when the worker ended */
+    /** @param bool $wasRunning whether the task was running when the worker ended; otherwise, its result was lost */
     private function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $wasRunning): void
     {
         $failure = $wasRunning && $worker->createEndFailure !== null
@@ -180,7 +180,7 @@ final class Results
             $index = $from + $i;
             $kind = \ord($kinds[$i]);
             $failure = $worker->createEndFailure !== null && $worker->endingTask === [$batch, $index]
-                ? ($worker->createEndFailure)($batch, $index) // the task has ended by itself, but too late
+                ? ($worker->createEndFailure)($batch, $index) // the task has returned after the pool decided to end it
                 : null;
             $isFailure = $failure !== null
                 || $kind === WorkerProtocol::THROWN || $kind === WorkerProtocol::UNSERIALIZABLE;
@@ -201,9 +201,9 @@ final class Results
     }
 
     /**
-     * Retries a task that threw, ended too late or had its result refused, or makes the failure its outcome. The
-     * original exception is unserialized in a later callback, when the pool has marked the worker as free: code of the
-     * exception's class may use the pool, or suspend the fiber.
+     * Retries a task that threw, ended too late, or returned a value that can't be serialized. If it gets no further
+     * attempt, the failure becomes its outcome. The original exception is unserialized in a later callback, when the
+     * pool has marked the worker as free: code of the exception's class may use the pool, or suspend the fiber.
      *
      * @param \Closure(bool): \Throwable $createFailure receives whether to add the original exception
      */

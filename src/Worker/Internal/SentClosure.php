@@ -18,10 +18,10 @@ final class SentClosure
 
     /**
      * @param string      $code   PHP without the opening tag, that returns the closure
-     * @param int         $start  offset of the return statement, after declarations and imports
+     * @param int         $start  offset of the return statement in the code, after declarations and imports
      * @param string      $file   original file of the closure
-     * @param object|null $object its $this; null if it needs none
-     * @param string|null $scope  class whose private members it may use
+     * @param object|null $object $this of the closure; null if the closure needs none
+     * @param string|null $scope  class whose private members the closure may use
      */
     public function __construct(
         public readonly string $code,

@@ -26,13 +26,13 @@ final class SerializabilityCheck
     /** Whether a checked value is a closure or has one in its arrays. */
     public bool $foundClosure = false;
 
-    /** Depth of the deepest part; PHP_INT_MAX if serialize() calls a method, which may suspend the fiber. */
+    /** Depth of the deepest part; PHP_INT_MAX if serialize() calls a method that may suspend the fiber. */
     public int $deepest = 0;
 
     /** @var array<int|string, mixed> objects and references that were checked, by id */
     private array $seen = [];
 
-    /** @param bool $acceptsClosures whether closures are accepted that are in no object */
+    /** @param bool $acceptsClosures whether to accept closures; closures inside objects are always refused */
     public function __construct(private readonly bool $acceptsClosures) {}
 
     /**
@@ -166,7 +166,7 @@ final class SerializabilityCheck
         $method = self::$methods[$value::class]
             ??= new \ReflectionMethod($value::class, $isSleep ? '__sleep' : '__serialize');
         if (str_starts_with($method->class, 'Random\\')) {
-            return (array) $value; // the method returns values that PHP code cannot read, as of PHP 8.2
+            return (array) $value; // PHP code can't read the values that these methods return
         }
         $invoke = static fn(): mixed => $method->invoke($value);
         $call = $kind->maySuspend() ? static fn(): mixed => self::withoutSuspension($invoke, $path) : $invoke;
@@ -206,7 +206,7 @@ final class SerializabilityCheck
     }
 
     /**
-     * Calls code of a class, which must not suspend the current fiber: the caller may be in the middle of an operation.
+     * Calls code of a class. The code must not suspend the current fiber, which may be in the middle of an operation.
      *
      * @template T
      *

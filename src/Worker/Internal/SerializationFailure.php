@@ -6,13 +6,13 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\UnserializableException;
 
-/** Explains why serialize() has refused a value. PHP only names the class of the refused part, not its position. */
+/** Finds the part because of which serialize() has refused a value. PHP names only its class, not its position. */
 final class SerializationFailure
 {
     /** @var array<int|string, true> objects and references by id */
     private array $seen = [];
 
-    /** Exception for the first part whose refused parts were all seen before. */
+    /** Exception for the first part that contains refused parts, all of which were seen before. */
     private ?UnserializableException $cycle = null;
 
     private function __construct() {}
@@ -44,8 +44,8 @@ final class SerializationFailure
     }
 
     /**
-     * Returns whether a failed call succeeds when it is repeated. Then its exception did not come from the value, but
-     * for example from a signal handler.
+     * Repeats a call that has failed, and returns whether it succeeds now. If so, the exception did not come from the
+     * value, but for example from a signal handler.
      *
      * @param \Closure(): mixed $call
      */
@@ -60,7 +60,7 @@ final class SerializationFailure
         }
     }
 
-    /** Returns an exception for the first refused part without refused parts inside; null if each is in a cycle. */
+    /** Returns an exception for the first refused part that contains no refused part; null if all are in cycles. */
     private function find(mixed $value, string $path, \Throwable $refused): ?UnserializableException
     {
         if (\is_object($value)) {

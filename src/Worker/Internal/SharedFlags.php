@@ -17,13 +17,13 @@ use Spindle\Internal\Warnings;
  *      32  8 bytes that identify the owner
  *
  * Before each task, a worker writes the mark (offsets 0 to 7) and reads the clock. If it last read the limit (offset 16
- * or 24) more than LIMIT_CHECK_NANOSECONDS ago, it reads the limit again. The pool writes the limit, waits longer than
- * that, and reads the mark. A task whose mark the pool does not see then never starts. Either the worker has already
- * read the new limit. Or its last reading is so old that it reads the limit before the task. The wait is also longer
- * than a processor needs to make its writes visible to others.
+ * or 24) more than LIMIT_CHECK_NANOSECONDS ago, it reads the limit again. To take tasks back, the pool writes the
+ * limit, waits longer than that, and reads the mark. A task after the marked one and beyond the limit never starts: the
+ * worker has read the new limit already, or its last reading is so old that it reads the limit before that task. The
+ * wait is also longer than a processor needs to make its writes visible to other processors.
  *
- * Without ext-shmop there is no mark. A worker then sends each result before it starts the next task, which shows the
- * pool which task ran when the worker died. Tasks are never taken back from such a worker.
+ * Without ext-shmop there is no mark. In this case, a worker sends each result before it starts the next task. So the
+ * pool knows which task ran when the worker died. Tasks are never taken back from such a worker.
  */
 final class SharedFlags
 {
@@ -31,8 +31,8 @@ final class SharedFlags
     public const LIMIT_CHECK_NANOSECONDS = 20_000;
 
     /**
-     * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes, so that memory
-     * of another program with the same name has another size. Memory has its size from the start, unlike its owner.
+     * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes: memory of
+     * another program with the same name has another size. The size is set on creation, the owner (offset 32) later.
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;
@@ -59,7 +59,7 @@ final class SharedFlags
             : 0;
     }
 
-    /** Creates memory in a worker. When the pool has opened it and removed its name, no kill leaves it behind. */
+    /** Creates memory in a worker. Once the pool has removed its name, the system frees it with its last process. */
     public static function create(int $key): ?\Shmop
     {
         if ($key === 0 || !\function_exists('shmop_open')) {
@@ -74,7 +74,7 @@ final class SharedFlags
         return $memory;
     }
 
-    /** Removes memory of workers that were killed with their pool before the pool had opened the memory. */
+    /** Removes memory of workers that were killed together with their pool before the pool had opened the memory. */
     public static function removeStale(): void
     {
         $segments = \function_exists('shmop_open')
@@ -127,7 +127,7 @@ final class SharedFlags
         return new self($memory);
     }
 
-    /** @return array{int, int} batch and index of the marked task; 0 and 0 before the first */
+    /** @return array{int, int} batch and index of the marked task; 0 and 0 before the first task */
     public function readMark(): array
     {
         /** @var array{index: int, batch: int} $fields */
@@ -148,7 +148,7 @@ final class SharedFlags
     /**
      * @param int $limit number of tasks in the batch, without those that were taken back before
      *
-     * @return int number of tasks that started, or one more; the others never will
+     * @return int number of tasks that have started, or one more; all other tasks of the batch will never start
      */
     public function takeBack(int $batch, int $limit): int
     {
@@ -159,7 +159,7 @@ final class SharedFlags
         shmop_write($this->memory, pack('P', ($batch << 32) | $started), 16 + 8 * ($batch & 1));
         usleep(self::TAKE_BACK_WAIT_MICROSECONDS);
 
-        // While a worker sends earlier results, it sets the mark back to the previous task. Then the second count is
+        // A worker that sends results before a task sets the mark back to the previous task. So the second count may be
         // lower than the first. But the limit is the first count, so the task may still start.
         return max($started, min($limit, $this->startedCount($batch, $limit)));
     }

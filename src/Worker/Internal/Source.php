@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Provides tasks and receives their outcomes. */
+/** Provides tasks and receives their outcomes: a map, or all submissions of a pool. */
 interface Source
 {
     public function sizing(): BatchSizing;
 
-    /** Returns the code that all its tasks call, from {@see TaskCode::encode()}; null if each task has its own. */
+    /** Returns the callable of all tasks, from {@see TaskCode::encode()}; null if each task has its own callable. */
     public function code(): ?string;
 
     /** Returns a number that no other source of the pool has. */
@@ -39,6 +39,6 @@ interface Source
     /** Stops reading the input of a map. */
     public function close(): void;
 
-    /** Fails submissions that no worker has had. Ends a map: none of its tasks gets another outcome. */
+    /** Fails submissions that no worker has had. Ends a map, whose tasks get no further outcomes. */
     public function abort(\Throwable $reason): void;
 }

@@ -37,7 +37,7 @@ final class SourceFile
             return $both !== [];
         }
 
-        // Only functions count: PHP declares them before it runs the file, which may end before it declares a class.
+        // Only functions count: PHP declares them before it runs the file. A run may end before it declares a class.
         return array_filter(
             array_keys($both),
             static fn(string $name): bool => str_starts_with($name, 'function '),

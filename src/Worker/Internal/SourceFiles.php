@@ -9,8 +9,8 @@ use Spindle\Internal\LoadedFiles;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Finds the source of closures. The text of a file is read when its first closure is needed, and only used if PHP has
- * certainly loaded this very text: docs/decisions/0016-closures-of-changed-files.md has the rule.
+ * Finds the source of closures. Reads the text of a file when its first closure is needed. Uses the text only if PHP
+ * has certainly loaded the same text, by the rule in docs/decisions/0016-closures-of-changed-files.md.
  */
 final class SourceFiles
 {
@@ -39,7 +39,7 @@ final class SourceFiles
         return $sources[$closure] ??= self::find(new \ReflectionFunction($closure), $path);
     }
 
-    /** @throws UnserializableException when the closure is not found, or not distinguishable from others on its line */
+    /** @throws UnserializableException when the closure is not found, or could be one of several on its line */
     private static function find(\ReflectionFunction $closure, string $path): ClosureSource
     {
         $file = (string) $closure->getFileName();

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** The tokens of a source file without spaces and comments, and the brackets that belong together. */
+/** The tokens of a source file without spaces and comments, and the pairs of its brackets. */
 final class SourceTokens
 {
     public const NAMES = [\T_STRING, \T_NAME_QUALIFIED, \T_NAME_FULLY_QUALIFIED];

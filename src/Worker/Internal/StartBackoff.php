@@ -10,29 +10,29 @@ use Spindle\Internal\WeakTimer;
 /** Counts workers that ended before they began a task, and decides when the pool gives up. */
 final class StartBackoff
 {
-    /** Number of consecutive failures, each of which left the pool without a worker, after which the pool gives up. */
+    /** After this many consecutive failures, each of which left the pool without a worker, the pool gives up. */
     private const MAX_FAILURES = 5;
 
-    /** Nanoseconds after the pool has given up in which a single failure is enough to give up again. */
+    /** If a failure follows within this time after the pool gave up, the pool gives up again at once; nanoseconds. */
     private const FAILURE_MEMORY_NANOSECONDS = 10_000_000_000;
 
-    /** Seconds until another worker is started while others work. */
+    /** Pause after a failure before the next start of a worker, while the pool has other workers; in seconds. */
     private const RESTART_PAUSE_SECONDS = 0.5;
 
-    /** Number of failures that left the pool without a worker, since a worker has begun a task. */
+    /** Number of failures that left the pool without a worker. Reset when a worker has begun a task. */
     public int $failureCount = 0;
 
     /** Time of the last failure, in nanoseconds of {@see hrtime()}. */
     private int $failedAt = 0;
 
-    /** Number of workers that did not become ready, since one has. */
+    /** Number of consecutive workers that did not become ready. */
     public int $failedStartCount = 0;
 
     private ?string $timer = null;
 
     public function __construct(private readonly PoolEvents $pool) {}
 
-    /** Counts a failure that left the pool without a worker. Returns whether to start another one. */
+    /** Counts a failure that left the pool without a worker. Returns whether to start another worker. */
     public function mayRetry(): bool
     {
         $now = (int) hrtime(true);
@@ -44,7 +44,7 @@ final class StartBackoff
         return ++$this->failureCount < self::MAX_FAILURES;
     }
 
-    /** Counts a worker that did not become ready. Returns whether more than `$limit` have failed in a row. */
+    /** Counts a worker that did not become ready. Returns whether these are more than `$limit` workers in a row. */
     public function countFailedStart(int $limit): bool
     {
         return ++$this->failedStartCount > $limit;

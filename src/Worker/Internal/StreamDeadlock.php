@@ -7,10 +7,10 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Ends a deadlock of map() with generator tasks. A worker keeps such a task until its items are read, and map() reads
- * them in the order of the input. An earlier task may have to wait for a worker: because it is retried, or because the
- * worker that had it has ended. If all workers have later generators by then, no worker ever becomes free for it. In
- * this case, the pool starts one worker more than its size.
+ * Ends a deadlock of map() with generator tasks. A worker is busy with such a task until its items are read, and map()
+ * reads them in the order of the input. An earlier task may wait for a worker, because it is retried or because its
+ * worker has ended. If all workers are busy with generators of later tasks, no worker ever becomes free for the earlier
+ * task. In this case, the pool starts one worker more than its size.
  */
 final class StreamDeadlock
 {
@@ -39,7 +39,7 @@ final class StreamDeadlock
         }
     }
 
-    /** Returns whether each worker has a generator, and no worker has the earlier task that its reader waits for. */
+    /** Returns whether all workers are busy with generators of map() whose loop waits for outcomes of earlier tasks. */
     private function exists(): bool
     {
         $workers = $this->workers->all();

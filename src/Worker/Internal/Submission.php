@@ -9,7 +9,7 @@ use Amp\DeferredFuture;
 /** A submitted task, with the future for its outcome. */
 final class Submission extends EncodedValue
 {
-    /** Reason of a cancellation. It becomes the outcome once the task can have no more effect. */
+    /** Reason of a cancellation. It becomes the outcome when code of the task can have no more effect. */
     public ?\Throwable $cancelled = null;
 
     /** Whether no worker has had the task yet. */
@@ -18,7 +18,7 @@ final class Submission extends EncodedValue
     /** @var (\Closure(): void)|null called when the task is over */
     public ?\Closure $onEnd = null;
 
-    /** Whether its outcome is a generator that is not finished. */
+    /** Whether the outcome is a generator that has not ended. */
     private bool $isStreaming = false;
 
     /** @param DeferredFuture<mixed>|null $deferred null after the outcome, so that a generator can be released */
@@ -32,7 +32,7 @@ final class Submission extends EncodedValue
         return $this->deferred === null;
     }
 
-    /** Returns whether the task has its outcome and all items of a generator, so that a cancellation has no effect. */
+    /** Returns whether the task has its outcome and has yielded all items, so that a cancellation has no effect. */
     public function isOver(): bool
     {
         return $this->deferred === null && !$this->isStreaming;
@@ -44,7 +44,7 @@ final class Submission extends EncodedValue
         $this->settle($stream->items());
     }
 
-    /** Called when its generator has ended in the worker, or with the worker. */
+    /** Called when the generator of the task has ended, by itself or because its worker has ended. */
     public function streamEnded(): void
     {
         $this->isStreaming = false;
@@ -71,7 +71,7 @@ final class Submission extends EncodedValue
         }
     }
 
-    /** Declares that a failure need not be awaited. */
+    /** Prevents that a failure is reported if nothing awaits it. */
     public function ignore(): void
     {
         $this->deferred?->getFuture()->ignore();

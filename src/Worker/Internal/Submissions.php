@@ -15,7 +15,7 @@ final class Submissions implements Source
     /** @var \SplQueue<Submission> */
     private \SplQueue $waiting;
 
-    /** Whether the current process is a fork of the pool's process. There, futures that fail need not be awaited. */
+    /** Whether this process is a fork of the pool's process. A fork does not report failures that nothing awaits. */
     public bool $isForked = false;
 
     /** Number of tasks without an outcome; number of tasks that no worker has had. */
@@ -60,7 +60,7 @@ final class Submissions implements Source
         return $this->openCount - $cancelled;
     }
 
-    /** @return bool whether the task was still waiting; if so, it has failed with the reason */
+    /** @return bool whether the task was still waiting; if so, this method has failed it with the reason */
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
         if (!$submission->isWaiting) {

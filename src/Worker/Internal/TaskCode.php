@@ -7,9 +7,9 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Encodes callables: as their name, their object, or for a closure its source and captured values. Callables that
- * cannot be encoded correctly are refused: a closure that is not distinguishable from another one on its line, a
- * captured resource, an anonymous class.
+ * Encodes callables: as their name, their object, or for a closure its source and captured values. Refuses callables
+ * that cannot be encoded correctly: a closure that could be one of several on its line, a captured resource, an
+ * anonymous class.
  */
 final class TaskCode
 {
@@ -30,12 +30,12 @@ final class TaskCode
     /** @var array<string, string> code of closures without captured values, by source and key */
     private static array $codeOfSource = [];
 
-    /** @var \WeakMap<\Closure, array<string, string>>|null code by closure and key, kept when the file changes */
+    /** @var \WeakMap<\Closure, array<string, string>>|null code by closure and key; stays valid if the file changes */
     private static ?\WeakMap $codeOfClosure = null;
 
     /**
      * @param string $key    key that signs closures
-     * @param bool   $isPure set to whether the callable has no object and no captured values, so its code never changes
+     * @param bool   $isPure set to true if the callable has no object and no captured values, so its code never changes
      *
      * @throws UnserializableException
      *
@@ -133,7 +133,7 @@ final class TaskCode
     /**
      * Returns the object or class on which a first-class callable is called; null for a function.
      *
-     * @throws UnserializableException when the method name refers to another method there
+     * @throws UnserializableException when the name means another method, because a subclass overrides the method
      */
     public static function target(\ReflectionFunction $function, string $path): object|string|null
     {
@@ -180,7 +180,7 @@ final class TaskCode
     private static function method(string|object $class, string $name): \Closure
     {
         $task = [$class, $name];
-        // null for a method of __call() or __callStatic()
+        // null for a method that __call() or __callStatic() handles
         $method = method_exists($class, $name) ? new \ReflectionMethod($class, $name) : null;
         if (($method === null || $method->isPublic()) && \is_callable($task)) {
             return $task(...); // getClosure() would lose the called class

@@ -25,10 +25,10 @@ use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/** Decides which worker gets which tasks. Each of these tasks gets exactly one outcome, except in an abandoned map. */
+/** Decides which worker gets which tasks. Each task gets exactly one outcome, except in an abandoned map. */
 final class TaskDispatcher implements PoolEvents
 {
-    /** Largest number of batches that are sent to a worker and not done. */
+    /** Largest number of batches that a worker has at once: the one that it runs, and the next one. */
     private const MAX_BATCHES_PER_WORKER = 2;
 
     private readonly Workers $workers;
@@ -171,7 +171,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->add($run);
     }
 
-    /** Drops the tasks of a map that have not started. After `$timeout` seconds, ends workers that still run others. */
+    /** Drops tasks of a map that have not started. After `$timeout` seconds, ends workers that still run its tasks. */
     public function abandon(MapRun $run, float $timeout): void
     {
         if (!$this->isFork()) {
@@ -192,7 +192,7 @@ final class TaskDispatcher implements PoolEvents
         $this->onSettled();
     }
 
-    /** Takes back the tasks of a map that have not started and must wait, because its queue of results is full. */
+    /** Takes back the tasks of a map that have not started and must wait, because the queue of its results is full. */
     public function takeBackBlocked(MapRun $run): void
     {
         foreach ($this->workers->all() as $worker) {
@@ -285,7 +285,7 @@ final class TaskDispatcher implements PoolEvents
      * @param array<int, WorkerHandle> $workers
      * @param bool $areWorkersCurrent whether the workers certainly have the user and groups of this process
      *
-     * @return bool whether there are too few tasks for workers that can take another batch
+     * @return bool whether a worker could take another batch, but no task is left
      */
     private function assign(array $workers, bool $areWorkersCurrent = false): bool
     {
@@ -350,7 +350,7 @@ final class TaskDispatcher implements PoolEvents
         array_shift($worker->batches);
         $batch->source->sizing()->learn($batch->receivedCount, $batch->elapsed, $batch->longest);
         if ($batch->receivedCount < $batch->limit) {
-            // The worker has read a limit that excludes the rest, or its memory has grown too much.
+            // The worker has not run the rest: a limit excluded it, or the worker's memory has grown too much.
             $this->backlog->requeue($batch, $batch->receivedCount, $batch->limit);
         }
         if ($batch->source instanceof MapRun) {
@@ -393,7 +393,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->abort($reason);
     }
 
-    /** Fails all tasks in a fork, where no outcome arrives. In the parent process, the workers and tasks go on. */
+    /** Called in a fork, where no outcome arrives. Fails all tasks there. In the parent process, they go on. */
     public function failInFork(): void
     {
         $reason = ExecutorClosedException::forked();

@@ -87,7 +87,7 @@ final class TaskOutcome
             try {
                 $original = ValueSerializer::unserialize($parts[1], self::MISSING);
             } catch (\Throwable) {
-                // The failure as data is already complete.
+                // $thrown describes the failure completely.
             }
         }
 

@@ -10,8 +10,8 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\TaskTimeoutException;
 
 /**
- * Watches workers whose tasks take long. Takes back tasks that wait for a long one in the same worker. Ends a task that
- * exceeds the time limit, with its worker. Replaces a worker that was suspended (SIGSTOP) before it began its batch.
+ * Watches workers whose tasks take long. Takes back tasks that wait for a long task in the same worker. Ends the worker
+ * of a task that exceeds the time limit. Replaces a worker that was suspended (SIGSTOP) before it began its batch.
  */
 final class TaskTimeouts
 {
@@ -29,9 +29,7 @@ final class TaskTimeouts
     /** Timer of the next check of workers that have not begun their batches. */
     private ?string $suspensionTimer = null;
 
-    /**
-     * @param float|null       $timeout time limit of each task, in seconds
-     */
+    /** @param float|null $timeout time limit of each task, in seconds; null for none */
     public function __construct(
         private readonly Workers $workers,
         private readonly Backlog $backlog,
@@ -120,7 +118,7 @@ final class TaskTimeouts
         }
     }
 
-    /** Sets a single timer for all workers. To set one for each batch would take longer than a tiny task. */
+    /** Sets a single timer for all workers, because a timer for each batch would take longer than a tiny task. */
     private function scheduleSuspensionCheck(float $seconds): void
     {
         $this->suspensionTimer = WeakTimer::after($seconds, $this, static function (self $timeouts): void {
@@ -154,11 +152,11 @@ final class TaskTimeouts
         }
     }
 
-    /** Gives the tasks of a suspended worker to others, and ends that worker. */
+    /** Gives the tasks of a suspended worker to other workers, and ends that worker. */
     private function replace(WorkerHandle $worker): void
     {
         $this->takeBack($worker);
-        if ($worker->lastStartedTask() === null) { // otherwise the worker has just been continued, and runs a task
+        if ($worker->lastStartedTask() === null) { // not null if the worker has just received SIGCONT and runs a task
             $worker->end(static fn(): \Throwable => new \LogicException('The worker ran no task'));
         }
         $this->pool->fill();

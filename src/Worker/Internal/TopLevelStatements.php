@@ -10,7 +10,7 @@ namespace Spindle\Worker\Internal;
  */
 final class TopLevelStatements
 {
-    /** Statements that can keep PHP from running the rest of the file. */
+    /** Tokens of statements after which PHP possibly skips other statements of the file. */
     private const BRANCHING_TOKENS = [
         \T_RETURN, \T_EXIT, \T_THROW, \T_GOTO, \T_IF, \T_SWITCH, \T_MATCH, \T_FOR, \T_FOREACH, \T_WHILE, \T_DO, \T_TRY,
     ];
@@ -67,7 +67,7 @@ final class TopLevelStatements
     }
 
     /**
-     * Returns statements after which the code at this index means the same as in its file.
+     * Returns statements to put before the code at this index, so that it means the same as in its file.
      *
      * @param array<string, string> $words words in the code, by their lower case
      */
@@ -120,7 +120,7 @@ final class TopLevelStatements
                 [$prefix, $name] = ["{$name}\\", ''];
             } elseif ($token->is([',', '}', ';']) && $name !== '') {
                 $alias = $alias === '' ? substr((string) strrchr("\\{$name}", '\\'), 1) : $alias;
-                // Always with an alias: without one, PHP warns about the import of a global name.
+                // The alias avoids PHP's warning about the import of a global name.
                 $statement = "use {$itemKind}{$prefix}{$name} as {$alias};";
                 $this->imports[] = [$begin, \count($this->namespaces), strtolower($alias), $itemKind, $statement];
                 $name = $alias = '';
@@ -131,15 +131,15 @@ final class TopLevelStatements
         return $end;
     }
 
-    /** Returns the number of namespaces that begin before or at this index, with the global one of the file's start. */
+    /** Returns how many namespaces begin before or at this index, including the global one at the start of the file. */
     private function namespaceNumber(int $at): int
     {
         return \count(array_filter($this->namespaces, static fn(array $namespace): bool => $namespace[0] <= $at));
     }
 
     /**
-     * Returns imports of the functions and constants of the namespace. Without these imports, PHP would silently use
-     * global ones of the same name in a worker that lacks those of the namespace.
+     * Returns imports of the functions and constants of the namespace. If a worker has no such function or constant,
+     * PHP would, without these imports, silently use a global one of the same name.
      *
      * @param array<string, string> $words    words as written, by their lower case
      * @param array<string, true>   $imported kinds and aliases of the imports that the file has

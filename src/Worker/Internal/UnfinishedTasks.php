@@ -18,7 +18,7 @@ final class UnfinishedTasks
     {
         if (self::$watched === null) {
             self::$watched = new \WeakMap();
-            // Other shutdown functions may still await futures. So the report is made after all that exist by then.
+            // Functions registered during shutdown run after those of the application, which may still await futures.
             register_shutdown_function(static fn() => register_shutdown_function(self::report(...)));
         }
         self::$watched[$submissions] = (int) getmypid();

@@ -9,12 +9,12 @@ use Spindle\Worker\ExecutorClosedException;
 
 /**
  * Ends tasks whose outcomes are not wanted any more: a cancelled submission, the tasks of an abandoned map, a generator
- * task whose items were released. A task that no worker has started is dropped. A worker that runs such a task is
- * ended, because only this ends the task.
+ * task whose items were released. If no worker has started the task, drops it. Otherwise ends the worker that runs the
+ * task, because nothing else can end the task.
  */
 final class UnwantedTasks
 {
-    /** Seconds after which the worker of an abandoned loop's task, or of a released generator, is ended. */
+    /** Seconds that a task of an abandoned map, or a released generator, may continue before its worker is ended. */
     public const TIMEOUT = 0.02;
 
     public function __construct(
@@ -25,7 +25,7 @@ final class UnwantedTasks
         private readonly PoolEvents $pool,
     ) {}
 
-    /** Cancels a task without an outcome. The task fails with `$reason` once its code can have no more effect. */
+    /** Cancels a task without an outcome. The task fails with `$reason` as soon as its code can have no more effect. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
         $submission->cancelled = $reason;
@@ -45,7 +45,7 @@ final class UnwantedTasks
         }
     }
 
-    /** Drops the tasks of a map that have not started. After `$timeout` seconds, ends workers that still run others. */
+    /** Drops tasks of a map that have not started. After `$timeout` seconds, ends workers that still run its tasks. */
     public function abandon(MapRun $run, float $timeout): void
     {
         $this->backlog->drop($run);
@@ -85,7 +85,7 @@ final class UnwantedTasks
         $run->finish();
     }
 
-    /** Ends a generator task whose items were released, unless the task ends in {@see TIMEOUT}. */
+    /** Ends a generator task whose items were released, unless the task ends by itself within {@see TIMEOUT}. */
     public function release(WorkerHandle $worker, Batch $batch, int $index): void
     {
         if ($worker->firstBatch() !== $batch) {
@@ -105,7 +105,7 @@ final class UnwantedTasks
         );
     }
 
-    /** Takes back the tasks that a worker has not started, and ends the worker if it still runs this task. */
+    /** Takes back the tasks that a worker has not started, and ends the worker if it still runs the unwanted task. */
     private function end(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
     {
         $this->timeouts->takeBack($worker);

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Encodes values of different kinds, each readable without the others:
+ * Encodes values of different kinds. Each value is encoded by itself, and is readable without the other values:
  *
  *     u32 count | u8 kind, for each | u32 length, for each | bytes, of each
  *
- * So code of a class that runs during serialization affects only one task.
+ * So a class whose code fails while a value is serialized affects only the task of that value.
  */
 final class ValuePacking
 {
@@ -61,7 +61,7 @@ final class ValuePacking
     }
 
     /**
-     * Encodes plain values together, which is faster than to pack each of them. A list of integers is the fastest.
+     * Encodes plain values together, which is faster than packing each of them. Integers are the fastest.
      *
      * @param list<bool|int|float|string|null> $values
      * @param bool                             $integers whether all values are integers
@@ -71,7 +71,7 @@ final class ValuePacking
         return $integers ? 'q' . pack('q*', ...$values) : ValueSerializer::serializeUnchecked($values);
     }
 
-    /** @return list<bool|int|float|string|null> values that were given to {@see list()} */
+    /** @return list<bool|int|float|string|null> the values that {@see list()} has encoded */
     public static function values(string $bytes, int $at = 0): array
     {
         /** @var array<bool|int|float|string|null> $values */

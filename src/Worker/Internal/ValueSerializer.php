@@ -8,15 +8,15 @@ use Spindle\Worker\UnserializableException;
 
 /**
  * Serializes values, or throws an exception that names the part of a value that cannot be serialized. PHP's serialize()
- * only names the class that it refuses, not its position in the value, and silently converts a resource to 0. So every
- * value that may contain others is also checked.
+ * only names the class that it refuses, not its position in the value, and silently converts a resource to 0. So this
+ * class checks arrays and objects before it serializes them.
  */
 final class ValueSerializer
 {
     /** An enum case in the format of serialize(), or text that only looks like one. */
     private const ENUM_PATTERN = '/(?<![^;{])E:\d+:"([^":]+):(\w+)";/';
 
-    /** Number of levels that fit on the stack of any fiber: serialize() needs up to 2 KB of stack for each. */
+    /** Levels of arrays and objects for which the stack of any fiber is large enough: up to 2 KB for each level. */
     private const MAX_SHALLOW_DEPTH = 200;
 
     /** @throws UnserializableException */
@@ -57,7 +57,7 @@ final class ValueSerializer
     }
 
     /**
-     * Unserializes a value, and fails if a class does not exist, instead of creating an incomplete object.
+     * Unserializes a value. If a class does not exist, fails instead of creating an incomplete object.
      *
      * @param callable-string $missing receives the name of a class or enum that does not exist, and throws
      *
@@ -72,7 +72,7 @@ final class ValueSerializer
         $value = self::mayRunCode($bytes)
             ? self::unserializeObjects($bytes, $missing)
             : unserialize($bytes, ['max_depth' => SerializabilityCheck::MAX_DEPTH]);
-        if ($value === false) { // the bytes are those of an array or an object
+        if ($value === false) { // an error, because the bytes are not those of a boolean
             throw new \UnexpectedValueException(
                 'PHP cannot read the value: it is damaged, or ' . SerializabilityCheck::TOO_DEEP,
             );
@@ -88,7 +88,7 @@ final class ValueSerializer
             && (str_contains($bytes, 'O:') || str_contains($bytes, 'C:') || str_contains($bytes, 'E:'));
     }
 
-    /** @param list<class-string> $classes allowed classes. The depth limit of php.ini does not apply to this data. */
+    /** @param list<class-string> $classes classes that the data may contain; php.ini's depth limit does not apply */
     public static function unserializeData(string $bytes, array $classes = []): mixed
     {
         return unserialize($bytes, ['allowed_classes' => $classes, 'max_depth' => SerializabilityCheck::MAX_DEPTH]);
@@ -130,7 +130,7 @@ final class ValueSerializer
     private static function unserializeObjects(string $bytes, string $missing): mixed
     {
         $before = (string) \ini_get('unserialize_callback_func');
-        if ($before === '') { // otherwise the application has a callback that loads classes
+        if ($before === '') { // a callback of the application stays in force, because it may load classes
             ini_set('unserialize_callback_func', $missing);
         }
         try {
@@ -157,7 +157,7 @@ final class ValueSerializer
         $warning = null;
         try {
             $value = @unserialize($bytes, ['max_depth' => SerializabilityCheck::MAX_DEPTH]);
-        } catch (\Throwable $warning) { // possibly of an error handler that throws in spite of `@`
+        } catch (\Throwable $warning) { // possibly from an error handler that throws in spite of `@`
             $value = false;
         }
         if ($value === false) {

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\WorkerStartException;
 
-/** Events of single workers, from their processes and connections. {@see Workers} handles them. */
+/** Events of the process or the connection of a worker. {@see Workers} handles them. */
 interface WorkerEvents
 {
     /** Called when a worker has ended and its exit is known. */
@@ -15,12 +15,11 @@ interface WorkerEvents
     /** Called when a worker was not ready in time, or its connection cannot be accepted. */
     public function failedToStart(WorkerHandle $worker, WorkerStartException $why): void;
 
-    /** Called when the connection of a worker has ended. `$protocolError` is what the worker did wrong, if anything. */
+    /** Called when a connection has ended. `$protocolError` says how the worker violated the protocol, or is null. */
     public function disconnected(WorkerHandle $worker, ?string $protocolError): void;
 
     /** Handles a frame of a worker: `$length` bytes of payload, at the offset `$at` of `$bytes`. */
     public function received(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void;
 
-    /** Called for output of a worker. */
     public function printed(string $bytes, bool $isError): void;
 }

@@ -23,7 +23,7 @@ final class WorkerGroup implements ContextEvents
     /** Number of workers that get no more tasks and have not ended. */
     public int $endingCount = 0;
 
-    /** Nanoseconds between two comparisons of all user and group ids while the effective ones stay the same. */
+    /** Nanoseconds between two comparisons of all user and group ids, as long as the effective ids are the same. */
     private const COMPARE_INTERVAL_NANOSECONDS = 1_000_000;
 
     private readonly string $credentials;
@@ -32,7 +32,7 @@ final class WorkerGroup implements ContextEvents
     /** @var array<string, ClassLoader> Composer autoloaders of this process */
     private array $autoloaders;
 
-    /** @var list<string> files that the workers load for them */
+    /** @var list<string> files that the workers load to get $autoloaders */
     private readonly array $autoloaderFiles;
 
     /** Earliest time at which {@see hasUserChanged()} compares all credentials again, in nanoseconds of hrtime(). */
@@ -53,6 +53,7 @@ final class WorkerGroup implements ContextEvents
         $this->startup = new WorkerStartup($this->context, $settings, $startTimeout, $events);
     }
 
+    /** Returns whether the credentials of this process differ from those of the workers. */
     public function hasFormerCredentials(): bool
     {
         return ProcessCredentials::current() !== $this->credentials;
@@ -86,8 +87,8 @@ final class WorkerGroup implements ContextEvents
     }
 
     /**
-     * Returns whether a worker would load other files now. The pool calls this method for each submission. While no
-     * other autoloader is registered, PHP compares an array with itself, which takes the same time for any size.
+     * Returns whether a new worker would load other files than the workers of this group. The pool calls this method
+     * for each submission. Without a new autoloader, PHP compares an array with itself, which is fast for any size.
      */
     public function haveAutoloadersChanged(): bool
     {

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\WorkerPoolOptions;
 
-/** The group that new workers join, and former groups until their last worker has ended. */
+/** The group of new workers, and former groups until their last worker has ended. */
 final class WorkerGroups
 {
     private WorkerGroup $present;
@@ -29,7 +29,7 @@ final class WorkerGroups
         return $this->present;
     }
 
-    /** Creates a group that new workers join instead, and returns the one that they have joined until now. */
+    /** Creates a group for new workers, and returns the previous group. */
     public function replace(): WorkerGroup
     {
         $former = $this->present;

@@ -16,10 +16,10 @@ final class WorkerHandle
 {
     public const MAX_STDERR_BYTES = 8192;
 
-    /** Seconds after the STOP frame in which a worker must end, before it is terminated. */
+    /** How long a worker may take to end after the STOP frame, before it is terminated, in seconds. */
     public const STOP_TIMEOUT = 2.0;
 
-    /** Seconds to wait for the exit status after the socket closed, before the worker is terminated. */
+    /** How long to wait for the exit status after the socket closed, before the worker is terminated, in seconds. */
     private const EXIT_STATUS_TIMEOUT = 1.0;
 
     /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
@@ -34,11 +34,11 @@ final class WorkerHandle
     /** Whether the worker has finished its bootstrap, and so can run tasks. */
     public bool $ready = false;
 
-    /** Whether the worker stops when it has nothing to do; and whether STOP was sent to it. */
+    /** Whether the worker gets no more batches and stops after its current ones; whether STOP was sent to it. */
     public bool $retiring = false;
     public bool $stopping = false;
 
-    /** @var (\Closure(Batch, int): \Throwable)|null set when the pool ends the worker: creates the failure of a task */
+    /** @var (\Closure(Batch, int): \Throwable)|null set when the pool ends the worker; creates the task's failure */
     public ?\Closure $createEndFailure = null;
 
     /** @var array{Batch, int}|null the task because of which the worker is being ended: its batch and index */
@@ -51,7 +51,7 @@ final class WorkerHandle
     /** @var array<int, true> ids of the sources whose code was sent to the worker; a call of map() is a source */
     private array $sentCodes = [];
 
-    /** Number of tasks whose outcome has arrived. */
+    /** Number of tasks of the worker whose outcomes have arrived. */
     public int $outcomeCount = 0;
 
     /** Time at which the worker became ready, in nanoseconds of {@see hrtime()}. */
@@ -66,7 +66,7 @@ final class WorkerHandle
 
     public ?WorkerStartException $startFailure = null;
 
-    /** Text of the fatal error that ended the worker; '' after exit(); null if the worker has reported neither. */
+    /** Text of the fatal error that ended the worker; '' if exit() ended it; null if the worker reported neither. */
     public ?string $exitReport = null;
 
     /** @var array{?int, ?int, int}|null exit code, signal and memory peak, once the worker has ended */
@@ -75,7 +75,7 @@ final class WorkerHandle
     /** @var \WeakReference<ItemStream>|null items of the running generator task */
     public ?\WeakReference $stream = null;
 
-    /** Index of the running generator task in its batch, -1 without one; and its batch. */
+    /** Index of the running generator task in $streamBatch; -1 and null if no generator task is running. */
     public int $streamIndex = -1;
     public ?Batch $streamBatch = null;
 
@@ -129,7 +129,7 @@ final class WorkerHandle
         return $this->ready && $this->batches === [] && !$this->getsNoMoreTasks();
     }
 
-    /** Returns how many more tasks the worker can be given; 0 if it must be replaced after those that it has. */
+    /** Returns how many more tasks the worker can be given; 0 if it must be replaced once its tasks are done. */
     public function tasksLeft(WorkerPoolOptions $options): int
     {
         if ($options->maxAge !== null && (hrtime(true) - $this->readyAt) / 1e9 >= $options->maxAge) {
@@ -149,7 +149,7 @@ final class WorkerHandle
         return max(0, $options->maxTasks - $tasks);
     }
 
-    /** Sends a batch, and before it the code of its tasks if the worker does not have that. */
+    /** Sends a batch. If the worker does not have the code of its tasks, sends the code first. */
     public function send(Batch $batch): void
     {
         $batch->id = ++$this->lastBatchId;
@@ -185,7 +185,7 @@ final class WorkerHandle
         return $options->idleTimeout - (hrtime(true) - $this->idleSince) / 1e9;
     }
 
-    /** Ends the worker after its current tasks. Must be called again when these are done. */
+    /** Ends the worker after its current tasks. Must be called again when those tasks are done. */
     public function stop(): void
     {
         $this->group->endingCount += $this->getsNoMoreTasks() ? 0 : 1;
@@ -197,7 +197,7 @@ final class WorkerHandle
         }
     }
 
-    /** @param \Closure(Batch, int): \Throwable $reason failure of the task that runs */
+    /** @param \Closure(Batch, int): \Throwable $reason creates the failure of the running task */
     public function end(\Closure $reason): void
     {
         if ($this->createEndFailure === null) {
@@ -215,7 +215,7 @@ final class WorkerHandle
         if ($protocolError !== null) {
             $this->appendStderr("{$protocolError}\n");
         }
-        if ($this->exit === null) { // otherwise its end is being handled
+        if ($this->exit === null) { // if the exit is known, the end of the worker is being handled
             $this->group->context->onDisconnected($this->id);
             $this->endIn($protocolError === null ? self::EXIT_STATUS_TIMEOUT : 0.0);
         }
@@ -226,7 +226,7 @@ final class WorkerHandle
         $this->stderr = substr($this->stderr . $error, -self::MAX_STDERR_BYTES);
     }
 
-    /** Returns the number of tasks of a batch that the worker has started, as far as known. */
+    /** Returns how many tasks of a batch the worker has started, as far as the pool knows. */
     public function startedCount(Batch $batch): int
     {
         $count = \count($batch->tasks);
@@ -238,7 +238,7 @@ final class WorkerHandle
         return $batch === ($this->batches[0] ?? null) ? min($count, $batch->receivedCount + 1) : 0;
     }
 
-    /** @return array{Batch, int}|null the last task that the worker started, among its present batches */
+    /** @return array{Batch, int}|null batch and index of the task in $batches that the worker started last */
     public function lastStartedTask(): ?array
     {
         foreach (array_reverse($this->batches) as $batch) {
@@ -251,7 +251,7 @@ final class WorkerHandle
         return null;
     }
 
-    /** Makes the worker start no more tasks of a batch, if it has shared memory. Returns how many tasks it keeps. */
+    /** If the worker has shared memory, prevents it from starting more tasks of a batch. Returns how many it keeps. */
     public function takeBack(Batch $batch): int
     {
         $started = $this->sharedFlags === null
@@ -261,13 +261,13 @@ final class WorkerHandle
         return min($batch->limit, $started);
     }
 
-    /** Returns whether the worker has begun any task, or died while it read one, as far as known. */
+    /** Returns whether the worker has begun any task, or died while it read one, as far as the pool knows. */
     public function hasBegun(): bool
     {
         return $this->outcomeCount > 0 || $this->lastStartedTask() !== null || $this->diedWhileReading();
     }
 
-    /** Returns whether the worker ran out of memory before the first task of its batch: while it read the arguments. */
+    /** Returns whether the worker ran out of memory while it read its first batch, before it started a task of it. */
     public function diedWhileReading(): bool
     {
         $first = $this->firstBatch();
@@ -276,7 +276,7 @@ final class WorkerHandle
             && preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->exitReport ?? '') === 1;
     }
 
-    /** Returns whether a signal ended the worker or its host, and no failed start is known. */
+    /** Returns whether a signal ended the worker or its host, and the worker has not failed to start. */
     public function wasKilled(): bool
     {
         return $this->startFailure === null && isset($this->exit[1]);
@@ -289,7 +289,7 @@ final class WorkerHandle
         return $signal === null ? 'exit code ' . ($exitCode ?? 'unknown') : "signal {$signal}";
     }
 
-    /** Returns the reason why the worker began no task. */
+    /** Returns why the worker has not begun any task. */
     public function failure(): WorkerStartException
     {
         $reason = $this->exitReport === '' ? 'exit(' . ($this->exit[0] ?? '') . ')' : $this->exitReport;

@@ -19,7 +19,7 @@ final class WorkerLink implements FrameHandler
     /** Largest read, and largest write after the socket was full, in bytes. */
     private const MAX_TRANSFER_BYTES = 1 << 18;
 
-    /** If more bytes of a frame than this were not read yet, they are read only after the budget has reserved them. */
+    /** If more bytes than this are missing from a frame, they are read only after the budget has reserved them. */
     private const MAX_UNRESERVED_BYTES = 1 << 16;
 
     private readonly FrameReader $frames;
@@ -29,13 +29,13 @@ final class WorkerLink implements FrameHandler
     /** @var list<string> frames that were not sent completely */
     private array $unsent = [];
 
-    /** Bytes of the first unsent string that were sent. */
+    /** Number of bytes of $unsent[0] that were sent. */
     private int $sent = 0;
     private bool $closed = false;
 
     private ?ResultBudget $budget = null;
 
-    /** Bytes of the budget that the current frame has reserved; -1 while it waits for them. */
+    /** Bytes of the budget that the current frame has reserved; -1 while the frame waits for them. */
     private int $reserved = 0;
 
     /** Process that owns the socket. A fork shares the socket, and must not use it. */
@@ -44,7 +44,7 @@ final class WorkerLink implements FrameHandler
     /** @var (\Closure(int, int, string, int, int): void)|null receives type, id, bytes; offset and length of payload */
     private ?\Closure $onFrame = null;
 
-    /** @var (\Closure(?string): void)|null called at the end of the connection, with any protocol error */
+    /** @var (\Closure(?string): void)|null called at the end of the connection; receives a protocol error or null */
     private ?\Closure $onEnd = null;
 
     /** @param resource $stream */
@@ -55,7 +55,7 @@ final class WorkerLink implements FrameHandler
         stream_set_read_buffer($stream, 0);
         stream_set_write_buffer($stream, 0);
         $this->frames = new FrameReader($maxFrameBytes);
-        // A weak reference, so that an unreferenced pool can be destroyed.
+        // The reference is weak, so that PHP can destroy a pool to which nothing else refers.
         $weak = \WeakReference::create($this);
         $this->reading = EventLoop::unreference(EventLoop::onReadable($stream, static function () use ($weak): void {
             $weak->get()?->read();
@@ -86,7 +86,7 @@ final class WorkerLink implements FrameHandler
         $this->frames->expect($magic);
     }
 
-    /** Sets a budget. The rest of a large frame is then read only after its bytes were reserved. */
+    /** Sets a budget. From then on, the rest of a large frame is read only after the budget has reserved its bytes. */
     public function setBudget(?ResultBudget $budget): void
     {
         $this->budget = $budget;
@@ -167,7 +167,7 @@ final class WorkerLink implements FrameHandler
             $this->end($malformed->getMessage());
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
-            EventLoop::defer($this->release(...)); // later, after the receiver has called ResultBudget::occupy()
+            EventLoop::defer($this->release(...)); // not now, because the receiver calls ResultBudget::occupy() first
         }
 
         return true;

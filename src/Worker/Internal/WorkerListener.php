@@ -12,17 +12,17 @@ use Spindle\Worker\WorkerStartException;
 
 /**
  * Accepts connections of workers and hosts on an abstract Unix socket. Any process on the machine can connect. A worker
- * or host proves that it knows the secret. A connection without this proof is a stranger. The number of strangers,
- * their time and the bytes read from them are limited, because each needs a descriptor and memory.
+ * or host proves in its greeting that it knows the secret. Until then, a connection is a stranger. The number of
+ * strangers, their time and the bytes read from them are limited, because each needs a descriptor and memory.
  */
 final class WorkerListener
 {
-    /** Seconds that a connection has for its greeting. */
+    /** Seconds after which a connection without a greeting is closed. */
     private const GREETING_TIMEOUT = 10.0;
 
     private const MAX_GREETING_BYTES = WorkerProtocol::NONCE_BYTES + WorkerProtocol::PROOF_BYTES + 64;
 
-    /** Largest number of strangers. Another connection then replaces the oldest stranger. */
+    /** Largest number of strangers. When it is reached, a new connection replaces the oldest stranger. */
     private const MAX_STRANGERS = 128;
 
     /** Nanoseconds during which a new stranger is not replaced. A worker needs less time for its greeting. */
@@ -33,7 +33,7 @@ final class WorkerListener
     /** Seconds until the next attempt, when no connection can be accepted. */
     private const ACCEPT_PAUSE_SECONDS = 0.05;
 
-    /** Reason that is reported when no connection could be accepted for one second. */
+    /** Reason that is reported after one second without a successful accept. */
     private const NO_DESCRIPTOR
         = 'this process has no free descriptor for the socket of another worker (see ulimit -n)';
 
@@ -54,14 +54,14 @@ final class WorkerListener
 
     private ?string $pauseTimer = null;
 
-    /** Number of consecutive failures to accept, for lack of a descriptor. */
+    /** Number of consecutive times that a connection was not accepted for lack of a descriptor. */
     private int $failureCount = 0;
 
     /** Process that owns the socket. A fork shares the socket, and must not accept connections. */
     private readonly int $ownerPid;
 
     /**
-     * @param \Closure(WorkerLink, int, int, string): void $onGreeted receives type, id and further data of a greeting
+     * @param \Closure(WorkerLink, int, int, string): void $onGreeted receives type, id and rest of a valid greeting
      * @param \Closure(string): void $onExhausted receives the reason why no connection can be accepted
      *
      * @throws WorkerStartException
@@ -191,7 +191,7 @@ final class WorkerListener
         return true;
     }
 
-    /** Pauses after a failure to accept for lack of a descriptor. Reports such failures after one second. */
+    /** Called when no descriptor was free for a connection. Pauses, and reports the failure if it lasts one second. */
     private function acceptFailed(): void
     {
         if (++$this->failureCount * self::ACCEPT_PAUSE_SECONDS >= 1) {
@@ -205,7 +205,7 @@ final class WorkerListener
     private function pause(): void
     {
         if (!\is_resource($this->socket)) {
-            return; // the callback has closed the socket
+            return; // onExhausted has closed this listener
         }
         EventLoop::disable($this->accepting);
         $this->pauseTimer ??= WeakTimer::after(

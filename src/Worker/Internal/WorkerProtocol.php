@@ -14,7 +14,7 @@ use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
  * docs/architecture/tasks.md describes the payload of each frame and their order.
  *
  * The first frame in each direction proves that its sender knows the pool's secret. The secret itself is never sent,
- * because another process may have taken the name of the socket.
+ * because another process may have opened a socket with the same name.
  */
 final class WorkerProtocol
 {
@@ -52,20 +52,20 @@ final class WorkerProtocol
     public const THROWN = 2;
     public const UNSERIALIZABLE = 3;
 
-    // Flags of RESULTS, and of TASKS.
+    // Flags: RESULTS has the first three, TASKS has PACKED and EAGER.
     public const DONE = 1;
     public const PACKED = 2;
     public const FAILURES = 4;
     public const EAGER = 8;
 
-    /** A string of at least this size, in bytes, is packed separately, not in a list of plain values. */
+    /** A string of at least this size, in bytes, is packed by itself and not in a list of plain values. */
     public const MIN_LONG_STRING_BYTES = 1 << 10;
 
-    /** While this many items, or bytes of items, are unacknowledged, a generator task is not continued. */
+    /** A generator task is not continued while the pool has not acknowledged this many items, or bytes of items. */
     public const MAX_UNREAD_ITEMS = 64;
     public const MAX_UNREAD_BYTES = 1 << 20;
 
-    /** Prefix of each frame of a worker except its greeting. It detects bytes that a task wrote to the socket. */
+    /** Prefix of each frame of a worker except its greeting. It shows whether a task has written to the socket. */
     public const MAGIC = "\xA7Sp\x1E";
 
     /** Largest result in bytes: the length of a frame has 32 bits. */
@@ -79,7 +79,7 @@ final class WorkerProtocol
 
     public const SECRET_BYTES = 32;
 
-    /** Sizes of the random bytes and of the proof in a greeting. */
+    /** Sizes of the random part and of the proof in a greeting, in bytes. */
     public const NONCE_BYTES = 16;
     public const PROOF_BYTES = 32;
 
@@ -100,7 +100,7 @@ final class WorkerProtocol
         return $nonce . hash_hmac('sha256', 'worker' . $nonce . pack('CV', $type, $id) . $data, $secret, true) . $data;
     }
 
-    /** Returns the payload of the pool's first frame, for the nonce of the greeting. */
+    /** Returns the payload of the pool's first frame, which answers a greeting with this nonce. */
     public static function welcome(#[\SensitiveParameter] string $secret, string $nonce): string
     {
         return hash_hmac('sha256', 'pool' . $nonce, $secret, true);

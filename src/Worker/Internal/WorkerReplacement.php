@@ -8,7 +8,7 @@ use Spindle\Worker\WorkerStartException;
 
 /**
  * Replaces the workers of a pool by new ones when the user, groups or autoloaders of this process have changed.
- * Running tasks finish. Other tasks move to the new workers only if those have no more privileges than the old ones.
+ * Running tasks finish. Other tasks move to the new workers, or fail if the new workers could have more privileges.
  */
 final class WorkerReplacement
 {
@@ -34,8 +34,8 @@ final class WorkerReplacement
     }
 
     /**
-     * Replaces the workers by new ones with the present user and groups of this process. Root's tasks that have not
-     * started move to the new workers. Those of any other user fail: the new workers could have more privileges.
+     * Replaces the workers by new ones with the current user and groups of this process. Tasks that have not started
+     * move to the new workers if the old ones run as root. If not, the tasks fail: they could get more privileges.
      */
     public function replaceForCredentials(): void
     {

@@ -13,7 +13,7 @@ use Spindle\Worker\WorkerPoolOptions;
 /** Settings that the workers of a pool receive when they start. */
 final class WorkerSettings
 {
-    /** Default limit of a result: these bytes without a memory_limit; otherwise memory_limit divided by this number. */
+    /** Default limit of a result: this size in bytes without a memory_limit, otherwise a quarter of memory_limit. */
     private const DEFAULT_MAX_RESULT_BYTES = 1 << 30;
     private const MEMORY_LIMIT_DIVISOR = 4;
 
@@ -59,7 +59,7 @@ final class WorkerSettings
             'files' => $this->files(),
             'initialize' => $this->initialize,
             'depth' => WorkerBoot::depth() + 1,
-            // more than any machine has CPUs, without an overflow
+            // The limit prevents an overflow, and is more than any machine has CPUs.
             'siblings' => min(\PHP_INT_MAX >> 1, WorkerBoot::siblings() * $siblings),
             'timed' => $this->options->timeout !== null,
             'maxResult' => $this->maxResult,
@@ -86,7 +86,7 @@ final class WorkerSettings
     {
         $files = WorkerGroup::autoloaderFiles();
 
-        // unchecked, so that the worker reports a missing bootstrap file
+        // The bootstrap file is not checked here, because the worker reports a missing file.
         return $this->options->bootstrap === null ? $files : [...$files, $this->options->bootstrap];
     }
 }

@@ -13,10 +13,10 @@ final class WorkerStartup
 {
     private ?WorkerListener $listener = null;
 
-    /** @var array<int, WorkerHandle> started workers that have not connected, by number */
+    /** @var array<int, WorkerHandle> started workers that have not connected yet, by number */
     private array $expected = [];
 
-    /** @param float $timeout seconds within which a worker must be ready */
+    /** @param float $timeout seconds from the start within which a worker must be ready */
     public function __construct(
         private readonly Context $context,
         private readonly WorkerSettings $settings,

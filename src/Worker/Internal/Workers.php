@@ -27,11 +27,11 @@ final class Workers implements WorkerEvents
     private ?string $stopTimer = null;
     private bool $closed = false;
 
-    /** @var \Closure(): void|null called when the last worker has ended */
+    /** @var \Closure(): void|null parameter of {@see stopAll()} */
     private ?\Closure $onEmpty = null;
 
     /**
-     * @param int $size maximum number of workers. After a change, {@see shrink()} stops idle workers above it
+     * @param int $size maximum number of workers; after a change, call {@see shrink()}
      * @param \Closure(ContextEvents): Context $context
      */
     public function __construct(
@@ -51,21 +51,21 @@ final class Workers implements WorkerEvents
         return $this->workers;
     }
 
-    /** Returns whether the pool has fewer workers than its size, without those that are ending. */
+    /** Returns whether the pool has fewer workers than its size. Workers that are ending do not count. */
     public function mayGrow(): bool
     {
         return $this->surplus() < 0;
     }
 
-    /** Returns the group of the workers that were started after the last {@see replaceAll()}. */
+    /** Returns the group of new workers, which also has those that were started after the last {@see replaceAll()}. */
     public function group(): WorkerGroup
     {
         return $this->groups->present();
     }
 
     /**
-     * Stops ready workers when they have nothing to do, and ends the others. New ones get the user and groups that this
-     * process has now.
+     * Stops each ready worker after its current tasks, and ends workers that are not ready yet. Workers that start
+     * later get the user and groups that this process has now.
      *
      * @param string $what what has changed, for the log
      */
@@ -99,7 +99,7 @@ final class Workers implements WorkerEvents
         return max(0, min($room, $demand));
     }
 
-    /** Starts one worker more than the pool's size. It stops as soon as it has nothing to do. */
+    /** Starts one worker more than the pool's size. The next worker that has nothing to do is then stopped. */
     public function startExtra(): void
     {
         if (!$this->closed && !$this->backoff->isPaused()) {
@@ -297,8 +297,8 @@ final class Workers implements WorkerEvents
 
     /**
      * Handles a worker that ended before it began any task. If no other worker is left, the waiting tasks fail: now if
-     * this worker exited before it was ready, otherwise after several such deaths in a row. They also fail if no worker
-     * is ready, and more in a row than the pool's size did not become ready. Otherwise they could wait for ever.
+     * this worker exited before it was ready, otherwise after several such deaths in a row. Because they could wait for
+     * ever, they also fail if no worker is ready and more workers in a row than the pool's size did not become ready.
      */
     private function endedWithoutTask(WorkerHandle $worker): void
     {
@@ -309,7 +309,7 @@ final class Workers implements WorkerEvents
         }
         $this->backoff->endPause();
         if ($this->group() !== $worker->group || $worker->group->hasFormerCredentials()) {
-            return; // the next worker has another user or group
+            return; // the next worker may start, because it has another user or group
         }
         $mayBeTransient = $worker->ready || $worker->wasKilled();
         if (!$mayBeTransient || !$this->backoff->mayRetry()) {
@@ -317,7 +317,7 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** Returns whether there is a worker that is ready or starting, and not ending. */
+    /** Returns whether the pool has a worker that is not ending. */
     private function hasOthers(): bool
     {
         return \count($this->workers) > $this->groups->endingCount();
