@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * The server did not answer a COMMIT, because the connection was lost or closed, or within 5 seconds after a
- * cancellation. Either the whole transaction was committed, or nothing. The caller must find out which.
+ * The outcome of a COMMIT is unknown: the connection was lost or closed before the answer, or the server did not answer
+ * within 5 seconds after a cancellation. All changes were committed, or none. The caller must find out which.
  */
 final class CommitUnknownException extends ConnectionLostException {}

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** No host accepted a connection: each was unreachable, refused it, or has another kind of session than requested. */
+/** No host could be used: each was unreachable, refused the connection, or does not match the {@see TargetSession}. */
 final class ConnectionFailedException extends \RuntimeException implements PostgresException
 {
     /** @param string|null $sqlState SQLSTATE of the last server that refused, such as "53300" (too many connections) */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Parameters, or values for copyFrom(), can't be sent, for example due to their type. Messages contain no value. */
+/** Parameters, or rows for copyFrom(), can't be sent, for example due to their types. The message shows no value. */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
     private function __construct(
@@ -18,7 +18,7 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
         parent::__construct($message);
     }
 
-    /** @internal `$reason` is a clause without the value; '' if the types are the reason. */
+    /** @internal `$reason` is a clause that does not contain the value; '' if the two types explain the failure. */
     public static function parameter(int $position, string $phpType, string $postgresType, string $reason): self
     {
         if ($phpType === 'array' && $reason === '') {
@@ -28,7 +28,7 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
         return self::of("The parameter \${$position}", $position, $phpType, $postgresType, $reason);
     }
 
-    /** @internal `$reason` is a clause without the value; '' if the types are the reason. */
+    /** @internal `$reason` is as for {@see parameter()}. */
     public static function column(int $position, string $phpType, string $postgresType, string $reason): self
     {
         return self::of("Column {$position} of a row", $position, $phpType, $postgresType, $reason);

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * Isolation level of a transaction: which changes of concurrent transactions it sees.
+ * Isolation level of a transaction. The level decides which changes of concurrent transactions are visible in it.
  *
  * @see https://www.postgresql.org/docs/current/transaction-iso.html
  */

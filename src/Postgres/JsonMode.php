@@ -17,8 +17,8 @@ enum JsonMode
      * A value that is read and written back is the same JSON value. Objects are stdClass. A number that neither int nor
      * float can represent exactly is a {@see JsonNumber}.
      *
-     * A string parameter is encoded as a JSON string, whatever it contains. Spaces and repeated keys of a json (not
-     * jsonb) are lost. If the whole value is JSON's null, it is null in PHP, which is SQL's NULL as a parameter.
+     * A string parameter is encoded as a JSON string, whatever it contains. A json (not jsonb) loses its spaces and
+     * repeated keys. A value that is only JSON's null becomes PHP's null. PHP's null as a parameter is SQL's NULL.
      */
     case Lossless;
 }

@@ -23,8 +23,8 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
     }
 
     /**
-     * Called when a parameter is encoded as JSON, which then contains the number with all its digits. When other code
-     * calls json_encode(), returns the number as a string, because a JSON number would lose digits.
+     * Called by json_encode(). In the JSON of a parameter, the number appears with all its digits. If other code calls
+     * json_encode(), the number becomes a JSON string, because a JSON number would lose digits.
      */
     public function jsonSerialize(): string
     {

@@ -9,14 +9,15 @@ use Spindle\Postgres\Internal\SqlText;
 /** A method for a single statement, such as query(), got several statements. Nothing was executed. */
 final class MultipleStatementsException extends \InvalidArgumentException implements PostgresException
 {
+    /** @param string $second beginning of the second statement */
     private function __construct(string $message, public readonly string $second)
     {
         parent::__construct($message);
     }
 
     /**
-     * Returns the exception for a text of several statements; null for one statement. The limitation of
-     * {@see SqlText::secondStatement()} applies to it.
+     * Returns the exception for a text of several statements; null for one statement. See the limitation of
+     * {@see SqlText::secondStatement()}, by which the second statement is found.
      *
      * @internal
      */

@@ -62,7 +62,7 @@ final class PooledConnection implements PostgresLink
         }
     }
 
-    /** Forbidden: closing a copy would close the original. */
+    /** Forbidden: the release of a copy would release the original's connection. */
     private function __clone() {}
 
     public function query(
@@ -154,7 +154,7 @@ final class PooledConnection implements PostgresLink
             ?? throw new \LogicException('The connection was released to its pool. Call acquire() for another one');
     }
 
-    /** @param string $what what happened to the connection: the rest of a sentence, beginning with a verb */
+    /** @param string $what rest of a sentence about the connection, such as "was dropped without release()" */
     private function report(string $what): void
     {
         ($this->warn)(

@@ -15,8 +15,8 @@ final class Postgres
      *
      * Quoted names are case-sensitive. A quotation mark in a name is doubled.
      *
-     * @throws \ValueError when a name is empty, contains a NUL byte, or has more than 63 bytes, after which the server
-     *     would truncate it
+     * @throws \ValueError when a name is empty, contains a NUL byte, or has more than 63 bytes. The server would
+     *     truncate a longer name
      */
     public static function identifier(string $name, string ...$names): string
     {

@@ -20,8 +20,8 @@ use Spindle\Postgres\Internal\TransactionRun;
  * Concurrent statements of several fibers run in the order in which they were sent, and share round trips. While a
  * transaction, a stream or a COPY is open, statements of other fibers wait for its end.
  *
- * The connection is closed when nothing references this object. A lost connection is not replaced; a
- * {@see PostgresPool} replaces its lost connections.
+ * The connection is closed when nothing references this object. This class does not replace a lost connection, but a
+ * {@see PostgresPool} does.
  */
 final class PostgresConnection implements Lifecycle, PostgresLink
 {
@@ -129,9 +129,9 @@ final class PostgresConnection implements Lifecycle, PostgresLink
     /**
      * Listens for notifications on channels, over a separate connection.
      *
-     * The connection is opened when the loop over the generator starts. When that connection is lost, another one is
-     * opened as soon as a server is available. Then the generator yields a {@see NotificationGap}, because
-     * notifications may be missing.
+     * The separate connection is opened when the loop over the generator starts. If it is lost, another one is opened
+     * as soon as a server is available. Then the generator yields a {@see NotificationGap}, because notifications may
+     * be missing.
      *
      * @param string|list<string> $channels
      *
@@ -178,8 +178,8 @@ final class PostgresConnection implements Lifecycle, PostgresLink
      * Cancellation: the remaining calls end as by {@see kill()}.
      *
      * @throws CancelledException
-     * @throws \LogicException when this fiber has a transaction, a stream or a COPY on the connection, which would wait
-     *     for itself. Then the connection is closed as soon as the accepted calls have ended
+     * @throws \LogicException when this fiber has a transaction, a stream or a COPY on the connection, so close() would
+     *     wait for its own fiber. The connection is closed as soon as the accepted calls have ended
      */
     public function close(?Cancellation $cancellation = null): void
     {
@@ -189,8 +189,8 @@ final class PostgresConnection implements Lifecycle, PostgresLink
 
     /**
      * Closes the connection immediately. Accepted calls and generators of {@see listen()} fail with
-     * {@see ConnectionClosedException}, and the server rolls back an open transaction. Does not suspend. The event loop
-     * runs until the server has received the request to stop the statements.
+     * {@see ConnectionClosedException}, and the server rolls back an open transaction. This method does not suspend.
+     * The event loop does not end before the server has received the request to stop the statements.
      */
     public function kill(): void
     {

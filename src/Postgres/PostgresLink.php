@@ -11,12 +11,12 @@ use Amp\CancelledException;
  * Executes statements. Pools, connections and transactions implement this interface.
  *
  * Parameters are a list: $1 in the statement is the first value. They are sent separately from the statement.
- * {@see Result} lists the types of values. Each method suspends only the calling fiber. Outside of fibers, the method
- * runs the event loop until it can return.
+ * {@see Result} lists the PHP type for each PostgreSQL type. Each method suspends only the calling fiber. Outside of
+ * fibers, the method runs the event loop until it can return.
  *
  * A cancellation ends the call immediately with a CancelledException; {@see transaction()} has its own rules. The
- * server stops the statement soon after that, unless the statement has completed already. Within a transaction, let
- * the exception leave the function, so that the transaction is rolled back.
+ * server stops the statement soon after that, unless the statement has completed already. Do not catch this exception
+ * in a function that {@see transaction()} calls, so that the transaction is rolled back.
  */
 interface PostgresLink
 {
@@ -55,8 +55,8 @@ interface PostgresLink
      *
      * Outside of a {@see Transaction}, the statement runs in its own transaction, which is committed after the last row
      * or when the loop over the rows ends earlier. During the loop, a transaction or a pool accepts other statements.
-     * On a single connection, statements of other fibers wait for the end of the stream, and a statement of the same
-     * fiber throws a \LogicException.
+     * On a {@see PostgresConnection} or {@see PooledConnection}, statements of other fibers wait for the end of the
+     * stream. A statement of the same fiber throws a \LogicException.
      *
      * @param list<mixed> $parameters
      *
@@ -70,7 +70,7 @@ interface PostgresLink
     ): \Generator;
 
     /**
-     * Runs COPY … FROM STDIN. Copies all rows, or none when the input throws or the call is cancelled.
+     * Runs COPY … FROM STDIN. If the input throws or the call is cancelled, no row is copied.
      *
      * @param string $sql statement such as "COPY items (id, name) FROM STDIN"
      * @param iterable<string|array<array-key, mixed>> $data strings are sent unchanged, in the statement's format;
@@ -96,7 +96,7 @@ interface PostgresLink
     /**
      * Executes any number of statements without parameters, such as a migration.
      *
-     * The script runs as one transaction, unless it contains transaction commands or is part of a transaction.
+     * The script runs as one transaction, unless it contains transaction commands or runs within a transaction.
      */
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void;
 
@@ -105,8 +105,8 @@ interface PostgresLink
      *
      * A call within a transaction sets a savepoint instead, and rolls back to it when the function throws.
      *
-     * Only the option readTimeout and a cancellation limit the wait for the answer to COMMIT. After a minute, a warning
-     * is logged. After a cancellation, the server has 5 seconds to answer. Then the connection is closed.
+     * The wait for the answer to COMMIT has no limit except the option readTimeout and a cancellation. After a minute,
+     * a warning is logged. A cancellation closes the connection if the server does not answer within 5 seconds.
      *
      * @template T
      *
@@ -121,10 +121,10 @@ interface PostgresLink
      * @return T
      *
      * @throws CommitUnknownException when the connection is lost or closed during the commit, or the server does not
-     *     answer the COMMIT within 5 seconds after a cancellation. All of the transaction is committed, or nothing
+     *     answer the COMMIT within 5 seconds after a cancellation. The transaction may be committed or rolled back
      * @throws TransactionAbortedException when a statement has failed, and the function has caught the exception
-     * @throws \LogicException when a statement has already begun a transaction on the connection, or a statement of the
-     *     function ends the transaction
+     * @throws \LogicException when a statement such as BEGIN has already begun a transaction on the connection, or a
+     *     statement of the function ends the transaction
      * @throws \Throwable exception of the function
      */
     public function transaction(

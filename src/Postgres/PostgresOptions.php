@@ -17,7 +17,7 @@ use Spindle\Postgres\Internal\SizeLimits;
  */
 final readonly class PostgresOptions
 {
-    /** Socket directory of most distributions, and of PostgreSQL's own builds. */
+    /** The first is the socket directory of most distributions, the second that of PostgreSQL's own builds. */
     private const SOCKET_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
     /** @var non-empty-list<PostgresHost> */
@@ -37,13 +37,13 @@ final readonly class PostgresOptions
      * @param string|null $user null for the operating system's user
      * @param string|\SensitiveParameterValue|null $password null for the password in the password file, if any
      * @param string|null $database null for the user's name
-     * @param TlsMode|null $tls null for {@see TlsMode::VerifyFull}, but {@see TlsMode::Prefer} with a server on this
-     *     machine if `$tlsRootCertificate` is null
+     * @param TlsMode|null $tls null for {@see TlsMode::VerifyFull}. If `$tlsRootCertificate` is null too, a server on
+     *     this machine gets {@see TlsMode::Prefer} instead
      * @param string|null $tlsRootCertificate PEM file of the trusted authorities; null for the system's
      * @param string|null $tlsCertificate PEM file of the client's certificate
      * @param string|null $tlsKey PEM file of the client's private key, without a passphrase; null for the file of
      *     `$tlsCertificate`
-     * @param TargetSession $targetSession kind of session to accept; hosts with another kind are skipped
+     * @param TargetSession $targetSession kind of session to use; hosts with another kind of session are skipped
      * @param float $connectTimeout maximum seconds for look-up, TCP, TLS and login, for all hosts together; INF for no
      *     limit
      * @param float|null $statementTimeout seconds until the server stops a statement; null for the server's setting
@@ -55,7 +55,7 @@ final readonly class PostgresOptions
      * @param list<AuthenticationMethod> $authentication allowed methods; Md5 and Password must be listed explicitly
      * @param int|null $statementCache maximum number of prepared statements per connection; null for 256, or 0 behind
      *     a pooler. A statement of more than 16 KiB is not kept prepared
-     * @param string|null $passwordFile file in the format of .pgpass; ignored, as by libpq, if others have access to it
+     * @param string|null $passwordFile file in the format of .pgpass; ignored, as by libpq, if others can access it
      * @param LoggerInterface|null $logger gets each step and statement at debug level, and warnings; never parameters
      *     or the password
      * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
@@ -112,7 +112,7 @@ final readonly class PostgresOptions
      * PGPASSFILE (~/.pgpass), PGDATABASE, PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY, PGCONNECT_TIMEOUT,
      * PGTARGETSESSIONATTRS, PGAPPNAME, PGOPTIONS, PGCHANNELBINDING and PGREQUIREAUTH.
      *
-     * Unlike libpq, this method does not read service files and ~/.postgresql. The connect_timeout is for all hosts
+     * Three rules differ from libpq. Service files and ~/.postgresql are not read. The connect_timeout is for all hosts
      * together. Certificates of remote servers are checked by default.
      *
      * @throws \ValueError when the DSN or an environment variable is invalid; the message never contains the password
@@ -156,7 +156,7 @@ final readonly class PostgresOptions
     {
         return match (true) {
             $host->isSocket() => TlsMode::Disable,
-            // As in libpq, a configured authority is checked, although the mode does not require that.
+            // libpq also checks the certificate if authorities are configured, although Require does not demand it.
             $this->tls === TlsMode::Require && $this->tlsRootCertificate !== null => TlsMode::VerifyCa,
             $this->tls !== null => $this->tls,
             $host->isLocal() && $this->tlsRootCertificate === null => TlsMode::Prefer,

@@ -19,18 +19,18 @@ use Spindle\Statistics;
 /**
  * A pool of connections to a PostgreSQL server, opened on demand and reused.
  *
- * Concurrent reads share connections and round trips if the same statements were short in earlier executions. Every
- * other statement, transaction, stream, COPY and script uses a connection exclusively. So does a statement of a fiber
- * that already holds a connection of the pool. On a shared connection, that statement could wait for ever behind one
- * that needs a lock of the fiber's transaction.
+ * Concurrent reads share connections and round trips if the same statements were short in earlier executions. All
+ * other statements use a connection exclusively, and so do transactions, streams, COPYs and scripts. If a fiber already
+ * holds a connection of the pool, its further statements also get connections exclusively. On a shared connection, such
+ * a statement could wait for ever behind a statement that needs a lock of the fiber's transaction.
  *
  * Waiting fibers get connections in the order of their calls, with one exception: statements that can share a
  * connection can overtake calls that need one exclusively. For each waiting exclusive call, the pool reserves a
  * connection if it can, and sends no further shared statements on that connection.
  *
- * Each statement that is sent through the pool can run on another connection. To use the same connection for several
- * statements, call {@see transaction()}, or borrow a connection with {@see acquire()}. When a borrowed connection is
- * released, changes of its session are undone.
+ * Two statements that are sent through the pool can run on different connections. To use the same connection for
+ * several statements, call {@see transaction()}, or borrow a connection with {@see acquire()}. When a borrowed
+ * connection is released, changes of its session are undone.
  *
  * The first connection is opened on first use. When a connection is lost, statements in progress on it fail. The pool
  * opens another connection when it needs one, so it recovers by itself after a restart of the server. When nothing
@@ -206,13 +206,13 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     /**
      * Returns the current state, and counters since the pool was created.
      *
-     * - `in_use`: connections that are used, exclusively or shared, pinged or reset; `max`: the maximum of connections
+     * - `in_use`: connections that are lent (exclusively or shared), pinged or reset; `max`: the maximum of connections
      * - `idle`: connections that are open and not in use; `opening`: connections that are being opened
      * - `waiting`: fibers that wait for a connection; `timed_out_total`: waits that failed due to the acquireTimeout
      * - `acquired_total`: how many times a connection was lent, exclusively or shared
      * - `opened_total`: connections opened; `lost_total`: connections that ended unexpectedly
-     * - `waited_1ms_total`, and 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s, longer: successful waits, each counted once, by
-     *   the shortest of these times that was enough
+     * - `waited_1ms_total`, and 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s, longer: successful waits by length. Each is
+     *   counted once: a wait of 3 ms in `waited_5ms_total`
      *
      * @return array<string, int>
      */
@@ -230,17 +230,17 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     /**
      * Refuses new calls, waits until the accepted ones have ended, and closes all connections.
      *
-     * Accepted calls are statements, transactions, streams and COPYs that run or wait for a connection. Also accepted
-     * is the use of connections that {@see acquire()} has lent or will lend to a waiting fiber. A transaction goes on
-     * with its statements, nested transactions and retries. The fibers of transactions, streams and COPYs may still use
-     * the pool. A stream ends when its rows are read or its generator is destroyed, and a borrowed connection when it
-     * is released. Generators of {@see listen()} yield the notifications that have arrived, and end.
+     * Accepted calls are statements, transactions, streams and COPYs that run or wait for a connection. A transaction
+     * goes on with its statements, nested transactions and retries. The fibers of transactions, streams and COPYs may
+     * still use the pool. A stream ends when its rows are read or its generator is destroyed. This method also waits
+     * for the release of each connection that {@see acquire()} has lent, or will lend to a waiting fiber. Generators of
+     * {@see listen()} yield the notifications that have arrived, and end.
      *
      * Cancellation: the remaining calls end as by {@see kill()}.
      *
      * @throws CancelledException
-     * @throws \LogicException when this fiber has a connection of the pool, so that it would wait for itself. Then the
-     *     pool closes its connections as soon as the accepted calls have ended
+     * @throws \LogicException when this fiber has a connection of the pool, so close() would wait for its own fiber.
+     *     The pool closes its connections as soon as the accepted calls have ended
      */
     public function close(?Cancellation $cancellation = null): void
     {
@@ -250,8 +250,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 
     /**
      * Closes the pool and all of its connections immediately. Running and waiting calls, and generators of
-     * {@see listen()}, fail with {@see ConnectionClosedException}. Does not suspend. The event loop runs until the
-     * server has received the requests to stop the statements.
+     * {@see listen()}, fail with {@see ConnectionClosedException}. This method does not suspend. The event loop does
+     * not end before the server has received the requests to stop the statements.
      */
     public function kill(): void
     {

@@ -12,12 +12,12 @@ final readonly class PostgresPoolOptions
     /**
      * @param int $minConnections minimum number of connections that are kept open after the first use of the pool
      * @param float $acquireTimeout maximum seconds to wait for a connection; INF for no limit
-     * @param int $maxWaiting maximum number of waiting fibers, without those for which a connection can be opened.
-     *     Further calls fail immediately
+     * @param int $maxWaiting maximum number of waiting fibers. Those for which a connection can still be opened do not
+     *     count. Further calls fail immediately
      * @param float $idleTimeout seconds after which an idle connection is closed, unless minConnections requires it;
      *     INF for never
      * @param float $maxLifetime seconds after which a connection is closed as soon as it is free; INF for never. Each
-     *     connection has a random lifetime of 90 to 100 % of this, so that they are not all closed at the same time
+     *     connection gets a random lifetime of 90 to 100 % of this, so that not all are closed at the same time
      * @param float $validateAfter a connection that was idle for this many seconds is pinged before use
      * @param float|null $leakAfter seconds after which a warning reports a connection from acquire() that was not
      *     released, with the borrower's stack trace; null for never

@@ -7,9 +7,9 @@ namespace Spindle\Postgres;
 /**
  * The server violated PostgreSQL's protocol, or sent a value that can't be read.
  *
- * A violation usually ends the connection, and this exception is then the previous one of a
- * {@see ConnectionLostException} or {@see ConnectionFailedException}. After a value that can't be read, the connection
- * is still usable.
+ * A violation usually ends the connection. Then the caller gets a {@see ConnectionLostException} or
+ * {@see ConnectionFailedException}, whose previous exception is this one. After a value that can't be read, the
+ * connection is still usable.
  */
 final class ProtocolException extends \RuntimeException implements PostgresException
 {

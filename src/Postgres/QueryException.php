@@ -8,12 +8,12 @@ use Spindle\Postgres\Internal\ErrorPlace;
 use Spindle\Postgres\Internal\ServerError;
 
 /**
- * The server refused or stopped a statement. Its changes are undone, unless the statement committed them itself, as a
- * CALL or a script can.
+ * The server refused or stopped a statement. Its changes are undone, except for those that the statement has committed
+ * itself. A CALL or a script can do that.
  *
- * The message is the server's, without parameter values. If the server reports a position, it also has the text around
- * the error, in which quoted text is masked. {@see $detail} and {@see $context} may contain values. So both are left
- * out of messages, traces and dumps, and are lost when the exception is sent to another process.
+ * The message is the server's, without parameter values. If the server reports a position, the message also shows the
+ * SQL around that position, with quoted text masked. {@see $detail} and {@see $context} may contain values. So both are
+ * left out of messages, traces and dumps, and are lost when the exception is sent to another process.
  *
  * @property-read string|null $detail details of the error, such as "Key (email)=(a@b.c) already exists."
  * @property-read string|null $context call stack of functions, or the line of a COPY, where the error occurred

@@ -98,7 +98,7 @@ final class Result implements \IteratorAggregate, \Countable
 
     /**
      * Returns all rows as lists of scalars, for callers that convert values themselves. Values of bool, integers,
-     * floats and bytea are as in {@see lists()}, and all others are strings in PostgreSQL's own format.
+     * floats and bytea are as in {@see lists()}. All other values are strings in PostgreSQL's own format.
      *
      * @return list<list<bool|float|int|string|null>>
      */

@@ -17,12 +17,11 @@ enum TlsMode: string
     /**
      * Encrypted when the server offers it. The certificate is not checked.
      *
-     * Changed traffic can disable the encryption, so this mode does not protect from an active attack. libpq's mode
-     * "allow" is treated as this mode.
+     * An attacker can disable the encryption by changing the traffic. libpq's mode "allow" is treated as this mode.
      */
     case Prefer = 'prefer';
 
-    /** Encrypted, but the certificate is not checked. Protects from eavesdropping, not from a false server. */
+    /** Encrypted, but the certificate is not checked. Protects from eavesdropping, not from an attacker's server. */
     case Require = 'require';
 
     /** Encrypted, and a trusted authority has signed the server's certificate. */

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A row with the same unique key exists (SQLSTATE 23505). {@see $column} names the columns of {@see $constraint}. */
+/** Another row has the same unique key (SQLSTATE 23505). {@see $column} lists the columns of that key. */
 final class UniqueViolationException extends QueryException {}

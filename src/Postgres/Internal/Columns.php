@@ -52,7 +52,7 @@ final readonly class Columns
             : array_values(array_diff_key($names, $unique))[0];
     }
 
-    /** Returns the same columns, whose values are not decoded if they would be objects, arrays or JSON. */
+    /** Returns these columns with another decoding: values that would become objects or arrays, and JSON, stay text. */
     public function scalars(): self
     {
         $oids = array_map(

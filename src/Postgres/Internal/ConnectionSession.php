@@ -16,8 +16,8 @@ use function Amp\delay;
  * Coordinates the fibers that use the session of one connection, or of one transaction.
  *
  * Several fibers may send shared statements at the same time. A transaction, a COPY, and a stream outside of a
- * transaction borrow the session exclusively. The session is lent only when no shared statement is in progress. A
- * statement can need several round trips, and the last of these would become part of the borrower's transaction.
+ * transaction borrow the session exclusively. They wait until no shared statement is in progress. Such a statement can
+ * need several round trips, and the last of these would become part of the borrower's transaction.
  */
 final class ConnectionSession implements SessionLender
 {
@@ -35,12 +35,12 @@ final class ConnectionSession implements SessionLender
 
     private int $sharedStatements = 0;
 
-    /** Number of accepted calls that have released the session and will use it again, after a pause. */
+    /** Number of accepted calls that have released the session for the pause before a retry. */
     private int $pausedCalls = 0;
 
     private bool $isUseEnded = false;
 
-    /** Whether the server has begun the transaction. Only set if {@see $isTransaction}. */
+    /** Whether the server has begun the transaction. Always false unless {@see $isTransaction}. */
     private bool $isBegun = false;
 
     /** Whether a statement has ended the transaction, or was refused because it would have ended it. */
@@ -188,7 +188,7 @@ final class ConnectionSession implements SessionLender
         return $this->acceptedProcess === null || !$this->session->isOpen();
     }
 
-    /** Refuses new calls. The session is closed as soon as the accepted ones have ended, even if this method throws. */
+    /** Refuses new calls. Even if this method throws, the session is closed when the accepted calls have ended. */
     public function close(?Cancellation $cancellation): void
     {
         if (!$this->belongsToThisProcess()) {
@@ -225,7 +225,7 @@ final class ConnectionSession implements SessionLender
     /**
      * Suspends until all earlier calls are done, and then ends the use of the session.
      *
-     * @throws \LogicException when the current fiber has an open COPY, which this method stops, or in a fork
+     * @throws \LogicException when the current fiber has an open COPY, which is then cancelled; also in a fork
      */
     public function awaitCallsAndEndUse(): void
     {
@@ -243,7 +243,7 @@ final class ConnectionSession implements SessionLender
             );
         } finally {
             $this->endUse();
-            // Fibers that are waiting for the mutex get an exception.
+            // Each fiber that waits for the mutex is resumed, and its call fails because the use has ended.
             $this->mutex->release();
         }
     }
@@ -339,7 +339,7 @@ final class ConnectionSession implements SessionLender
             && ($this->sharedStatements > 0 || $this->pausedCalls > 0 || $this->mutex->isLocked);
     }
 
-    /** Refuses COMMIT AND CHAIN and ROLLBACK AND CHAIN: the transaction status does not show what they do. */
+    /** Refuses COMMIT AND CHAIN and ROLLBACK AND CHAIN: the status does not show that they ended the transaction. */
     private function ensureKeepsTransaction(string $sql): void
     {
         if ($this->isTransaction && SessionChanges::chainsTransactions($sql)) {
@@ -348,7 +348,7 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    /** Detects that a statement ended the transaction. Later statements would not be part of the transaction. */
+    /** Detects that a statement ended the transaction, so that later statements are refused. */
     private function trackTransaction(): void
     {
         if (!$this->isTransaction) {

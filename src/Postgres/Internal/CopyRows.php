@@ -13,7 +13,7 @@ final class CopyRows
         . '(?<columns>\((?:"(?:[^"]|"")*"|[^")])*\))?\s+FROM\s+STDIN\s*(?<options>.*?)[\s;]*$~isD';
 
     /**
-     * Returns a generator that encodes the items one by one. Reads the first item immediately.
+     * Returns a generator that encodes the items one by one. The first item is read before this method returns.
      *
      * @param iterable<string|array<array-key, mixed>> $data
      * @param \Closure(string): list<int> $describe returns the OIDs of the columns of a query

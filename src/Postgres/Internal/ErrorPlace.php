@@ -9,13 +9,13 @@ final class ErrorPlace
 {
     private const SYNTAX_ERROR = '42601';
 
-    /** In longer statements, no place is shown. A pattern can't count more characters than this. */
+    /** In longer statements, no place is shown, because a regular expression can't count more characters than this. */
     private const MAX_BYTES = 65_535;
 
     /** Maximum characters that are shown before and after the place. */
     private const MAX_CONTEXT = 40;
 
-    /** A question mark where a value is expected. PostgreSQL has operators with question marks. */
+    /** Finds question marks where a value is expected. Elsewhere they may be part of PostgreSQL's operators. */
     private const QUESTION_MARK = '/(?:[=<>(,]|\b(?:and|between|else|ilike|like|limit|offset|select|then))\s*\?/i';
 
     private const LIST_OF_PLACEHOLDERS = '/\bin\s*\(\s*(?:\?|:[a-z_])/i';

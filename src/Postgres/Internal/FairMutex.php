@@ -7,13 +7,13 @@ namespace Spindle\Postgres\Internal;
 use Amp\Cancellation;
 use Spindle\Internal\Async\FiberQueue;
 
-/** A mutex for fibers, first come first served. A fiber that is known to hold it gets an exception, and never waits. */
+/** A mutex for fibers, first come first served. acquire() throws in the fiber that holds it, if that is known. */
 final class FairMutex
 {
     /** Only this class writes the property. */
     public bool $isLocked = false;
 
-    /** Whether {@see $fiber} is known to be the holder. If not, every fiber waits for the release of the mutex. */
+    /** Whether {@see $fiber} is the holder. If false, the holder is unknown, and acquire() waits in every fiber. */
     private bool $hasKnownHolder = false;
 
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the holder's fiber; null also for {main} */
@@ -22,8 +22,8 @@ final class FairMutex
     private readonly FiberQueue $waiting;
 
     /**
-     * @param string $busy clause that says why the mutex is locked, for the message to a fiber that already holds it
-     * @param string $advice sentence that says what to do, for the end of the message; '' for none
+     * @param string $busy beginning of the exception's message: a clause with the reason why the mutex is locked
+     * @param string $advice end of the exception's message: a sentence that says what to do; '' for none
      */
     public function __construct(private readonly string $busy, private readonly string $advice = '')
     {
@@ -59,7 +59,7 @@ final class FairMutex
         return $this->isLocked && $this->hasKnownHolder && $this->fiber?->get() === \Fiber::getCurrent();
     }
 
-    /** Declares that another fiber will release the mutex, so that the fiber that locked it may call acquire(). */
+    /** Declares that any fiber may release the mutex. So the fiber that locked it may wait in acquire(). */
     public function forgetHolder(): void
     {
         $this->hasKnownHolder = false;
@@ -68,7 +68,7 @@ final class FairMutex
     /** Passes the mutex to the fiber that has waited longest; unlocks it when no fiber is waiting. */
     public function release(): void
     {
-        // The mutex stays locked, so that no other fiber can lock it before the fiber that is resumed here.
+        // The mutex stays locked for the resumed fiber, so that no other fiber can lock it before that fiber runs.
         $this->hasKnownHolder = false;
         if (!$this->waiting->wakeFirst()) {
             $this->isLocked = false;

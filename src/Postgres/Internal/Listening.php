@@ -51,8 +51,8 @@ final class Listening
 
     /**
      * @param list<string> $channels
-     * @param DeferredCancellation $ending ends the generator, which throws the reason of the cancellation if there is
-     *     one. Held here, because it cancels as soon as nothing references it
+     * @param DeferredCancellation $ending ends the generator. If it was cancelled with an exception, the generator
+     *     throws that exception. Referenced here, because its destructor would end the generator
      *
      * @return \Generator<int, Notification|NotificationGap>
      */
@@ -111,7 +111,7 @@ final class Listening
         }
     }
 
-    /** Closes the connection, which is not a gap. */
+    /** Closes the connection. No gap is reported, because the end of the connection is intended. */
     private function close(): void
     {
         $session = $this->session;
@@ -175,7 +175,7 @@ final class Listening
     private function take(): array
     {
         if ($this->pending === [] && $this->gap === null) {
-            $this->changed->wait($this->cancellation, $this); // nothing else may refer to the suspended fiber
+            $this->changed->wait($this->cancellation, $this); // keeps this object in memory, and with it the fiber
         }
         [$taken, $this->pending] = [$this->pending, []];
         if ($this->session?->isOpen() === true) {

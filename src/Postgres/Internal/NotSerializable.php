@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/** Makes serializing an object with a connection fail, for example in a closure that is sent to another process. */
+/** Refuses to serialize an object with a connection, for example in a closure that is sent to another process. */
 trait NotSerializable
 {
     /** @internal */

@@ -10,9 +10,9 @@ use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 
 /**
- * Sends a COMMIT and waits for its answer. The wait has no time limit of its own, because synchronous replication or
- * deferred constraints can take long. After a minute, a warning is logged. After a cancellation, the wait lasts a few
- * more seconds at most; then the session is closed.
+ * Sends a COMMIT and waits for its answer. This class sets no time limit, because synchronous replication or deferred
+ * constraints can take long. After a minute, it logs a warning. If the caller cancels, it waits a few more seconds at
+ * most, and then closes the session.
  */
 final class PendingCommit
 {

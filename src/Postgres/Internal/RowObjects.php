@@ -7,13 +7,13 @@ namespace Spindle\Postgres\Internal;
 use Spindle\Postgres\UnexpectedResultException;
 
 /**
- * Creates objects from rows. Each parameter of the constructor gets the column with the same name, also in snake_case.
+ * Creates objects from rows. A constructor's parameter gets the column with its name, or with its name in snake_case.
  *
  * @template T of object
  */
 final class RowObjects
 {
-    /** Maximum number of cached instances. Reflection takes longer than creating an object, so instances are cached. */
+    /** Maximum number of cached instances. They are cached because reflection takes longer than creating an object. */
     private const MAX_CACHE_ENTRIES = 256;
 
     /** @var array<string, self<object>> instances by class and columns */
@@ -130,7 +130,7 @@ final class RowObjects
         return $objects;
     }
 
-    /** Whether the constructor got an argument of a wrong type. False for an error inside the constructor. */
+    /** Whether the error says that the constructor got an argument of a wrong type, not one of its own calls. */
     private function isWrongArgument(\TypeError $error): bool
     {
         return str_contains($error->getMessage(), '__construct(): Argument #')

@@ -11,7 +11,7 @@ namespace Spindle\Postgres\Internal;
  */
 final readonly class ServerError
 {
-    /** Maximum bytes that are kept of a field, because the server may quote values of any size. */
+    /** Maximum bytes of a field. The rest is dropped, because the server may quote values of any size. */
     public const MAX_FIELD_BYTES = 0x1_0000;
 
     /** Values of at least this many bytes are hidden anywhere in a message, shorter ones only if they are quoted. */
@@ -31,7 +31,7 @@ final readonly class ServerError
     {
         foreach ($fields as $letter => $field) {
             if (\strlen($field) > self::MAX_FIELD_BYTES) {
-                // A quoted value without its closing quote would not be found later, so the text is cut before it.
+                // message() finds a quoted value by its closing quote, so the text is cut before the opening one.
                 $kept = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22')
                     ? strstr($field, '"', true)
                     : false;
@@ -52,7 +52,7 @@ final readonly class ServerError
         return new self($this->fields(), $values);
     }
 
-    /** Returns this error of a COPY with a message that does not repeat the data. */
+    /** Returns this error, which a COPY has caused, with a message that does not show the copied data. */
     public function hidingData(): self
     {
         $fields = $this->fields();
@@ -145,7 +145,7 @@ final readonly class ServerError
         return $this->sqlState() === '25006';
     }
 
-    /** Whether a prepared statement is out of date. A function that the statement calls may raise the same error. */
+    /** Whether the prepared statement may be out of date. A function that it calls may also have raised the error. */
     public function isStale(): bool
     {
         return $this->concernsStatementName() || match ($this->sqlState()) {
@@ -155,7 +155,7 @@ final readonly class ServerError
         };
     }
 
-    /** Whether a parameter may have another type than the server assumes: its text or type does not fit. */
+    /** Whether a value's text or type does not fit, so that the parameter's type may have changed since preparation. */
     public function mayComeFromOldTypes(): bool
     {
         return \in_array($this->sqlState(), ['22003', '22007', '22008', '22P02', '42804'], true);
@@ -190,7 +190,7 @@ final readonly class ServerError
         $isDistinctive = static fn(string $part): bool => \strlen($part) >= self::MIN_DISTINCTIVE_BYTES;
         $distinctive = array_filter($parts, $isDistinctive);
         if ($isShortened) {
-            // The server cut off the end of the last field, so everything after its beginning is hidden.
+            // The server cut off the last field, so in the message everything from the field's beginning is hidden.
             $last = array_filter([$fields[\count($fields) - 1], $parts[\count($parts) - 1]], $isDistinctive);
             foreach ($last as $part) {
                 $message = (string) preg_replace('/' . preg_quote($part, '/') . '.*/s', '…', $message);

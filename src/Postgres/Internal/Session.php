@@ -11,8 +11,8 @@ use Spindle\Postgres\Result;
 
 /**
  * Operations of a borrower on a session. The methods for statements do the same as those of {@see PostgresLink}. The
- * server executes statements in the order of the calls. A session does not reserve itself for a transaction: its owner
- * decides which fibers may use it.
+ * server executes statements in the order of the calls. During a transaction, a session does not refuse calls of other
+ * fibers: its owner decides which fibers may use it.
  */
 interface Session
 {
@@ -49,16 +49,16 @@ interface Session
         ?TransactionEndDetector $endDetector = null,
     ): void;
 
-    /** Returns the number of statements in flight, also abandoned ones. */
+    /** Returns the number of statements in flight, including those whose callers no longer wait. */
     public function inFlight(): int;
 
-    /** Begins a transaction: sends `$sql`, which is BEGIN with its options, immediately or with the next statement. */
+    /** Begins a transaction. `$sql` is BEGIN with its options, which is sent immediately or with the next statement. */
     public function begin(string $sql, ?Cancellation $cancellation): void;
 
     /** Discards a BEGIN that was not sent yet. Returns whether there was one. */
     public function discardUnsentBegin(): bool;
 
-    /** Returns the command tag of the query that returned last, such as COMMIT. */
+    /** Returns the command tag of the last completed query, such as COMMIT. */
     public function commandTag(): string;
 
     /** Suspends until no statement and no cancel request is in flight. */
@@ -74,6 +74,6 @@ interface Session
 
     public function backendPid(): int;
 
-    /** Closes the session immediately. All statements in flight fail, by default as those of a closed connection. */
+    /** Closes the session immediately. All statements in flight fail, by default because the connection is closed. */
     public function close(?ConnectionClosedException $reason = null): void;
 }

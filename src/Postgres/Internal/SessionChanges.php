@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 /**
- * Detects statements that may change session state, by their text. Examples are settings, temporary tables, advisory
- * locks, cursors, LISTEN, PREPARE and the seed of random(). A change that a function makes is detected only if the
- * function is one of those below. So a connection that was lent to a caller is reset even if nothing was detected.
+ * Detects by their text statements that may change session state, such as settings, temporary tables, advisory locks,
+ * cursors, LISTEN, PREPARE and the seed of random(). A change by a function is detected only if the patterns below
+ * name the function. So a connection that was lent to a caller is reset even if nothing was detected.
  */
 final class SessionChanges
 {
@@ -15,8 +15,8 @@ final class SessionChanges
     private const STATEMENT_START = SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|;)*+';
 
     /**
-     * Matches the text after SET if the change lasts only until the transaction ends. Space must follow the keyword: in
-     * "SET local.tenant = 1", local is the beginning of a setting's name.
+     * Matches the text after SET if the change lasts only until the transaction ends. The keyword must be followed by
+     * space: in "SET local.tenant = 1", local is the beginning of a setting's name.
      */
     private const TRANSACTION_LOCAL = '\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w"]';
 
@@ -80,8 +80,8 @@ final class SessionChanges
 
     /**
      * Whether the statement may change what the text of other statements means. For example, with another search_path,
-     * role or temporary table, names refer to other objects. The server does not report such a change, so statements
-     * that the driver prepared before must not be used after it.
+     * role or temporary table, names refer to other objects. The server does not report such a change, so afterwards
+     * the driver must not use statements that it prepared before the change.
      */
     public static function mayChangeMeaning(string $sql): bool
     {
@@ -114,8 +114,8 @@ final class SessionChanges
     /**
      * Records that a statement may have changed the session.
      *
-     * @param string $sql the statement; '' if it is unknown. Then it counts as one that {@see mayChangePrepared()} and
-     *     {@see mayChangeMeaning()} do not report
+     * @param string $sql the statement; '' if it is unknown, which counts as a change that affects neither prepared
+     *     statements nor the meaning of SQL
      */
     public function record(string $sql = ''): void
     {
@@ -124,7 +124,7 @@ final class SessionChanges
         $this->meaningMayDiffer = $this->meaningMayDiffer || self::mayChangeMeaning($sql);
     }
 
-    /** Records a text of one or more statements. Only the first is examined, so others count as changes of meaning. */
+    /** Records one or more statements. Several count as a change of meaning, because only the first is examined. */
     public function recordScript(string $sql): void
     {
         $this->record($sql);
@@ -136,13 +136,13 @@ final class SessionChanges
         return $this->hasAny;
     }
 
-    /** Whether PREPARE or DEALLOCATE may have been used. Then undoing deallocates all statements, also the driver's. */
+    /** Whether PREPARE or DEALLOCATE may have been used. Then undoScript() deallocates the driver's statements, too. */
     public function mayHaveChangedPrepared(): bool
     {
         return $this->preparedMayDiffer;
     }
 
-    /** Whether the meaning of statements may have changed. Undoing changes it again: prepared ones are out of date. */
+    /** Whether SQL may have another meaning now. undoScript() changes it back, and prepared statements become stale. */
     public function mayHaveChangedMeaning(): bool
     {
         return $this->meaningMayDiffer;

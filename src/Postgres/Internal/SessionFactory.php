@@ -63,7 +63,7 @@ use Spindle\Postgres\TlsMode;
 /** Opens sessions. Sessions of the same server share the types that were loaded from it. */
 final class SessionFactory
 {
-    /** Classes that are needed to report a failure, when no further file can be opened. */
+    /** Classes that must be loaded early: they report failures, also when PHP can't open any further file. */
     private const PRELOADED = [
         AttemptFailedException::class,
         Condition::class,
@@ -124,7 +124,7 @@ final class SessionFactory
 
     private readonly SchemaChanges $schemaChanges;
 
-    /** Number of sessions opened so far, which is also the number of the last one in the log. */
+    /** Number of sessions opened so far. The log identifies each session by its number. */
     private int $openedCount = 0;
 
     public function __construct(private readonly PostgresOptions $options)
@@ -145,7 +145,7 @@ final class SessionFactory
         return $this->options->readTimeout;
     }
 
-    /** Whether a session can still be used. False if writes are required, and the server has refused one. */
+    /** Whether a session can still be used. False if the options require writes, and the server has refused a write. */
     public function suits(PipelinedSession $session): bool
     {
         return !$this->mustWrite || !$session->isReadOnly();

@@ -19,7 +19,7 @@ final class SessionLease implements Session
     /** Number of {@see copyTo()} generators that are neither read to their end nor destroyed. */
     private int $openCopyCount = 0;
 
-    /** Number of queries without an outcome, including those not sent yet, because encoding a value can suspend. */
+    /** Number of queries without an outcome. Some may not be sent yet, because encoding a value can suspend. */
     private int $pendingQueryCount = 0;
 
     /** @var (\Closure(): void)|null called as soon as no query is pending after {@see end()} */
@@ -30,7 +30,7 @@ final class SessionLease implements Session
     /**
      * Ends the lease. Cancels an open COPY … TO STDOUT on the server, because no reader will fetch its rows.
      *
-     * @param \Closure(): void $release called as soon as no query is pending that could use the next borrower's session
+     * @param \Closure(): void $release called when no query is pending. Until then, a query could use the session
      */
     public function end(\Closure $release): void
     {

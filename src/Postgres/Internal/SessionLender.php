@@ -13,12 +13,12 @@ interface SessionLender
     public function acquire(?Cancellation $cancellation): Session;
 
     /**
-     * Releases the session of a failed attempt. Lends one for the next attempt after `$pause` seconds, also if the
-     * lender was closed since the call began. When this method throws, the session is released as well.
+     * Releases the session of a failed attempt, even if this method throws. After `$pause` seconds, lends a session for
+     * the next attempt, even if the lender was closed since the first attempt.
      */
     public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): Session;
 
-    /** Declares that another fiber will release the session, so that the borrower's fiber may wait for the lender. */
+    /** Declares that any fiber may release the session. So the borrower's fiber may call acquire() and wait. */
     public function detachFromFiber(Session $session): void;
 
     public function release(Session $session): void;

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/** Limits of the data that is read into memory. They follow changes of memory_limit. */
+/** Limits of the data that is read into memory. They are computed from the current memory_limit on each call. */
 final readonly class SizeLimits
 {
     public const MIN_BYTES = 0x10_0000;
 
-    /** Divisors of memory_limit. Up to three copies of a value exist while it is read, so a row may use a quarter. */
+    /** A row may use a quarter of memory_limit, because up to three copies of a value exist while it is read. */
     private const ROW_DIVISOR = 4;
     private const RESULT_DIVISOR = 2;
 

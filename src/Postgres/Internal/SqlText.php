@@ -13,7 +13,7 @@ use Spindle\Postgres\MultipleStatementsException;
  */
 final class SqlText
 {
-    /** Maximum bytes of a cached statement. A longer one probably contains its values, so its text hardly recurs. */
+    /** Maximum bytes of a cached statement. A longer one probably contains values, so it is rarely sent twice. */
     public const MAX_CACHED_BYTES = 0x4000;
 
     private const MAX_EXCERPT_BYTES = 60;
@@ -47,12 +47,12 @@ final class SqlText
 
     /**
      * Matches one or more spaces or comments. A pattern that uses BLANK must begin with {@see COMMENT}, which defines
-     * nested comments. The first alternative is faster, and matches most comments: those without others inside.
+     * nested comments. The first alternative is faster, but does not match comments that contain comments.
      */
     public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
 
-    /** First keywords of statements that can not end a transaction. An error undoes all that such a statement did. */
+    /** First keywords of statements that can not end a transaction. So an error undoes all changes of the statement. */
     private const REPEATABLE_KEYWORDS = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
 
     /** @throws \LogicException when the text contains a NUL byte */
@@ -63,7 +63,7 @@ final class SqlText
         }
     }
 
-    /** Replaces each character of the strings by an asterisk, so that positions remain. */
+    /** Replaces each character in quoted strings by an asterisk. The positions of all other characters remain. */
     public static function masked(#[\SensitiveParameter] string $sql): string
     {
         return (string) preg_replace_callback(
@@ -113,7 +113,7 @@ final class SqlText
     /**
      * Returns the beginning of the second statement, and its position in characters from 1; null when there is none.
      * The body of a routine (BEGIN ATOMIC … END) also has semicolons, which this method takes for ends of statements.
-     * So a text that may create a routine is allowed only if the server has refused it as several statements.
+     * So if the text may create a routine, call this method only after the server refused it as several statements.
      *
      * @return array{string, int}|null
      */

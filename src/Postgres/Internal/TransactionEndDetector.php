@@ -18,7 +18,6 @@ final class TransactionEndDetector
     /** Whether the last BEGIN followed a command with the tag ROLLBACK. */
     private bool $hasBegunAfterRollback = false;
 
-    /** @param string $tag command tag of the next completed command of the script */
     public function recordTag(string $tag): void
     {
         if ($tag === 'COMMIT' || $tag === 'PREPARE TRANSACTION') {

@@ -22,14 +22,14 @@ use function Amp\async;
 /** Runs a function in a transaction or in a savepoint, and streams rows in a transaction. */
 final class TransactionRun
 {
-    /** Maximum seconds to read pending rows of an abandoned stream. After that, the statement is cancelled. */
+    /** Maximum seconds to discard the rest of a stream's rows in the background. Then the statement is cancelled. */
     private const DISCARD_ROWS_TIMEOUT = 0.1;
 
     /** Maximum seconds of a ROLLBACK. After that, the connection is closed, which also rolls back. */
     private const ROLLBACK_TIMEOUT = 5.0;
 
     /**
-     * Runs a function in a transaction, and repeats both after a deadlock or a serialization failure.
+     * Runs a function in a transaction. Repeats it in another transaction after a deadlock or serialization failure.
      *
      * @template T
      *
@@ -196,7 +196,7 @@ final class TransactionRun
         }
     }
 
-    /** Releases a session on which a statement has begun a transaction, and throws an exception. Else returns it. */
+    /** Returns the session. If a statement has begun a transaction on it, releases it and throws a \LogicException. */
     private static function withoutTransaction(Session $session, SessionLender $lender): Session
     {
         if ($session->isOpen() && $session->inFlight() === 0 && $session->transactionStatus() !== 'I') {
@@ -238,8 +238,8 @@ final class TransactionRun
 
     /**
      * Releases the session of a transaction. The transaction is still open if the caller has ended its loop over a
-     * stream, or the fiber is being destroyed. In these cases nothing may suspend, so another fiber ends the
-     * transaction and releases the session.
+     * stream early, or the fiber is being destroyed. In both cases, this method must not suspend, so another fiber ends
+     * the transaction and releases the session.
      *
      * @param string $end COMMIT or ROLLBACK
      */
@@ -308,7 +308,7 @@ final class TransactionRun
             if (!$session->discardUnsentBegin() && $session->isOpen() && $session->transactionStatus() !== 'I') {
                 $session->query('ROLLBACK', [], new TimeoutCancellation(self::ROLLBACK_TIMEOUT));
                 if ($session->transactionStatus() !== 'I') {
-                    // A transaction that is still open after ROLLBACK can not be ended in another way.
+                    // If ROLLBACK did not end the transaction, only the end of the connection does.
                     $session->close();
                 }
             }

@@ -31,7 +31,7 @@ use Spindle\Postgres\Testing\Internal\ServerUser;
  */
 final class TemporaryCluster
 {
-    /** Settings that the caller can not change, because the cluster sets them itself. */
+    /** Settings that callers of start() must not pass, because the cluster chooses them. */
     private const RESERVED_SETTINGS = [
         'cluster_name',
         'data_directory',
@@ -75,7 +75,7 @@ final class TemporaryCluster
      *
      * @throws ClusterException when PostgreSQL is not installed, or the server can't be created or does not start
      * @throws LauncherException when no command-line PHP is installed
-     * @throws \ValueError when the cluster itself chooses a setting, such as the port, or a value has a line break
+     * @throws \ValueError when a setting is one that the cluster chooses, such as port, or a value has a line break
      */
     public static function start(array $settings = [], ?TemporaryClusterOptions $options = null): self
     {
@@ -137,8 +137,8 @@ final class TemporaryCluster
     /**
      * Kills the server's main process with SIGKILL, and returns when that process has ended.
      *
-     * The other processes of the server end soon after that; a busy one ends after its statement. The data remain for
-     * {@see restart()}.
+     * The other processes of the server end soon afterwards. A process that runs a statement ends after the statement.
+     * The data remain for {@see restart()}.
      *
      * @throws \LogicException in a fork of the process that started the cluster, or after stop()
      */

@@ -17,7 +17,7 @@ final class TemporaryClusterOptions
      *     characters
      * @param int|null $version required major version, such as 17; null for any
      * @param string|null $binaries directory that holds initdb and postgres; null to search PATH, and then the usual
-     *     directories, where the newest version is found first
+     *     directories; of those that differ only in the version, the newest first
      * @param list<string> $initdb further arguments for initdb, such as '--data-checksums'
      * @param float $timeout maximum seconds to wait for each start of the server
      *
@@ -38,7 +38,7 @@ final class TemporaryClusterOptions
             throw new \ValueError('The options certificate and key must be set together');
         }
         if (preg_match('~^(?!pg_|(?:public|none)$)[^\'"\\\\$\x00-\x1F\x7F]{1,63}$~D', $user) !== 1) {
-            // Some of the refused names are reserved by PostgreSQL. initdb does not support the others.
+            // PostgreSQL reserves pg_…, public and none. initdb does not support the other names that are refused.
             throw new \ValueError("The superuser of a temporary cluster can not be named \"{$user}\"");
         }
         if (!($timeout > 0)) {

@@ -42,7 +42,7 @@ final class Binaries
         );
     }
 
-    /** @return list<string> the directories of PATH; then those of each pattern, the newest version first */
+    /** @return list<string> the directories of PATH; then those of the patterns, the newest version of each first */
     private static function directories(): array
     {
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');

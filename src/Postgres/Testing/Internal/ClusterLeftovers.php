@@ -57,7 +57,7 @@ final class ClusterLeftovers implements Removal
         $state->remove(static fn() => self::removeSharedMemory($directory));
     }
 
-    /** Removes the shared memory of a killed server. After a shutdown there is none, and no postmaster.pid. */
+    /** Removes the shared memory of a killed server. A shutdown removes it, and postmaster.pid, which names it. */
     private static function removeSharedMemory(string $directory): void
     {
         if (preg_match('/^ *\d+ +(\d+)$/', self::pidFileLines($directory)[6] ?? '', $match) === 1) {

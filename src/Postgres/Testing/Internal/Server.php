@@ -40,7 +40,7 @@ final class Server
     /**
      * Starts the server. Returns when the server accepts connections.
      *
-     * @throws ServerException when the server does not start; its main process has ended then
+     * @throws ServerException when the server does not start. Its main process is not running then
      */
     public function start(float $timeout): void
     {

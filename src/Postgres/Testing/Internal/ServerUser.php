@@ -73,7 +73,7 @@ final class ServerUser
         throw ClusterException::noUser(trim($reasons));
     }
 
-    /** @return list<list<string>> setpriv first, which the program replaces; runuser and su can stay as its parents */
+    /** @return list<list<string>> setpriv is preferred: unlike it, runuser and su can remain as parent processes */
     private static function switchCommands(string $name, string $user, string $group): array
     {
         return [
