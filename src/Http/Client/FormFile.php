@@ -10,9 +10,9 @@ final readonly class FormFile
     public string $name;
 
     /**
-     * @param string|null $name name for the server; null for that of the path
+     * @param string|null $name file name that the form declares; null for `basename($path)`
      *
-     * @throws \InvalidArgumentException when the type has a control character
+     * @throws \InvalidArgumentException when the type is empty or has a character that is not printable ASCII
      */
     public function __construct(
         public string $path,

@@ -48,7 +48,7 @@ final readonly class RequestBody
     /**
      * A form with files: RFC 7578.
      *
-     * @param array<string, string|FormFile|list<string|FormFile>> $fields by name
+     * @param array<array-key, string|FormFile|list<string|FormFile>> $fields by name
      *
      * @throws \InvalidArgumentException when a name is empty
      * @throws \RuntimeException when a file can't be opened
@@ -58,6 +58,10 @@ final readonly class RequestBody
         $boundary = bin2hex(random_bytes(16));
         $parts = [];
         foreach ($fields as $name => $values) {
+            $name = (string) $name; // PHP turns a key such as '0' into an integer
+            if ($name === '') {
+                throw new \InvalidArgumentException('A field of a multipart form needs a name; one name is empty');
+            }
             foreach (\is_array($values) ? $values : [$values] as $value) {
                 $head = "--{$boundary}\r\nContent-Disposition: form-data; name=" . self::quote($name);
                 $parts[] = $value instanceof FormFile

@@ -50,6 +50,23 @@ final class RequestBodyTest extends TestCase
         self::assertSame(['xxxxxxxxxx', []], [$bytes, $warnings]);
     }
 
+    public function testTheNameOfAFieldCanBeANumber(): void
+    {
+        $body = RequestBody::multipart(['0' => 'x', '7' => ['y', 'z']]);
+
+        self::assertIsString($body->content);
+        preg_match_all('/form-data; name="(\d)"\r\n\r\n(\w)\r\n/', $body->content, $match);
+        self::assertSame([['0', '7', '7'], ['x', 'y', 'z']], [$match[1], $match[2]]);
+    }
+
+    public function testAFieldNeedsAName(): void
+    {
+        $this->expectExceptionObject(
+            new \InvalidArgumentException('A field of a multipart form needs a name; one name is empty'),
+        );
+        RequestBody::multipart(['a' => 'x', '' => 'y']);
+    }
+
     public function testAFolderIsNoFile(): void
     {
         $this->expectExceptionObject(new \RuntimeException("can't open the file '/tmp' for the request's body"));
