@@ -237,16 +237,15 @@ final class CookieJar implements \Countable
 
     private static function defaultPath(Url $origin): string
     {
-        $path = explode('?', $origin->target, 2)[0];
-        $end = (int) strrpos($path, '/');
+        $end = (int) strrpos($origin->path(), '/');
 
-        return $end === 0 ? '/' : substr($path, 0, $end);
+        return $end === 0 ? '/' : substr($origin->path(), 0, $end);
     }
 
     /** @param Cookie $cookie */
     private static function matches(array $cookie, Url $url): bool
     {
-        return self::isPathWithin(explode('?', $url->target, 2)[0], $cookie['path'])
+        return self::isPathWithin($url->path(), $cookie['path'])
             && (!$cookie['isSecure'] || $url->scheme === 'https')
             && ($url->host === $cookie['domain']
                 || !$cookie['isHostOnly'] && self::isWithin($url->host, $cookie['domain']));

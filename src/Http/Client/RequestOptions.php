@@ -16,11 +16,11 @@ final readonly class RequestOptions
      * @param float $readTimeout while the response or the request's body makes no progress
      * @param float $timeout for everything, from the call to the end of the response's body
      * @param int $maxRedirects number of redirects to follow. Credentials are not sent to another origin
-     * @param int $maxContentBytes maximum size of a body that `getContents()` or a conversion to string returns, after
-     *     it was decompressed. `read()` has no limit
+     * @param int $maxContentBytes maximum decompressed size that `getContents()` and `(string)` return. `read()` has no
+     *     limit
      * @param bool $decompress whether to ask for, and to decompress, gzip
-     * @param int $expectContinueBytes size of a request's body, or more, for which the client waits up to a second for
-     *     the server's permission (100 Continue). A body of unknown size counts as larger; PHP_INT_MAX for no wait
+     * @param int $expectContinueBytes minimum size of a request body for `Expect: 100-continue`, with a wait of up to
+     *     1 s. A body of unknown size always uses it. PHP_INT_MAX for never
      * @param Proxy|null $proxy null for a direct connection
      * @param TlsOptions $tls certificates for https
      * @param bool $blocksPrivateAddresses whether to refuse servers whose address is not public, such as 127.0.0.1. The

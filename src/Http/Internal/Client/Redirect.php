@@ -14,7 +14,7 @@ final readonly class Redirect
     /** Fields with credentials for one origin. They are not sent to another one. */
     public const CREDENTIALS = ['authorization' => 0, 'cookie' => 0, 'proxy-authorization' => 0];
 
-    /** Fields that describe a body. A request without one does not have them. */
+    /** Fields that are dropped together with the body. */
     public const BODY_FIELDS = [
         'content-length' => 0, 'content-type' => 0, 'content-encoding' => 0, 'transfer-encoding' => 0, 'expect' => 0,
     ];

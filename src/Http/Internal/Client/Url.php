@@ -45,7 +45,10 @@ final readonly class Url
         );
     }
 
-    /** Resolves a reference, as the Location of a redirect: RFC 3986, 5.2. Returns null when it is malformed. */
+    /**
+     * Resolves a reference, such as the Location of a redirect: RFC 3986, 5.2. A relative one loses user and password.
+     * Returns null when it is malformed.
+     */
     public function resolve(string $reference): ?self
     {
         $reference = explode('#', trim($reference), 2)[0];
@@ -57,12 +60,11 @@ final readonly class Url
         }
         $query = strstr($reference, '?');
         $path = explode('?', $reference, 2)[0];
-        [$ownPath] = explode('?', $this->target, 2);
         $target = match (true) {
             $reference === '' => $this->target,
-            $path === '' => $ownPath,
+            $path === '' => $this->path(),
             $path[0] === '/' => self::withoutDots($path),
-            default => self::withoutDots(substr($ownPath, 0, (int) strrpos($ownPath, '/') + 1) . $path),
+            default => self::withoutDots(substr($this->path(), 0, (int) strrpos($this->path(), '/') + 1) . $path),
         };
 
         return new self(
@@ -74,7 +76,13 @@ final readonly class Url
         );
     }
 
-    /** Returns scheme, host and port. */
+    /** Returns the path without the query; at least "/". */
+    public function path(): string
+    {
+        return explode('?', $this->target, 2)[0];
+    }
+
+    /** Returns scheme and host, and the port unless it is the default. */
     public function origin(): string
     {
         return "{$this->scheme}://" . $this->authority();
@@ -83,15 +91,15 @@ final readonly class Url
     /** Returns the value of the Host field: RFC 9110, 7.2. */
     public function authority(): string
     {
-        $host = str_contains($this->host, ':') ? "[{$this->host}]" : $this->host;
+        $isDefault = $this->port === self::defaultPort($this->scheme);
 
-        return $this->port === self::defaultPort($this->scheme) ? $host : "{$host}:{$this->port}";
+        return $isDefault ? $this->hostWithBrackets() : $this->hostAndPort();
     }
 
     /** Returns host and port for a tunnel: RFC 9110, 9.3.6. */
     public function hostAndPort(): string
     {
-        return (str_contains($this->host, ':') ? "[{$this->host}]" : $this->host) . ":{$this->port}";
+        return "{$this->hostWithBrackets()}:{$this->port}";
     }
 
     /** Returns the value of an Authorization field for the user and password of the URL; null without these. */
@@ -103,7 +111,7 @@ final readonly class Url
     /** Returns the URL without its query, user and password, for messages. */
     public function withoutSecrets(): string
     {
-        return $this->origin() . explode('?', $this->target, 2)[0];
+        return $this->origin() . $this->path();
     }
 
     public function __toString(): string
@@ -115,6 +123,11 @@ final readonly class Url
     public function __debugInfo(): array
     {
         return ['url' => $this->withoutSecrets()];
+    }
+
+    private function hostWithBrackets(): string
+    {
+        return str_contains($this->host, ':') ? "[{$this->host}]" : $this->host;
     }
 
     private static function defaultPort(string $scheme): int
