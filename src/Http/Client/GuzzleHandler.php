@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Http\Client;
 
 use Amp\Cancellation;
-use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
 use GuzzleHttp\Exception\ConnectException;
@@ -42,8 +41,8 @@ final class GuzzleHandler
     private const FAILURE_WITH_RESPONSE = 'GuzzleHttp\Exception\ResponseTransferException';
 
     /**
-     * Cancellations of responses whose body is still received. Each one is kept as long as the body, because its
-     * destructor cancels the request.
+     * Cancellation of each response whose body is being received. The map keeps it as long as the body exists, because
+     * the destructor of the cancellation cancels the request.
      *
      * @var \WeakMap<StreamInterface, DeferredCancellation>|null
      */
@@ -109,23 +108,24 @@ final class GuzzleHandler
             delay($options->delay(), cancellation: $cancellation);
         }
         $begin = hrtime(true);
-        $response = null;
+        $response = $failure = null;
         try {
             $response = self::asGuzzle($request, $this->client->send($request, $settings, $cancellation));
             $this->callOnHeaders($request, $response, $options);
             $response = $options->isStream() ? $response : $this->receive($request, $response, $options);
-            self::report($options, $request, $response, $begin, null);
-
-            return $response;
-        } catch (HttpClientException|CancelledException $failure) {
-            $failure = self::translate($request, $response, $failure);
-            self::report($options, $request, $response, $begin, $failure);
-
-            throw $failure;
+        } catch (\Throwable $thrown) {
+            $failure = self::translate($request, $response, $thrown);
+            $response?->getBody()->close();
         }
+        $options->call(
+            Guzzle::ON_STATS,
+            new TransferStats($request, $response, (hrtime(true) - $begin) / 1e9, $failure),
+        );
+
+        return $response !== null && $failure === null ? $response : throw $failure;
     }
 
-    /** Returns the response as Guzzle's other handlers do, with the original fields of a body that is decompressed. */
+    /** Adds the original fields of a decompressed body, as `x-encoded-…`, like Guzzle's own handlers. */
     private static function asGuzzle(RequestInterface $request, ResponseInterface $response): ResponseInterface
     {
         $body = $response->getBody();
@@ -149,8 +149,6 @@ final class GuzzleHandler
         try {
             $options->call(Guzzle::ON_HEADERS, $response);
         } catch (\Throwable $failure) {
-            $response->getBody()->close();
-
             throw self::failure('An error was encountered during the on_headers event', $request, $response, $failure);
         }
     }
@@ -172,7 +170,6 @@ final class GuzzleHandler
             $written = $sink->write($bytes);
             $received += $written;
             if ($written < \strlen($bytes)) {
-                $body->close();
                 $message = "The sink accepted only {$received} bytes of the response's body";
 
                 throw self::failure($message, $request, $response, null);
@@ -199,26 +196,13 @@ final class GuzzleHandler
         };
     }
 
-    private static function report(
-        GuzzleOptions $options,
-        RequestInterface $request,
-        ?ResponseInterface $response,
-        int $begin,
-        ?\Throwable $failure,
-    ): void {
-        $options->call(
-            Guzzle::ON_STATS,
-            new TransferStats($request, $response, (hrtime(true) - $begin) / 1e9, $failure),
-        );
-    }
-
-    /** Returns the exception that Guzzle's handler for curl throws in this case. */
+    /** Returns the exception that Guzzle's handler for curl throws for a failure of the client; or the given one. */
     private static function translate(
         RequestInterface $request,
         ?ResponseInterface $response,
         \Throwable $failure,
     ): \Throwable {
-        if ($failure instanceof CancelledException) {
+        if (!$failure instanceof HttpClientException) {
             return $failure;
         }
         $isConnect = $failure instanceof ConnectFailedException

@@ -28,12 +28,22 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
 
     /** Options that would change the request, and that this client does not support. */
     private const UNSUPPORTED = [
-        'resolve' => 'addresses come from the look-up',
+        'resolve' => 'host names are always resolved with DNS',
         'bindto' => 'the system chooses the local address',
         'passphrase' => 'remove the password from the key',
         'ciphers' => 'OpenSSL chooses them',
-        'capath' => 'name a file with cafile',
-        'peer_fingerprint' => 'name an authority with cafile',
+        'capath' => 'set cafile instead',
+        'peer_fingerprint' => "set cafile to the authority's certificate instead",
+        'crypto_method' => 'TLS 1.2 and 1.3 are negotiated',
+    ];
+
+    /** Values that change nothing: '0' is the default of bindto, and connections have at least TLS 1.2. */
+    private const WITHOUT_EFFECT = [
+        [],
+        '0',
+        \STREAM_CRYPTO_METHOD_TLSv1_0_CLIENT,
+        \STREAM_CRYPTO_METHOD_TLSv1_1_CLIENT,
+        \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT,
     ];
 
     /** @var array<string, mixed> */
@@ -65,8 +75,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
          */
         [$parts, $options] = self::prepareRequest($method, $url, $options, $this->defaultOptions);
         foreach (self::UNSUPPORTED as $name => $advice) {
-            $isDefault = \in_array($options[$name] ?? [], [[], '0'], true); // '0' is the default of bindto
-            if (!$isDefault) {
+            if (!\in_array($options[$name] ?? [], self::WITHOUT_EFFECT, true)) {
                 throw new TransportException("The option \"{$name}\" is not supported here: {$advice}.");
             }
         }

@@ -7,7 +7,6 @@ namespace Spindle\Http\Internal\Client;
 use GuzzleHttp\RequestOptions as Guzzle;
 use Spindle\Http\Client\Proxy;
 use Spindle\Http\Client\RequestOptions;
-use Spindle\TlsOptions;
 
 /** The options of Guzzle that concern a handler. Guzzle's middleware has handled the others. */
 final readonly class GuzzleOptions
@@ -23,12 +22,11 @@ final readonly class GuzzleOptions
 
     private const CALLBACKS = [Guzzle::ON_HEADERS, Guzzle::ON_STATS, Guzzle::PROGRESS];
 
-    /** Minimum versions of TLS. All are accepted, although connections have at least TLS 1.2. */
+    /** Valid values of crypto_method. They have no effect: the minimum is always TLS 1.2. */
     private const TLS_VERSIONS = [
         \STREAM_CRYPTO_METHOD_TLSv1_0_CLIENT,
         \STREAM_CRYPTO_METHOD_TLSv1_1_CLIENT,
         \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT,
-        \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT,
     ];
 
     /**
@@ -51,7 +49,9 @@ final readonly class GuzzleOptions
         }
         $version = $options[Guzzle::CRYPTO_METHOD] ?? null;
         if ($version !== null && !\in_array($version, self::TLS_VERSIONS, true)) {
-            throw new \InvalidArgumentException('The option crypto_method has an unknown version of TLS');
+            throw new \InvalidArgumentException(
+                'The option crypto_method must be TLS 1.0, 1.1 or 1.2 here: TLS 1.2 and 1.3 are negotiated',
+            );
         }
         $sink = $this->sink();
         if (\is_string($sink) && !str_contains($sink, '://') && !is_dir(\dirname($sink))) {
@@ -67,6 +67,7 @@ final readonly class GuzzleOptions
     public function settings(RequestOptions $default): RequestOptions
     {
         $expect = $this->options[Guzzle::EXPECT] ?? null;
+        $verify = $this->options[Guzzle::VERIFY] ?? true;
 
         return new RequestOptions(
             connectTimeout: $this->seconds(Guzzle::CONNECT_TIMEOUT) ?? $default->connectTimeout,
@@ -82,7 +83,13 @@ final readonly class GuzzleOptions
                 default => $default->expectContinueBytes,
             },
             proxy: $this->proxy() ?? $default->proxy,
-            tls: $this->tls($default->tls),
+            tls: AdapterTls::merge(
+                $default->tls,
+                \is_string($verify) ? $verify : null,
+                $this->file(Guzzle::CERT),
+                $this->file(Guzzle::SSL_KEY),
+                $verify !== false,
+            ),
             blocksPrivateAddresses: $default->blocksPrivateAddresses,
         );
     }
@@ -138,19 +145,6 @@ final readonly class GuzzleOptions
 
         // Guzzle copies proxies of the environment into its options, so they are not errors of the caller.
         return Proxy::fromEnvironment(preg_replace('~^tcp://~i', 'http://', $variables));
-    }
-
-    private function tls(TlsOptions $default): TlsOptions
-    {
-        $verify = $this->options[Guzzle::VERIFY] ?? true;
-        $certificate = $this->file(Guzzle::CERT);
-
-        return new TlsOptions(
-            rootCertificate: \is_string($verify) ? $verify : $default->rootCertificate,
-            certificate: $certificate ?? $default->certificate,
-            key: $this->file(Guzzle::SSL_KEY) ?? ($certificate === null ? $default->key : null),
-            verifies: $verify !== false,
-        );
     }
 
     private function file(string $name): ?string

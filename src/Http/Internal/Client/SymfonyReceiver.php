@@ -14,7 +14,8 @@ use Symfony\Component\HttpClient\Exception\TransportException;
 use function Amp\delay;
 
 /**
- * Receives a response for Symfony in a fiber of its own. Does not refer to the response, so that it can be dropped.
+ * Receives a response for Symfony in a separate fiber. Holds no reference to the {@see SymfonyResponse}. So dropping
+ * the response destroys it, which cancels this fiber.
  *
  * @phpstan-type Info array{
  *     response_headers: list<string>,
@@ -96,7 +97,7 @@ final class SymfonyReceiver
         }
         foreach ($response->getHeaders() as $name => $values) {
             foreach ($values as $value) {
-                $this->headers[strtolower($name)][] = $value;
+                $this->headers[strtolower((string) $name)][] = $value;
                 $lines[] = "{$name}: {$value}";
             }
         }

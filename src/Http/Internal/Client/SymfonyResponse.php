@@ -16,7 +16,8 @@ use Symfony\Component\HttpClient\Response\TransportResponseTrait;
 use Symfony\Contracts\HttpClient\ResponseInterface;
 
 /**
- * A response for Symfony. A fiber of its own receives it; the traits of Symfony wait for what this fiber stores.
+ * A response for Symfony. A separate fiber receives it, and stores activities in {@see SymfonyState}. Symfony's traits
+ * wait for these.
  *
  * @phpstan-import-type Info from SymfonyReceiver
  */

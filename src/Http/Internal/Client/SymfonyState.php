@@ -15,7 +15,10 @@ final class SymfonyState extends ClientState
     /** @var DeferredFuture<null>|null completed by the next activity; null while no fiber waits for it */
     private ?DeferredFuture $activity = null;
 
-    /** Stores what has happened to a response: a piece of its body, a chunk, or null and then an exception or null. */
+    /**
+     * Stores activities in Symfony's format: bytes of the body, a chunk, or at the end null and an exception (null
+     * without a failure). Ignores dropped responses.
+     */
     public function add(string $id, mixed ...$activities): void
     {
         if (isset($this->openHandles[$id])) {

@@ -12,7 +12,6 @@ use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\Proxy;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Internal\Message\IterableStream;
-use Spindle\TlsOptions;
 use Symfony\Component\HttpClient\Exception\TransportException;
 
 /**
@@ -22,7 +21,7 @@ use Symfony\Component\HttpClient\Exception\TransportException;
  */
 final class SymfonyTransfer
 {
-    private const READ_BYTES = 16_372;
+    private const READ_BYTES = 16_372; // as Symfony's own clients
 
     /** @param array<string, mixed> $options prepared by HttpClientTrait of Symfony */
     public function __construct(
@@ -66,7 +65,7 @@ final class SymfonyTransfer
                 $hasBody = false;
                 $allFields = array_diff_key($allFields, Redirect::BODY_FIELDS);
             }
-            // As Symfony documents it, the first origin gets the credentials again.
+            // Like Symfony's clients: a redirect back to the first origin gets the credentials again.
             $fields = $redirect->url->origin() === $origin
                 ? $allFields
                 : array_diff_key($allFields, Redirect::CREDENTIALS, ['host' => 0]);
@@ -79,11 +78,11 @@ final class SymfonyTransfer
     }
 
     /**
-     * Notes where a response redirects to.
+     * Sets `redirect_url`, and returns the redirect to follow.
      *
      * @param Info $info
      *
-     * @return Redirect|null null for none, or for one more than is allowed
+     * @return Redirect|null null if there is none, or `max_redirects` is reached
      */
     private function redirect(ResponseInterface $response, string $method, string $url, array &$info): ?Redirect
     {
@@ -119,7 +118,6 @@ final class SymfonyTransfer
     private function settings(): RequestOptions
     {
         $default = $this->client->requestOptions();
-        $certificate = $this->text('local_cert');
 
         return new RequestOptions(
             connectTimeout: $this->seconds('max_connect_duration') ?? \INF,
@@ -130,17 +128,18 @@ final class SymfonyTransfer
             decompress: false,
             expectContinueBytes: \PHP_INT_MAX,
             proxy: $this->proxy(),
-            tls: new TlsOptions(
-                rootCertificate: $this->text('cafile') ?? $default->tls->rootCertificate,
-                certificate: $certificate ?? $default->tls->certificate,
-                key: $this->text('local_pk') ?? ($certificate === null ? $default->tls->key : null),
-                verifies: $this->options['verify_peer'] !== false,
+            tls: AdapterTls::merge(
+                $default->tls,
+                $this->text('cafile'),
+                $this->text('local_cert'),
+                $this->text('local_pk'),
+                $this->options['verify_peer'] !== false,
             ),
             blocksPrivateAddresses: $default->blocksPrivateAddresses,
         );
     }
 
-    /** Returns the proxies of the options, or else of the environment, which Symfony reads from $_SERVER. */
+    /** Returns the proxies of the options; for each missing one, that of `$_SERVER`, as Symfony's own clients. */
     private function proxy(): Proxy
     {
         $given = array_filter([

@@ -176,7 +176,6 @@ final class GuzzleCasesTest extends TestCase
     #[TestWith([\STREAM_CRYPTO_METHOD_TLSv1_0_CLIENT])]
     #[TestWith([\STREAM_CRYPTO_METHOD_TLSv1_1_CLIENT])]
     #[TestWith([\STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT])]
-    #[TestWith([\STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT])]
     public function testAMinimumVersionOfTlsIsAccepted(int $version): void
     {
         $certificates = $this->serveTls();

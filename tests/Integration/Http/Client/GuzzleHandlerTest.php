@@ -90,6 +90,51 @@ final class GuzzleHandlerTest extends TestCase
         $this->guzzle()->get('/', ['sink' => $sink]);
     }
 
+    /** @param array<string, mixed> $options */
+    #[DataProvider('failuresOfCallbacks')]
+    public function testOnStatsIsCalledOnceAfterAFailure(array $options): void
+    {
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 1_000_000)));
+        $stats = [];
+        $options['on_stats'] = static function (TransferStats $given) use (&$stats): void {
+            $stats[] = $given;
+        };
+        try {
+            $this->guzzle()->get('/', $options);
+            self::fail('The request has not failed');
+        } catch (\RuntimeException $failure) {
+            self::assertCount(1, $stats);
+            self::assertSame($failure, $stats[0]->getHandlerErrorData());
+            self::assertSame(200, $stats[0]->getResponse()?->getStatusCode());
+        }
+        self::assertSame(0, $this->httpClient?->statistics()['connections']);
+    }
+
+    /** @return iterable<string, array{array<string, mixed>}> */
+    public static function failuresOfCallbacks(): iterable
+    {
+        $throw = static fn() => throw new \RuntimeException('refused');
+        $short = static fn(string $bytes): int => 5;
+        yield 'on_headers' => [['on_headers' => $throw]];
+        yield 'progress' => [['progress' => $throw]];
+        yield 'a sink that throws' => [['sink' => FnStream::decorate(Utils::streamFor(''), ['write' => $throw])]];
+        yield 'a sink that is full' => [['sink' => FnStream::decorate(Utils::streamFor(''), ['write' => $short])]];
+    }
+
+    public function testAnExceptionOfOnStatsIsThrown(): void
+    {
+        $this->serve(static fn(): Response => Response::text('ok'));
+        $calls = [];
+        $options = ['on_stats' => static function () use (&$calls): void {
+            $calls[] = 'on_stats';
+
+            throw new \RuntimeException('no statistics');
+        }];
+        $failure = self::thrown(\RuntimeException::class, fn() => $this->guzzle()->get('/', $options));
+
+        self::assertSame(['no statistics', ['on_stats']], [$failure->getMessage(), $calls]);
+    }
+
     public function testAFormWithFilesIsSent(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => Response::json([
@@ -318,6 +363,10 @@ final class GuzzleHandlerTest extends TestCase
         yield 'crypto_method_max' => [
             ['crypto_method_max' => \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT],
             'crypto_method_max',
+        ];
+        yield 'a minimum of TLS 1.3' => [
+            ['crypto_method' => \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT],
+            'crypto_method must be TLS 1.0, 1.1 or 1.2 here',
         ];
         yield 'on_trailers' => [['on_trailers' => static fn() => null], 'on_trailers'];
         yield 'a password' => [['cert' => [__FILE__, 'password']], 'cert'];

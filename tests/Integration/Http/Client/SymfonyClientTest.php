@@ -11,6 +11,7 @@ use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Client\SymfonyClient;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Http\ScriptedServer;
 use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
 use Symfony\Contracts\HttpClient\HttpClientInterface;
 use Symfony\Contracts\HttpClient\Test\HttpClientTestCase;
@@ -80,6 +81,15 @@ final class SymfonyClientTest extends HttpClientTestCase
         $response->getStatusCode();
     }
 
+    public function testAHeaderWhoseNameIsANumberIsReceived(): void
+    {
+        $server = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 204 No Content\r\n7: x\r\n\r\n"));
+        $headers = (new SymfonyClient())->request('GET', $server->url())->getHeaders();
+        $server->close();
+
+        self::assertSame('{"7":["x"]}', json_encode($headers));
+    }
+
     /** @return iterable<string, array{array<string, mixed>}> */
     public static function unsupportedOptions(): iterable
     {
@@ -88,6 +98,7 @@ final class SymfonyClientTest extends HttpClientTestCase
         yield 'passphrase' => [['passphrase' => 'secret']];
         yield 'ciphers' => [['ciphers' => 'AES']];
         yield 'capath' => [['capath' => '/etc/ssl']];
+        yield 'crypto_method' => [['crypto_method' => \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT]];
         yield 'peer_fingerprint' => [['peer_fingerprint' => ['pin-sha256' => [base64_encode(str_repeat('x', 32))]]]];
     }
 }
