@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Worker;
 
 /**
- * How one task of {@see Executor::mapOutcomes()} or {@see Executor::mapOutcomesUnordered()} ended: with a value, or
- * with a failure.
+ * The outcome of one task of {@see Executor::mapOutcomes()} or {@see Executor::mapOutcomesUnordered()}: a value or a
+ * failure.
  *
  * @template-covariant TValue
  */

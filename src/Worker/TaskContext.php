@@ -58,7 +58,7 @@ final class TaskContext
      *
      * A task that has called this method then has the pool's grace period to end by itself. It can pass the
      * cancellation to operations that it waits for. A task that has not called this method is ended immediately. In a
-     * thread, or without ext-pcntl, every task is.
+     * thread, or without ext-pcntl, every task is ended immediately.
      */
     public function cancellation(): Cancellation
     {

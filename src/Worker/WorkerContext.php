@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/** How workers run. */
+/** The kind of workers: processes, forks or threads. */
 enum WorkerContext
 {
     /** A new PHP process. Inherits only working directory, umask and environment of this process. Works everywhere. */

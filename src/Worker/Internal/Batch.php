@@ -86,7 +86,7 @@ final class Batch
         return $this->source->code() === null ? null : $this->keys[$index];
     }
 
-    /** @return array{string, string} two parts of the payload for a worker, to be sent one after the other */
+    /** @return array{string, string} head and body of the payload of a TASKS frame */
     public function payload(): array
     {
         $head = pack(

@@ -242,7 +242,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** @return array<int, array<string, mixed>> settings of threads whose start the host can't have read */
+    /** @return array<int, array<string, mixed>> settings of threads that the host could not start: it was ending one */
     private function unreadStarts(): array
     {
         $first = $this->requestedEnds === [] ? \PHP_INT_MAX : min($this->requestedEnds);

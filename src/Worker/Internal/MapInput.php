@@ -51,7 +51,7 @@ final class MapInput implements InputConsumer
         $this->pump = new InputPump($this, $input);
     }
 
-    /** Reads values for a batch in a callback of the event loop, unless there is no {@see room()} or no more input. */
+    /** Reads values for a batch in a callback of the event loop, if there is {@see room()} and unread input. */
     public function pullSoon(): void
     {
         $this->pump->pullSoon();

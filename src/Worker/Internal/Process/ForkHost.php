@@ -19,7 +19,7 @@ final class ForkHost
     private const SIGCONT = 18;
     private const READ_BYTES = 1 << 16;
 
-    /** Milliseconds to wait for the exit of a worker whose socket or standard error was closed, possibly by a task. */
+    /** Longest wait for the exit of a worker whose socket or standard error was closed. Its task may have done that. */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
     /** @var array<int, int> process ids by worker */

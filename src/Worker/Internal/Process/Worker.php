@@ -42,15 +42,15 @@ final class Worker
     /** Callbacks in the event loop; null until the loop is loaded. */
     private ?LoopCallbacks $loop = null;
 
-    /** @var array<int, string> code by source number */
+    /** @var array<int, string> code of each map's callable, by the number of the map */
     private array $codes = [];
 
-    /** @var array<int|string, \Closure> callables by source number, or by code if they have no state */
+    /** @var array<int|string, \Closure> callables by number of the map; submitted ones without state by their code */
     private array $callables = [];
 
     /**
      * @param int    $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
-     * @param bool   $timed whether to record when each task starts
+     * @param bool   $timed whether to record in the shared memory when each task starts
      * @param int|null $maxGrowth bytes by which the memory may grow; then the pool gets the rest of the batch back
      * @param bool   $restoresState whether to restore {@see InitialState} after each task
      * @param bool   $isThread    whether this is a thread, which gets no signals and runs shutdown functions too late

@@ -124,7 +124,7 @@ final class WorkerBoot
         exit(255);
     }
 
-    /** Runs tasks until the pool stops this worker or closes the connection. In a host, starts workers until then. */
+    /** In a worker, runs tasks until the pool stops it or closes the connection. In a host, starts the workers. */
     public static function work(): void
     {
         $boot = self::current();
