@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
-/** Parses the value of libpq's keyword "options": command-line options of the server. Accepts only settings. */
+/** Parses libpq's keyword "options": command-line options of the server. Accepts only assignments of settings. */
 final class CommandLineOptions
 {
     /**
      * @return array<string, string> values by the names of settings
      *
-     * @throws \ValueError when the value contains another option than a setting
+     * @throws \ValueError when the value contains an option that does not assign a setting
      */
     public static function settings(string $options): array
     {

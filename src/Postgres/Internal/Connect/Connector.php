@@ -133,7 +133,7 @@ final class Connector
     }
 
     /**
-     * Returns the session that an earlier HTTP request has left on the stream. Sends nothing before that is proved.
+     * Returns the session that an earlier HTTP request has left on the stream. Sends nothing until its reset is proved.
      *
      * @return OpenedConnection|null null when the session can't be used; the caller must close the stream
      *

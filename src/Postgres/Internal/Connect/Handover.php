@@ -8,9 +8,9 @@ use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\Internal\SessionChanges;
 
 /**
- * Leaves a session on its persistent stream for the next HTTP request. At the end of a request, queries reset the
- * session. Only the next request reads their answer, which contains what that request needs to know. It proves that
- * the session was reset, and that nothing else is left on the stream. No request waits for an additional round trip.
+ * Leaves a session on its persistent stream for the next HTTP request. At the end of a request, send() sends queries
+ * that reset the session. Only the next request reads the answer, so no request waits for an additional round trip. The
+ * answer describes the session, and proves that it was reset and that nothing else is left on the stream.
  */
 final readonly class Handover
 {

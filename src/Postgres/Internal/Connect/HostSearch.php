@@ -55,7 +55,7 @@ final readonly class HostSearch
             ?? throw $this->attempts->failure();
     }
 
-    /** @return T|null null when no host offers a session of this kind */
+    /** @return T|null null when no host offers a session of the kind `$target` */
     private function tryHosts(TargetSession $target, Deadline $deadline): mixed
     {
         $left = \count($this->options->hosts);

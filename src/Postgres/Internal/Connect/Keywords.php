@@ -84,7 +84,7 @@ final class Keywords
     /**
      * @param array<string, string> $values
      *
-     * @return array{mode: ?TlsMode, root: ?string} mode, and file with certificates; null for the system's
+     * @return array{mode: ?TlsMode, root: ?string} mode, null if unset; root certificates, null for the system's
      */
     private static function tlsOptions(#[\SensitiveParameter] array $values): array
     {
@@ -216,7 +216,7 @@ final class Keywords
      *
      * @return T|null null if the keyword has no value
      *
-     * @throws \ValueError when there is no such case
+     * @throws \ValueError when the enum has no case with this value
      */
     private static function choice(string $enum, string $key, #[\SensitiveParameter] array $values): ?\BackedEnum
     {

@@ -17,7 +17,7 @@ final class PasswordFile
     /** Name that stands for the host in the file if the socket is in one of the default folders. */
     private const DEFAULT_SOCKET_NAME = 'localhost';
 
-    /** Folders in which PostgreSQL creates its socket by default: on Debian, and elsewhere. */
+    /** Folders in which PostgreSQL creates its socket by default: on Debian, and on other systems. */
     private const DEFAULT_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
     /** Whether the file exists and no other user has access to it. As in libpq, {@see find()} ignores other files. */

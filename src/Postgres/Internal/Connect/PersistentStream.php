@@ -12,7 +12,7 @@ use Spindle\Postgres\PostgresOptions;
  */
 final class PersistentStream
 {
-    /** Digits of the name. As a number, the name fits into an integer. */
+    /** Number of hexadecimal digits of the name. They are 60 bits, so the name also fits into an integer. */
     private const NAME_DIGITS = 15;
 
     private const HASH = 'sha256';
@@ -23,7 +23,7 @@ final class PersistentStream
     /** @var array<string, true> names of the reserved streams */
     private static array $reserved = [];
 
-    /** Identifies the stream among those of this process. The name is part of PHP's key, and may be shown. */
+    /** Name of the stream, unique in this process. It is part of PHP's key for the stream, and not secret. */
     private readonly string $name;
 
     private readonly \SensitiveParameterValue $secret;
@@ -67,8 +67,7 @@ final class PersistentStream
     }
 
     /**
-     * Returns the stream of an earlier request, or else a new one. PHP drops the earlier one if the server has closed
-     * it.
+     * Returns the stream of an earlier request, or a new stream if there is none or the server has closed it.
      *
      * @param resource $context stream context of a new stream
      *
@@ -77,7 +76,7 @@ final class PersistentStream
     public function open($context)
     {
         if ($this->endpoint->ip !== null) {
-            // PHP's key is the address. It ignores what follows a slash after the port when it connects.
+            // PHP's key is the whole address. When PHP connects, it ignores a slash after the port, and what follows.
             return stream_socket_client(
                 "{$this->endpoint->uri()}/{$this->name}",
                 $code,
@@ -88,13 +87,13 @@ final class PersistentStream
             );
         }
 
-        // Here PHP's key is the path and the port. It ignores a negative port when it connects.
+        // Here PHP's key is the path and the port. When PHP connects, it ignores a negative port.
         return pfsockopen($this->endpoint->uri(), -(int) hexdec($this->name) - 1);
     }
 
     /**
-     * Returns a secret of this stream, which authenticates what an earlier request has left: {@see Handover}. It does
-     * not depend on the password, because statements with its HMAC are logged, and passwords could be guessed by it.
+     * Returns the secret with which {@see Handover} authenticates what a request leaves on this stream. The secret does
+     * not depend on the password. Otherwise HMACs with it, which the server may log, would help to guess the password.
      */
     public function secret(): string
     {

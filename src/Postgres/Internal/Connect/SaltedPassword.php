@@ -35,7 +35,7 @@ final class SaltedPassword
     /**
      * Computes a slice, unless another login is computing.
      *
-     * @param object $login the calling login. The first caller computes. After its destruction, another one continues
+     * @param object $login login that calls. Only the first one computes; once it is destroyed, another login continues
      *
      * @return string|null the salted password; null if further calls are needed
      */

@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Connect;
 
 /**
  * Normalizes passwords before they are hashed, as PostgreSQL does. As in libpq and the server, a password that is not
- * UTF-8 or contains prohibited or unassigned characters stays unchanged. Without ext-intl, all passwords do.
+ * UTF-8 or contains prohibited or unassigned characters stays unchanged. Without ext-intl, no password is changed.
  *
  * @see https://www.rfc-editor.org/rfc/rfc4013
  */

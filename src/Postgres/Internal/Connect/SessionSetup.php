@@ -8,8 +8,8 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
 
 /**
- * Statements that set up a session and query its state, and the check of their answers. Statements assign the settings,
- * not the startup message, because poolers refuse unknown parameters in it.
+ * Builds the statements that set up a session and query its state, and checks their answers. The settings are assigned
+ * by statements and not by the startup message, because poolers refuse unknown parameters in a startup message.
  */
 final class SessionSetup
 {

@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Runs several statements by the simple query protocol, without waiting for an answer before the next one is sent.
+ * Runs several statements by the simple query protocol. All statements are sent before the first answer is read.
  * Converts received bytes to the rows and the error of each statement, without a stream or an event loop.
  */
 final class SimpleQueries

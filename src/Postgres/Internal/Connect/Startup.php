@@ -43,14 +43,14 @@ final class Startup
 
     private bool $isServerVerified = false;
 
-    /** Method of the proof that was sent; null if none was sent, and for SCRAM. */
+    /** Method of the proof that was sent; null before that. Stays null for a SCRAM login: {@see $scram}. */
     private ?AuthenticationMethod $sentMethod = null;
 
     private bool $authenticated = false;
 
     private bool $ready = false;
 
-    /** Bytes received in the current phase. The second one begins after the read that completes the authentication. */
+    /** Bytes received in this phase. The second phase begins after the read that completes the authentication. */
     private int $receivedBytes = 0;
 
     private bool $hasReceivedMessage = false;
@@ -235,7 +235,7 @@ final class Startup
             $this->credentials->ensureAllowed(AuthenticationMethod::None);
         }
         $this->authenticated = true;
-        // Messages from now on have their own limit. With 0, receive() would expect a first message again.
+        // Messages from now on have their own limit. 1 and not 0, because at 0 receive() expects a first message.
         $this->receivedBytes = 1;
 
         return '';

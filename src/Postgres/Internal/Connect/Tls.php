@@ -15,7 +15,7 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TlsMode;
 
-/** TLS as PostgreSQL uses it: the client asks for it, and binds its proof of the password to the certificate. */
+/** Requests TLS from a server, and computes the data that bind the login to the server's certificate. */
 final class Tls
 {
     public static function settings(TlsMode $mode, PostgresHost $host, PostgresOptions $options): ?ClientTls
@@ -32,7 +32,7 @@ final class Tls
     }
 
     /**
-     * Asks the server for an encrypted connection.
+     * Requests an encrypted connection.
      *
      * @see https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL
      *

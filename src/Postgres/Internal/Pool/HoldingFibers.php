@@ -7,9 +7,9 @@ namespace Spindle\Postgres\Internal\Pool;
 use Spindle\Postgres\Internal\Session;
 
 /**
- * Fibers that hold a connection of the pool. A statement that such a fiber sends through the pool itself must not share
- * a session. An earlier statement of that session may wait for a lock that the fiber's own transaction holds. Then both
- * statements would wait for ever, because the fiber can't end its transaction while it waits.
+ * Fibers that hold a connection of the pool. If such a fiber runs a statement on the pool, and not on its connection,
+ * the statement must not share a session. An earlier statement of that session may wait for a lock that the fiber's own
+ * transaction holds. Both statements would wait for ever, because a waiting fiber can't end its transaction.
  */
 final class HoldingFibers
 {
@@ -41,7 +41,7 @@ final class HoldingFibers
         $this->holders[spl_object_id($session)] = $fiber === null ? null : \WeakReference::create($fiber);
     }
 
-    /** Records that no fiber holds the session. Does nothing if none does. */
+    /** Records that the session's fiber does not hold it any more. Does nothing if no fiber holds the session. */
     public function remove(Session $session): void
     {
         $id = spl_object_id($session);

@@ -23,7 +23,7 @@ final class KnownStatement
     /** Moving average of the server's time in nanoseconds. Shorter times change it faster than longer times. */
     public int $cost;
 
-    /** How many of the {@see PROBATION_EXECUTIONS} are still to come. */
+    /** Number of faster executions that are still needed before the statement may share a session. */
     private int $probation = 0;
 
     /**
@@ -33,7 +33,7 @@ final class KnownStatement
      */
     public function __construct(public readonly bool $isPlain, public readonly bool $isShareableRead, int $nanoseconds)
     {
-        // The first execution takes longer (parsing, planning, reading from disk), so it counts as short unless slow.
+        // A first execution takes longer (parsing, planning, disk), so it counts as short unless it is slow.
         $this->cost = max(self::MIN_COST_NANOSECONDS, min($nanoseconds, ServerTime::SHORT_NANOSECONDS));
         $this->learn($nanoseconds < self::SLOW_NANOSECONDS ? $this->cost : $nanoseconds);
     }

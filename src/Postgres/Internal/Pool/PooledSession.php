@@ -50,19 +50,19 @@ final class PooledSession
     /** Whether no further query may share the session, so that it becomes free for an exclusive borrower. */
     public bool $isReserved = false;
 
-    /** Consecutive checks without a byte from the server while several queries shared the session. */
+    /** Number of consecutive checks without a new byte from the server, while several queries shared the session. */
     public int $idleChecks = 0;
 
     /** Number of postponements since the session was last free. */
     private int $postponedCount = 0;
 
-    /** When bytes had last been received at the last check; 0 before the first check of the current queries. */
+    /** Value of lastReceived() of the session at the last check; 0 before the first check of the current queries. */
     private int $lastSeen = 0;
 
-    /** Number of checks during one round trip, in which no answer can arrive. */
+    /** Number of checks that fit into one round trip, in which no answer can arrive. */
     private int $roundTripChecks = 0;
 
-    /** Maximum {@see $load} with the cost of a further query, if that query can use another session instead. */
+    /** Maximum of {@see $load} plus the cost of a further query, if that query can use another session instead. */
     private int $maxLoad = self::MAX_AVOIDABLE_WAIT_NANOSECONDS;
 
     /** @param int $expiresAt when the lifetime of the session ends, by hrtime() */
@@ -158,15 +158,15 @@ final class PooledSession
     /**
      * Checks whether the server sent anything since the last check, while several queries share the session.
      *
-     * @return bool whether the pool must postpone the query that the server is running. After one postponement for each
-     *     of the queries, the time until the next one doubles, because all of the queries may be slow.
+     * @return bool whether the pool must postpone the query that the server is running. After as many postponements as
+     *     there are queries, the time until the next postponement doubles, because all of the queries may be slow
      */
     public function checkStall(): bool
     {
         $lastSeen = $this->session->lastReceived();
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
-        // A query may wait for up to one round trip, because that at most doubles its time.
+        // A query may wait for other queries as long as one round trip takes, because that at most doubles its time.
         $roundTrip = $this->session->roundTrip();
         $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);

@@ -88,8 +88,8 @@ final class PooledSessions
     }
 
     /**
-     * Postpones the running query of each stalled session. Such a query may wait for a lock whose owner waits, directly
-     * or not, for the answer to a later query of the same session. It is cancelled, and sent again after the others.
+     * Postpones the running query of each stalled session: cancels the query, and sends it again after the others. The
+     * query may wait for a lock whose owner waits, directly or not, for the answer to a later query of that session.
      *
      * @return bool whether several queries share a session
      */

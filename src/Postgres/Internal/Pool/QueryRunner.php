@@ -44,7 +44,7 @@ final readonly class QueryRunner
     }
 
     /**
-     * Runs a statement on an exclusive session, because it is unknown or not {@see KnownStatement::$isPlain}.
+     * Runs a statement that is unknown or not {@see KnownStatement::$isPlain}, on an exclusive session.
      *
      * @param list<mixed> $parameters
      */
@@ -119,9 +119,8 @@ final readonly class QueryRunner
     }
 
     /**
-     * Returns the result of a query after which the pool has not taken the session back, because the query failed or
-     * left a transaction open. Then returns the session. The result comes first, because for that the query may be sent
-     * again.
+     * Returns the result of a query that failed or left a transaction open, after which the pool has not taken the
+     * session back. Gives the session back last, because result() may send the query again on the session.
      *
      * @param list<mixed> $parameters
      */

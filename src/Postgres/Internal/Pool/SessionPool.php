@@ -65,7 +65,7 @@ final class SessionPool implements SessionLender
 
     public readonly HoldingFibers $holders;
 
-    /** Fibers within a transaction, a stream or another call of the pool. They may use it after {@see close()}. */
+    /** Fibers within a transaction, a stream or another call of the pool. They may use the pool after close(). */
     private readonly HoldingFibers $callers;
 
     private readonly FiberQueue $closing;
@@ -106,7 +106,7 @@ final class SessionPool implements SessionLender
         return $session;
     }
 
-    /** Like {@see acquire()}, but for a borrower that has the session after its call of the pool has returned. */
+    /** Lends a session to a borrower that keeps it after the call of the pool has returned, unlike {@see acquire()}. */
     public function borrow(?Cancellation $cancellation): PipelinedSession
     {
         $this->ensureAccepts();
@@ -232,7 +232,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** Refuses a call in a fork and after close(). The current fiber may be within an accepted call, which goes on. */
+    /** Throws in a fork, after kill(), and after close() unless the fiber is within an accepted call. */
     public function ensureAccepts(): void
     {
         if ($this->isClosed && ($this->isKilled || !$this->callers->includesCurrent())) {
@@ -408,7 +408,7 @@ final class SessionPool implements SessionLender
         return $pooled->session;
     }
 
-    /** After close(), closes free sessions that no accepted call needs. Resumes its callers when no session is left. */
+    /** After close(), closes free sessions that no accepted call needs. Resumes close() if no session is left. */
     private function closeUnneeded(): void
     {
         if (!$this->isKilled && $this->mayNeedSessions()) {
@@ -675,8 +675,8 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Opens sessions again after the pause that follows a failure. After a permanent failure, the pool does so only for
-     * waiters, not for minConnections, because repeated failed logins may lock the account.
+     * Opens sessions again after the pause that follows a failure. After a permanent failure, opens sessions only for
+     * waiters and not for minConnections, because repeated failed logins may lock the account.
      */
     private function retryOpening(): void
     {

@@ -22,8 +22,8 @@ final class BackendMessages
     private const MAX_COLUMNS = 1664;
 
     /**
-     * Parses an ErrorResponse or NoticeResponse. From a field with more than {@see ServerError::MAX_FIELD_BYTES}, one
-     * byte more is kept, so that ServerError detects the excess.
+     * Parses an ErrorResponse or NoticeResponse. Truncates long fields to {@see ServerError::MAX_FIELD_BYTES} and one
+     * further byte, by which ServerError detects that a field is too long.
      */
     public static function error(#[\SensitiveParameter] string $payload): ServerError
     {
@@ -113,7 +113,7 @@ final class BackendMessages
     }
 
     /**
-     * @return list<string> the strings of a payload, each of which ends with a NUL there
+     * @return list<string> the strings of a payload, without the NUL at the end of each string
      *
      * @throws ProtocolException when the last string does not end with a NUL
      */

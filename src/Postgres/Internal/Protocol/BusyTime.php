@@ -34,7 +34,7 @@ final class BusyTime
         return self::$busyNanoseconds;
     }
 
-    /** Without the file, returns only the time on a processor. */
+    /** Returns the busy nanoseconds of this process up to now; without the file, only those on a processor. */
     private static function read(): int
     {
         $text = self::$hasFile ? @file_get_contents(self::SCHEDSTAT_FILE) : false;

@@ -21,7 +21,7 @@ use function Amp\async;
  */
 final class Cancelling
 {
-    /** Longest pause in seconds after which the request is repeated. After a longer one, the connection is closed. */
+    /** Longest pause in seconds before the request is repeated. After a longer pause, the connection is closed. */
     private const MAX_PAUSE_SECONDS = 10.0;
 
     /** Seconds after a request during which the error of a stopped statement may still arrive. */
@@ -44,7 +44,7 @@ final class Cancelling
     private ?string $recentTimer = null;
 
     /**
-     * @param \Closure(): void $sendRequest sends a request, and returns when the server has closed its connection
+     * @param \Closure(): void $sendRequest sends a request, and returns when the server has closed that connection
      * @param \Closure(ConnectionLostException|null): void $onDone called with null after each request; or with an
      *     exception when the session's connection must be closed
      */
@@ -95,7 +95,7 @@ final class Cancelling
         async($this->send(...), $pause, $closesOnFailure)->ignore();
     }
 
-    /** Sends a request after `$seconds`, or closes the connection after a long pause. Ignores a done exchange. */
+    /** Sends a request after `$seconds` if the exchange is not done; or closes the connection after a long pause. */
     public function requestLater(
         #[\SensitiveParameter]
         Exchange $exchange,

@@ -123,7 +123,7 @@ final class CopyRunner
         ?\Closure $onCopyData,
         ?Cancellation $cancellation,
     ): Exchange {
-        // A cancel request for an earlier exchange could stop the COPY, whose data can't be sent again. So it waits.
+        // The COPY waits: a cancel request for an earlier exchange could stop it, and its data can't be sent again.
         $this->pipeline->settle(true, $cancellation);
         $exchange = $this->exchange = $this->pipeline->copying = new Exchange(extended: false);
         $exchange->onCopyData = $onCopyData;
@@ -144,7 +144,7 @@ final class CopyRunner
         return $exchange;
     }
 
-    /** @param iterable<string> $rows sent, and followed by the end of the data, unless the server reports an error */
+    /** @param iterable<string> $rows rows to send. The end of the data follows, unless the server reports an error */
     private function send(
         #[\SensitiveParameter]
         iterable $rows,
@@ -167,7 +167,7 @@ final class CopyRunner
                 && $this->pipeline->unwrittenBytes() > self::MAX_UNWRITTEN_BYTES
             ) {
                 $this->pipeline->await($exchange, $cancellation);
-                // The server may accept everything at once. Its error, and other fibers, need a turn of the loop.
+                // If the server accepts all at once, its error and other fibers get a turn of the loop only here.
                 LoopTurn::await();
             }
             if ($exchange->done || $exchange->serverError !== null) {

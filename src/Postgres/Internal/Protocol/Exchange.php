@@ -71,7 +71,7 @@ final class Exchange
     /** Nanoseconds that the server took; negative when unknown. */
     public int $nanoseconds = -1;
 
-    /** Expected nanoseconds that a pool counts as load of the connection; negative once they do not count. */
+    /** Expected nanoseconds that a pool counts as load of the session; negative if the pool does not count them. */
     public int $cost = -1;
 
     public bool $isTimed = true;

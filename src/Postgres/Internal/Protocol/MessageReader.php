@@ -21,7 +21,7 @@ final class MessageReader
     /** Maximum length of a message whose type is not in {@see LONG_MESSAGE_TYPES}. */
     private const MAX_OTHER_MESSAGE_BYTES = 0x0010_0000;
 
-    /** Bytes behind the messages that {@see rowMessages()} returns. */
+    /** Number of bytes without a meaning after the messages that {@see rowMessages()} returns. */
     public const PADDING = 12;
 
     /** Returned by {@see next()} instead of a type for a row that is too large. Real types have one byte. */
@@ -82,7 +82,7 @@ final class MessageReader
      * Reads a complete answer, if it has only the usual messages: BindComplete, rows, CommandComplete, ReadyForQuery.
      * Then {@see $rowCount}, {@see $tag} and {@see $status} describe it, and {@see rowMessages()} returns its rows.
      *
-     * One call replaces four of {@see next()}, which would be half of the client's work for a short statement.
+     * One call replaces four calls of {@see next()}, which would be half of the client's work for a short statement.
      *
      * @return bool false when nothing was read: use {@see next()}, which also reports invalid lengths
      */

@@ -23,7 +23,7 @@ use Spindle\Postgres\ProtocolException;
  *
  * Each exchange ends with its own Sync or is a simple query, so an error affects no other exchange. Exchanges that
  * fibers send in one iteration of the event loop are usually written together. When an exchange is cancelled, its
- * caller resumes immediately. Once all earlier exchanges are answered, the pipeline asks the server to stop it.
+ * caller resumes immediately. The pipeline asks the server to stop the exchange once all earlier ones are answered.
  */
 final class Pipeline
 {
@@ -43,7 +43,7 @@ final class Pipeline
 
     /**
      * Start of the read timeout by hrtime(), unless bytes were received later. A write restarts it only if the bytes
-     * had to wait or belong to a COPY. Otherwise, further statements would hide that the server is silent.
+     * had to wait or belong to a COPY. If every write did, further statements would hide that the server is silent.
      */
     private int $readTimeoutStart = 0;
 
@@ -60,7 +60,7 @@ final class Pipeline
     /** Messages that begin a transaction, to be sent ahead of the next submitted exchange. */
     public string $pendingBegin = '';
 
-    /** Lock of a fiber that sends nothing but its COPY, or that waits in {@see submit()} for all earlier exchanges. */
+    /** Held by a fiber that runs a COPY, or that waits in {@see submit()} until all earlier exchanges are answered. */
     public readonly FairMutex $copyMutex;
 
     public readonly Conversation $conversation;
@@ -190,8 +190,8 @@ final class Pipeline
 
     /**
      * Sends an exchange as soon as no exchange has to be stopped and no other fiber runs a COPY. An exchange that
-     * begins a transaction, or must not be sent twice, is sent after all exchanges before it are answered. Otherwise a
-     * late cancel request for one of them could stop this exchange.
+     * begins a transaction, or must not be sent twice, waits until all exchanges before it are answered. Otherwise a
+     * late cancel request for one of them could stop it.
      *
      * @param non-empty-list<string> $parts messages of the exchange
      */
@@ -243,7 +243,7 @@ final class Pipeline
         $conversation = $this->conversation;
         $isOnly = $conversation->exchanges === [];
         $conversation->exchanges[$conversation->tail++] = $exchange;
-        // Like WriteBuffer::add(), inlined because it runs for each statement.
+        // The code of WriteBuffer::add(), inlined because it runs for each statement.
         $length = \strlen($bytes);
         if ($length < WriteBuffer::LARGE_BYTES) {
             $this->outbox->tail .= $bytes;
@@ -376,7 +376,7 @@ final class Pipeline
         }
     }
 
-    /** @param \Closure(\Throwable|null): void $callback called once, when the connection ends; null means closed */
+    /** @param \Closure(\Throwable|null): void $callback called once, when the connection ends; null if on purpose */
     public function onClose(\Closure $callback): void
     {
         $this->onClose[] = $callback;
@@ -634,7 +634,7 @@ final class Pipeline
         }
     }
 
-    /** Whether the rows of a stream must wait at the server, because its caller has not read many of them. */
+    /** Whether reading must pause, because the caller of the stream has not read many of the rows received. */
     private function mustPause(#[\SensitiveParameter] Exchange $stream): bool
     {
         return !$stream->discarded
@@ -666,7 +666,7 @@ final class Pipeline
 
     /**
      * @param list<Exchange> $answered
-     * @param int $count how many of them are complete
+     * @param int $count number of complete exchanges among them
      */
     private function recordTimes(array $answered, int $head, int $count): void
     {
@@ -678,7 +678,7 @@ final class Pipeline
         }
         $isSlow = $took > ServerTime::SHORT_NANOSECONDS;
         foreach ($answered as $index => $exchange) {
-            // When several were slow together, all of the time counts for the first, because the others waited for it.
+            // If several took long together, all of the time counts for the first, because the others waited for it.
             $exchange->nanoseconds = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);
         }
     }

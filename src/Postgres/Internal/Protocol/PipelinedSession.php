@@ -20,7 +20,7 @@ use Spindle\Postgres\Result;
 /**
  * A session of a server. Each query is one {@see Exchange} of a {@see Pipeline}, and its statement stays prepared.
  * Execution needs one round trip. The encoding of some values, such as strings, depends on the parameter's type. The
- * first execution of a statement with such a value needs another round trip, to learn the types.
+ * first execution of a statement with such a value needs a second round trip, to learn the types.
  */
 final class PipelinedSession implements Session
 {
@@ -152,7 +152,7 @@ final class PipelinedSession implements Session
         $this->pipeline->abandon($exchange, null);
     }
 
-    /** @param \Closure(list<Exchange>): void $listener as {@see Pipeline::$onAnswered} */
+    /** @param \Closure(list<Exchange>): void $listener called as {@see Pipeline::$onAnswered} describes */
     public function onAnswered(\Closure $listener): void
     {
         $this->pipeline->onAnswered = $listener;
@@ -286,8 +286,8 @@ final class PipelinedSession implements Session
         $cancellation?->throwIfRequested();
         $this->log->log('Beginning a transaction', $sql);
         $this->preparation->keepTentative();
-        // The messages are sent ahead of the next statement, with no Sync between, so if BEGIN fails, the server skips
-        // that statement.
+        // The messages are sent ahead of the next statement, without a Sync between them. So if BEGIN fails, the server
+        // skips that statement.
         $this->pipeline->pendingBegin = FrontendMessages::parse('', $sql)
             . implode('', FrontendMessages::bind("\0\0\0\0", [], "\0\0"))
             . FrontendMessages::EXECUTE;

@@ -14,7 +14,7 @@ final readonly class Portal
 {
     private const FIRST_ROWS = 50;
 
-    /** Bytes of rows that each later fetch should return, estimated by the average row of the previous fetch. */
+    /** Bytes that each later fetch should return. It requests as many rows of the previous fetch's average size. */
     private const FETCH_BYTES = 0x4_0000;
 
     private const MAX_ROWS = 5_000;

@@ -19,7 +19,7 @@ use Spindle\Postgres\QueryException;
  */
 final class Preparation
 {
-    /** How many times to query unknown types, if a cancel request for another exchange stops the query. */
+    /** Maximum number of queries for unknown types, when cancel requests for other exchanges stop them. */
     private const MAX_ATTEMPTS = 3;
 
     private const TEXT_OID = 25;
@@ -122,7 +122,7 @@ final class Preparation
     }
 
     /**
-     * Returns what to call once the statement is sent: to start a generation, or to handle a transaction command.
+     * Returns the function to call once the statement is sent: it starts a generation or handles a transaction command.
      *
      * @param bool $mayChange false if the statement is known not to change the meaning of SQL texts
      *
@@ -137,7 +137,7 @@ final class Preparation
         return SessionChanges::controlsTransaction($sql) ? fn() => $this->onTransactionControl($sql) : null;
     }
 
-    /** Starts a generation. The exchange that causes it was parsed before, so it belongs to the previous generation. */
+    /** Starts a generation. `$exchange`, which causes that, was parsed before. So it belongs to the previous one. */
     public function onMeaningChange(#[\SensitiveParameter] Exchange $exchange): void
     {
         $exchange->generation = $this->statements->generation;
@@ -179,7 +179,7 @@ final class Preparation
         }
     }
 
-    /** @param bool $isChange whether a statement may have changed the schema; its transaction completes the change */
+    /** @param bool $isChange whether a statement may have changed the schema, which others see after its transaction */
     public function noteSchemaChange(bool $isChange): void
     {
         if ($isChange) {
@@ -195,7 +195,7 @@ final class Preparation
 
     /**
      * Returns whether the server has refused a value because the statement was prepared with other types than it would
-     * have now. Prepares the statement again to learn that. After a failed transaction, only forgets the statement.
+     * have now. To learn that, prepares the statement again; in a failed transaction, only forgets the statement.
      *
      * @param list<int> $types OIDs of the types with which the statement was prepared
      */
@@ -286,7 +286,7 @@ final class Preparation
         ], $cancellation);
     }
 
-    /** @param non-empty-list<string> $parts prepare a statement; if waiting for the answer fails, it is deallocated */
+    /** @param non-empty-list<string> $parts messages that prepare a statement, which is deallocated if waiting fails */
     private function send(
         #[\SensitiveParameter]
         Exchange $exchange,

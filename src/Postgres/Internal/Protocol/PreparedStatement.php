@@ -11,7 +11,7 @@ use Spindle\Postgres\InvalidParameterException;
 
 final class PreparedStatement
 {
-    /** OID of bytea, whose values are binary. For all other types, a whole number has the same text. */
+    /** OID of bytea, whose values are binary. For all other types, an int has the same text. */
     private const BYTEA_OID = 17;
 
     /** Part of Bind's payload after the portal's name: the statement's name and the formats of the parameters. */

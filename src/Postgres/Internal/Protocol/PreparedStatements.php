@@ -93,7 +93,7 @@ final class PreparedStatements
     /**
      * Removes a prepared statement from the cache if the server reports that it is out of date. Removes all statements
      * if the server reports that the name is unknown or in use, because other code or a pooler has interfered then. If
-     * that happens again in the same call, disables the cache.
+     * a retry fails in the same way, disables the cache.
      *
      * @return bool true when the statement was not executed because the prepared statement is out of date
      */

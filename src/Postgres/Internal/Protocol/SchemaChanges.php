@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Protocol;
 
 /**
- * Changes of the schema by the sessions of a pool. After each change, all of these sessions prepare their statements
- * again: the server would keep the parameter types with which it has prepared a statement.
+ * Tracks changes of the schema by the sessions of a pool. After each change, all of these sessions prepare their
+ * statements again, because the server keeps the parameter types with which it has prepared a statement.
  */
 final class SchemaChanges
 {

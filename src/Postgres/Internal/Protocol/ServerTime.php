@@ -30,7 +30,7 @@ final class ServerTime
     /** Value of {@see BusyTime::until()} at that write. */
     private int $busyAtWrite = 0;
 
-    /** @var list<array{int, int, int}> the values of {@see $writeTail} and the two after it, for later writes */
+    /** @var list<array{int, int, int}> values of $writeTail, $writtenAt and $busyAtWrite for later writes */
     private array $laterWrites = [];
 
     /** @param int $roundTrip nanoseconds of the shortest round trip so far, including the server's time for it */
@@ -56,8 +56,8 @@ final class ServerTime
     /**
      * Records that the answers of one or more exchanges arrived in one read.
      *
-     * @param int $head number of the first of them
-     * @param int $count how many there are, at least 1
+     * @param int $head number of the first of these exchanges
+     * @param int $count number of these exchanges, at least 1
      * @param int $now time by hrtime()
      *
      * @return int average nanoseconds that the server took for each of them

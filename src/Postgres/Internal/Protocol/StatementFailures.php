@@ -16,7 +16,7 @@ use Spindle\Postgres\QueryException;
 /** Decides whether a statement that failed is sent again, and creates the exception for its caller if it is not. */
 final class StatementFailures
 {
-    /** How many times a statement is sent again because the prepared statement was out of date. */
+    /** Maximum number of times that a statement is sent again because its prepared statement was out of date. */
     private const MAX_RETRIES = 3;
 
     public function __construct(

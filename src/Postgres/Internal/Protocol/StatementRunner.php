@@ -107,7 +107,7 @@ final class StatementRunner
     }
 
     /**
-     * Throws the failure, unless the statement may be sent again: {@see StatementFailures}, or its types were old.
+     * Throws the failure, unless {@see StatementFailures} lets the statement be sent again, or its types were old.
      *
      * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
      * @param list<mixed> $parameters
@@ -177,7 +177,7 @@ final class StatementRunner
         }
     }
 
-    /** Returns the statement, prepared in the current generation. */
+    /** Prepares a statement. Repeats that if another generation starts in the meantime. */
     public function prepare(string $sql, ?Cancellation $cancellation): PreparedStatement
     {
         for ($attempt = 1;; ++$attempt) {

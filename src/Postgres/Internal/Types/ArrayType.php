@@ -14,7 +14,7 @@ use Spindle\Postgres\ProtocolException;
  */
 final readonly class ArrayType implements ListValuedType
 {
-    /** Maximum number of dimensions, which the server limits. */
+    /** Maximum number of dimensions that the server supports. */
     private const MAX_DIMENSIONS = 6;
 
     /** @param non-empty-string $delimiter delimiter of the element's type, which is a comma for most types */
@@ -114,7 +114,7 @@ final readonly class ArrayType implements ListValuedType
         return $this->plain([substr($text, $start, $at - $start)])[0];
     }
 
-    /** @param array<mixed> $value the first element of each dimension shows the number of dimensions */
+    /** @param array<mixed> $value nested lists, whose first elements show the number of dimensions */
     private function dimensions(#[\SensitiveParameter] array $value): int
     {
         $dimensions = 1;

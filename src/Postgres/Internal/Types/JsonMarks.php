@@ -34,7 +34,7 @@ final class JsonMarks
         return self::$encoding ? self::prefix() . $number : $number;
     }
 
-    /** @param \Closure(): (string|false) $encode returns JSON. In it, this method replaces marked strings by numbers */
+    /** @param \Closure(): (string|false) $encode returns JSON, in which marked strings become numbers */
     public static function encode(#[\SensitiveParameter] \Closure $encode): string|false
     {
         $before = self::$encoding;

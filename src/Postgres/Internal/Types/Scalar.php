@@ -35,7 +35,7 @@ final class Scalar
         return \is_bool($value) ? ($value ? '1' : '0') : self::text($value);
     }
 
-    /** Returns the shortest text of the same float. Integer types also accept the text of a whole number of 64 bits. */
+    /** Returns the shortest text of the float. A whole number of up to 64 bits has a text that integer types accept. */
     public static function float(#[\SensitiveParameter] float $value): string
     {
         if ($value >= -(2 ** 63) && $value < 2 ** 63 && $value === (float) (int) $value && $value !== 0.0) {

@@ -75,7 +75,7 @@ final class Types
     /** Start time of the server with these types; null while unknown. */
     private ?string $serverStartTime = null;
 
-    /** Types of the server that was used last, apart from the server of these types. */
+    /** Types of another server: the last one for which {@see forServer()} was called. */
     private ?self $otherServer = null;
 
     public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}
