@@ -51,6 +51,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         $headers = $options['normalized_headers'];
         $this->inflate = !\is_array($headers) || !isset($headers['accept-encoding']);
         $this->id = $id = 'spindle-' . ++self::$lastId;
+        // The closures below don't hold this object, so that dropping it ends the request.
         $this->initializer = static fn(self $response): bool => !$response->receiver->hasHead;
         $pausedUntil = &$this->pauseExpiry;
         $info = self::initialInfo($transfer, $options);
