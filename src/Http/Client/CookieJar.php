@@ -230,9 +230,11 @@ final class CookieJar implements \Countable
 
             return $now + min((int) $maxAge, \PHP_INT_MAX - $now); // (int) saturates
         }
-        $time = isset($attributes['expires']) ? strtotime($attributes['expires']) : false;
+        $time = isset($attributes['expires'])
+            ? date_create_immutable($attributes['expires'], new \DateTimeZone('UTC')) // whatever PHP's time zone is
+            : false;
 
-        return $time === false ? \PHP_INT_MAX : $time;
+        return $time === false ? \PHP_INT_MAX : $time->getTimestamp();
     }
 
     private static function defaultPath(Url $origin): string

@@ -79,6 +79,12 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
                 throw new TransportException("The option \"{$name}\" is not supported here: {$advice}.");
             }
         }
+        if ($options['verify_host'] === false && $options['verify_peer'] !== false) {
+            throw new TransportException(
+                'The option "verify_host" is not supported here: a trusted certificate must name the host. To trust any'
+                    . ' certificate, set verify_peer to false.',
+            );
+        }
         $this->logger?->info("Request: \"{$method} " . implode('', $parts) . '"');
 
         return new SymfonyResponse(

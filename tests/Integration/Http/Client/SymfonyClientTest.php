@@ -95,6 +95,7 @@ final class SymfonyClientTest extends HttpClientTestCase
     {
         yield 'resolve' => [['resolve' => ['example.test' => '127.0.0.1']]];
         yield 'bindto' => [['bindto' => '127.0.0.1:9876']];
+        yield 'verify_host' => [['verify_host' => false]];
         yield 'passphrase' => [['passphrase' => 'secret']];
         yield 'ciphers' => [['ciphers' => 'AES']];
         yield 'capath' => [['capath' => '/etc/ssl']];

@@ -34,6 +34,20 @@ final class CookieJarTest extends TestCase
         self::assertSame($expected, $jar->header($url));
     }
 
+    public function testADateWithoutAZoneIsInUtc(): void
+    {
+        $zone = date_default_timezone_get();
+        date_default_timezone_set('Pacific/Kiritimati');
+        try {
+            $jar = new CookieJar();
+            $jar->store('http://h.test/', ['a=1; Expires=' . gmdate('D, d M Y H:i:s', time() + 3600)]);
+
+            self::assertSame('a=1', $jar->header('http://h.test/'));
+        } finally {
+            date_default_timezone_set($zone);
+        }
+    }
+
     public function testASecureCookieNeedsTls(): void
     {
         $jar = new CookieJar();
