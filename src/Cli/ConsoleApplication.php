@@ -29,13 +29,13 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** The command `spindle`. Every failure is reported in one line on standard error. */
+/** The program `spindle`. Reports every failure in one line on standard error. */
 final class ConsoleApplication extends Application
 {
     /** Version of Spindle, as in the newest section of CHANGELOG.md. */
     public const VERSION = '0.1.0';
 
-    /** Variables that Symfony's Application sets. doRun() restores the original values, so that jobs inherit these. */
+    /** Environment variables that Symfony's Application sets. doRun() restores the values that jobs must inherit. */
     private const SYMFONY_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
 
     private const OVERVIEW = <<<'HELP'
@@ -139,7 +139,7 @@ final class ConsoleApplication extends Application
         ];
     }
 
-    /** @return list<string> */
+    /** @return list<string> words of the command line; options of run and sem in the form that Symfony can parse */
     private function arguments(): array
     {
         /** @var list<string> $arguments */

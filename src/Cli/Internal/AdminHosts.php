@@ -14,7 +14,7 @@ final class AdminHosts
     private function __construct() {}
 
     /**
-     * @return list<string> names
+     * @return list<string> host names, or *
      *
      * @throws UsageException
      */

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Internal\NumberRange;
 
-/** Durations in the form of options, and in the form that progress shows. */
+/** Parses durations that options contain, and formats durations for people. */
 final class Duration
 {
     public const FORM = 'a number of seconds, or a number with s, m, h or d such as 10m, at most '
@@ -28,7 +28,7 @@ final class Duration
         return $seconds <= NumberRange::MAX_SECONDS ? $seconds : null;
     }
 
-    /** Returns the form 0:07, 12:34 or 1:02:03. */
+    /** Formats a duration as 0:07, 12:34 or 1:02:03. */
     public static function format(float $seconds): string
     {
         $seconds = (int) round($seconds);

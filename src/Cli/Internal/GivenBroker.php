@@ -21,7 +21,7 @@ final class GivenBroker
     private const VARIABLE = 'SPINDLE_BROKER';
     private const PACKAGE = 'predis/predis';
 
-    /** Number of bytes of a broker file that are read. Addresses are shorter. */
+    /** Largest number of bytes to read from a broker file. Every address is shorter. */
     private const MAX_FILE_BYTES = 8192;
 
     private function __construct() {}
@@ -45,8 +45,8 @@ final class GivenBroker
     }
 
     /**
-     * @param string $what the option or argument, for the message
-     * @param string $name can by mistake be a broker's address, whose password the message must not contain
+     * @param string $what what the message calls the option or argument
+     * @param string $name a user may have given the broker's address by mistake; the message hides its password
      *
      * @throws UsageException when the name is not valid
      */

@@ -22,7 +22,7 @@ final class GivenOptions
         return !\in_array($this->input->getOption($name), [false, null, []], true);
     }
 
-    /** Returns a value that can be empty. */
+    /** Returns the value, which can be empty; null if the option is not given. */
     public function rawText(string $name): ?string
     {
         $value = $this->input->getOption($name);
@@ -52,7 +52,7 @@ final class GivenOptions
         return array_values(array_filter($values, \is_string(...)));
     }
 
-    /** @throws UsageException when the value is not a natural number of at most nine digits */
+    /** @throws UsageException when the value does not consist of one to nine digits */
     public function number(string $name, string $allowed): ?int
     {
         $value = $this->text($name);
@@ -74,7 +74,7 @@ final class GivenOptions
     }
 
     /**
-     * Returns whether the log is JSON.
+     * Returns whether --log-format is json.
      *
      * @throws UsageException
      */

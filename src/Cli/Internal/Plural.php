@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** Numbers with their noun. */
+/** Formats a number with its noun. */
 final class Plural
 {
     private function __construct() {}

@@ -18,7 +18,7 @@ enum QueueAction: string
         return $this === self::Retry || $this === self::Delete;
     }
 
-    /** @return list<string> names of options that only some actions have */
+    /** @return list<string> names of this action's options, without those of all actions */
     public function options(): array
     {
         return match ($this) {

@@ -8,7 +8,7 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobStatus;
 
-/** An operator's actions on a queue. Batches keep the engine responsive for other clients. */
+/** Executes an operator's actions on a queue, in batches that keep the engine responsive for other clients. */
 final class QueueManager
 {
     private const MAX_BATCH_JOBS = 500;
@@ -61,7 +61,7 @@ final class QueueManager
     }
 
     /**
-     * Withdraws as many jobs as are waiting now. Jobs that are submitted during the purge do not prolong it.
+     * Removes waiting jobs, at most as many as are waiting now. Jobs that are submitted later do not prolong the purge.
      *
      * @return int number of removed jobs
      *
@@ -95,7 +95,7 @@ final class QueueManager
             return array_sum(array_map($action, array_chunk($ids, self::MAX_BATCH_JOBS)));
         }
         [$changed, $seen] = [0, []];
-        // The list begins with the newest dead letters. If all of them are known, a longer list reaches older ones.
+        // The newest dead letters are first in the list. If all listed ones are known, a longer list has older ones.
         for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
             $dead = self::ids($this->broker->listJobs($this->queue, JobStatus::Dead, $limit));
             // A retried job that has died again is not retried a second time.

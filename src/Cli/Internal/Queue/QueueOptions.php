@@ -12,7 +12,7 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobStatus;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** The validated options of `spindle queue`. No connection has been opened yet. */
+/** Reads and validates the options of `spindle queue`. Opens no connection. */
 final class QueueOptions
 {
     private const DEFAULT_JOBS = 50;
@@ -31,7 +31,7 @@ final class QueueOptions
 
     /**
      * @param list<string>|null $ids      null for all dead letters
-     * @param list<JobStatus>   $statuses whose jobs are shown
+     * @param list<JobStatus>   $statuses statuses of the jobs to show
      */
     private function __construct(
         public readonly QueueAction $action,

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
-/** Sizes in the form of options. */
+/** Parses sizes that options contain. */
 final class ByteSize
 {
     public const UNITS = 'K, M and G stand for powers of 1024, k, m and g for powers of 1000';

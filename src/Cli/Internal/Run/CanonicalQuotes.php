@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 /**
- * Rewrites a shell line into a form that does not depend on the style of quoting. Where GNU parallel's job log contains
- * a\ b or 'it'"'"'s', Spindle's contains 'a b' or 'it'\''s'.
+ * Rewrites a shell line into a form that does not depend on the style of quoting: a\ b, 'a b' and "a b" have the same
+ * form. So a job log can be resumed if another program, such as GNU parallel, has quoted its commands in another way.
  *
- * Two lines have the same form only if dash and bash read them as the same command. A line stays unchanged if its form
- * is not certain. Examples are here-documents, comments, backticks, ${...}, $(...) in double quotes, and quotes in a
- * place where they give even a letter another meaning: {@see MEANINGFUL_QUOTES_PATTERN}.
+ * Two lines have the same form only if dash and bash read them as the same command. A line whose form is not certain
+ * stays unchanged. Reasons are here-documents, comments, backticks, ${...}, $(...) in double quotes, and quotes in a
+ * place where they change even the meaning of a letter: {@see MEANINGFUL_QUOTES_PATTERN}.
  */
 final class CanonicalQuotes
 {
@@ -22,7 +22,7 @@ final class CanonicalQuotes
     private const UNCERTAIN_PATTERN = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$\[|\$$|\(\(|\[\[|\balias\b~D';
     private const UNCERTAIN_IN_DOUBLE_PATTERN = '~`|\$[({]~';
 
-    /** Matches a character whose meaning depends on quotes in any place. All others are plain. */
+    /** Matches a character whose meaning depends on quotes in every place. All other characters are plain. */
     private const NOT_PLAIN_PATTERN = '~[^\w@%+:./,\x80-\xff-]~';
 
     /** Marks in a form: QUOTED precedes a quoted character, and EMPTY replaces quotes without text. */
@@ -30,21 +30,21 @@ final class CanonicalQuotes
     private const EMPTY = "\2";
     private const REDUNDANT_EMPTY_PATTERN = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=\x02*+[^\s\0;&|<>()\x02])~';
 
-    /** The start of a word, its unquoted characters, and all its characters. */
+    /** Match the start of a word, one unquoted character of a word, and one character of a word, quoted or not. */
     private const START = '(?<![^ \t\n\0;&|()<>])(?<!\x01.)';
     private const BARE = '[^ \t\n\0;&|()<>\x01\x02]';
     private const ANY = '(?:\x01.|[^ \t\n\0;&|()<>\x01])';
 
-    /** The start of a word with quotes. */
+    /** Matches the start of a word that contains quotes. */
     private const MARKED = self::START . '(?=' . self::BARE . '*+[\x01\x02])';
 
-    /** A place of reserved words: the start of a command, or the place after another reserved word. */
+    /** Matches up to where a word can be reserved: the start of a command, and further reserved words. */
     private const COMMAND = '(?:^|(?<!\x01)[\n\0;&|()])[ \t]*+'
         . '(?:(?:for|case|select|function|coproc)[ \t]++' . self::ANY . '++[ \t\n\0]++'
         . '|(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)[ \t]++'
         . '|(?:-p|--|[!{}])[ \t]++)*';
 
-    /** Matches quotes that change the meaning of a plain character. In the text, all quoted characters are marked. */
+    /** Matches quotes that change a plain character's meaning. The text has a mark before each quoted character. */
     private const MEANINGFUL_QUOTES_PATTERN = '%'
         . self::MARKED . '(?:\x01?\d|\x02)++[<>]|' // '2'>file
         . self::START . '(?=(?:(?!=)' . self::BARE . ')*+[\x01\x02])(?:(?!=)' . self::ANY . ')++=|' // 'a'=1
@@ -91,8 +91,8 @@ final class CanonicalQuotes
     /**
      * @param array<string|null> $token
      *
-     * @return array{string, string}|null the token in the form; the token with a mark before each quoted character, or
-     *     one mark for double quotes with a variable; null when the form is not certain
+     * @return array{string, string}|null the token in the form, and the token for MEANINGFUL_QUOTES_PATTERN: with a mark
+     *     before each quoted character, or one mark for quotes with a variable; null if the form is uncertain
      */
     private static function canonicalParts(array $token): ?array
     {

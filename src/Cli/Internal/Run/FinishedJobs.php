@@ -25,7 +25,7 @@ final class FinishedJobs
     /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page number; NUL bytes for no entry */
     private array $pages = [];
 
-    /** @var array<int, int> bytes that jobs got as their standard input, by number; only blocks have any */
+    /** @var array<int, int> bytes that jobs read as standard input, by number; jobs without a block are missing */
     private array $sent = [];
 
     private int $lastSequence = 0;
@@ -60,7 +60,7 @@ final class FinishedJobs
     }
 
     /**
-     * Returns whether a file begins as a job log. A log that --joblog +FILE has created has no header.
+     * Returns whether a file begins like a job log. The header can be missing: --joblog +FILE writes none.
      *
      * @param resource $file
      */
@@ -114,7 +114,7 @@ final class FinishedJobs
         return $this->entry($sequence) !== null;
     }
 
-    /** Returns the lowest number of a finished job above another number; null for none. */
+    /** Returns the lowest number of a finished job that is higher than $sequence; null if there is none. */
     public function firstAfter(int $sequence): ?int
     {
         $first = null;

@@ -74,7 +74,7 @@ final class HaltRule
     /**
      * Returns the exit status of a run that the rule has halted, as in GNU parallel.
      *
-     * @param CommandResult|null $last of the job that reached the rule; null for a line that is not a command
+     * @param CommandResult|null $last result of the job that met the condition; null for a line that is no command
      */
     public function haltedStatus(int $failed, int $total, ?CommandResult $last): int
     {
@@ -85,7 +85,7 @@ final class HaltRule
         };
     }
 
-    /** Returns the exit status of a run that was not halted: with a percentage, the percentage of failed jobs. */
+    /** Returns the exit status of a run that was not halted: the number of failed jobs, or their percentage. */
     public function finishedStatus(int $failed, int $total): int
     {
         return $this->isPercentage
@@ -93,7 +93,7 @@ final class HaltRule
             : ExitStatus::ofFailures($failed);
     }
 
-    /** Returns the status that a shell would have for a job; 255 after a timeout, whose exit value is -1. */
+    /** Returns the status that a shell would report; 255 after a timeout, where the exit value of the job log is -1. */
     private static function statusOf(CommandResult $result): int
     {
         return $result->signal !== null && !$result->timedOut

@@ -21,7 +21,7 @@ final class CommandTemplate
     private const OPERATOR_PATTERN = '~^(?:\d?(?:>>?|<|>\||[<>]&[\d-]|>>?/dev/null)|&>>?|\|&?|\|\||&&?|;)$~D';
     private const SHELL_CHARACTER_PATTERN = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
 
-    /** Replaces the number of the slot in the job log. */
+    /** Stands in the job log for the number of the slot. */
     private const ANY_SLOT = '{%}';
 
     private function __construct(
@@ -31,10 +31,10 @@ final class CommandTemplate
 
     /**
      * @param non-empty-list<string> $words
-     * @param bool                   $isQuoted     whether no shell reads a single word either
+     * @param bool                   $isQuoted     whether a single word is a program too, and never a shell line
      * @param bool                   $repeatsWords whether a word with a list of values is repeated for each value
      * @param bool                   $hasLists     whether a job can have several values
-     * @param bool                   $addsValues   whether a template without replacement strings gets the values
+     * @param bool                   $addsValues   whether values are added to a template without replacement strings
      *
      * @throws UsageException when a shell could run a value as code, when a replacement string of GNU parallel is not
      *                        supported, or when a word is meant for a shell and no shell reads it
@@ -94,9 +94,9 @@ final class CommandTemplate
     }
 
     /**
-     * Returns the command if {@see addsRecordsUnchanged()}.
+     * Returns the command. Can be called only if {@see addsRecordsUnchanged()}.
      *
-     * @param string $values with NUL bytes between them
+     * @param string $values the values, with NUL bytes between them
      */
     public function joinedCommand(string $values, int $sequence, int $slot): Command
     {
@@ -109,8 +109,8 @@ final class CommandTemplate
      * Returns the command as it is printed.
      *
      * @param list<string> $values
-     * @param int|null     $slot   null for the job log, with {%} instead of the slot's number: the same text in each
-     *                             slot
+     * @param int|null     $slot   null for the job log, where {%} stays as it is, so that the text is the same in
+     *                             each slot
      */
     public function text(array $values, int $sequence, ?int $slot): string
     {
@@ -126,7 +126,7 @@ final class CommandTemplate
     /**
      * Returns the size of the command without values.
      *
-     * @return array{int, int} bytes, with one for the end of each word, and number of words
+     * @return array{int, int} number of bytes, including one for the end of each word, and number of words
      */
     public function baseSize(): array
     {

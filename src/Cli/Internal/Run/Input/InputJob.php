@@ -13,13 +13,13 @@ final class InputJob
      * @param int              $sequence number of the job, from 1
      * @param JobValues        $values   of all records of the job
      * @param int              $slot     number of the job's slot; 0 when slots have no numbers
-     * @param int|float|string $id       of a task of --jsonl
-     * @param string|null      $text     the command in the job log; null for that of $template, or else $shown
-     * @param string|null      $shown    the command as it is printed; null for that of $template, or else $command
-     * @param int              $sent     bytes that the command gets as its standard input; with --round-robin, the
-     *                                   number is known when the command has ended
-     * @param CommandTemplate|null $template of the command; null if the command has none
-     * @param string|null      $block    what the command reads of the input, in words; null if it has no block
+     * @param int|float|string $id       of the task, with --jsonl
+     * @param string|null      $text     the command for the job log; null to make it from $template, or else as $shown
+     * @param string|null      $shown    the command for printing; null to make it from $template, or else from $command
+     * @param int              $sent     bytes that the command gets as its standard input; with --round-robin, set when
+     *                                   the command has ended
+     * @param CommandTemplate|null $template that the command was made from; null for none
+     * @param string|null      $block    name of the block that the command reads, for messages; null for none
      */
     public function __construct(
         public readonly int $sequence,
@@ -34,7 +34,7 @@ final class InputJob
         private readonly ?string $block = null,
     ) {}
 
-    /** Returns the job with another command, which is printed and logged as before. */
+    /** Returns the job with another command. What is printed and logged stays the same. */
     public function withCommand(Command $command, int $sent = 0, ?string $block = null): self
     {
         return new self(
@@ -50,13 +50,13 @@ final class InputJob
         );
     }
 
-    /** Returns how messages name a job that has failed: with its number and its block. */
+    /** Returns what messages call the job if it has failed: its number and its block. */
     public function name(): string
     {
         return "job {$this->sequence}" . ($this->block === null ? '' : " ({$this->block})");
     }
 
-    /** Returns about how much memory the values and the command need. */
+    /** Returns roughly how many bytes of memory the values and the command need. */
     public function bytes(): int
     {
         return 2 * $this->values->bytes() + \strlen($this->command->line ?? '');

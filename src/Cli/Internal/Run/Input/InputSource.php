@@ -18,7 +18,7 @@ final class InputSource
     /** Whether a header has been read, so that the records begin after it. */
     private bool $hasHeader = false;
 
-    /** Bytes after the header of a stream that can't seek. */
+    /** Bytes that were read together with the header, if the stream can't seek back. */
     private string $unread = '';
 
     /**
@@ -82,10 +82,10 @@ final class InputSource
     }
 
     /**
-     * Removes the first record, and returns it; null if there is none. Waits for it without the event loop. Must be
-     * called before the records are counted or read.
+     * Removes and returns the first record; null if there is none. Blocks the event loop until the record is complete.
+     * Must be called before the records are counted or read.
      *
-     * @throws UsageException when it is too long
+     * @throws UsageException when the record is too long
      */
     public function header(): ?string
     {
@@ -116,7 +116,7 @@ final class InputSource
         return $header;
     }
 
-    /** Counts the arguments, or the records in a regular file, which is read for this; null for other inputs. */
+    /** Counts the arguments, or the records of a regular file by reading it. Returns null if neither is possible. */
     public function count(): ?int
     {
         if ($this->stream === null) {
@@ -158,7 +158,7 @@ final class InputSource
     }
 
     /**
-     * Returns the separator of {@see texts()}; null if the records have none of one byte.
+     * Returns the separator of {@see texts()}; null if the separator has several bytes.
      *
      * @return non-empty-string|null
      */

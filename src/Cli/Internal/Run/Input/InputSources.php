@@ -8,9 +8,9 @@ use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * The combinations of records of several sources. Linked sources are a group, which has one row for each record. All
- * combinations of the rows of the groups are made: those of the last group change first. The rows of the first group
- * are read on demand. Those of other groups, which are needed several times, are kept in a temporary file.
+ * Combines the records of several sources. Linked sources are one group: its first row has the first record of each,
+ * and so on. Each row of a group is combined with each row of the other groups; the last group changes fastest. The
+ * rows of the first group are read on demand. Other groups are read repeatedly, so temporary files keep their rows.
  */
 final class InputSources
 {
@@ -32,7 +32,7 @@ final class InputSources
         private readonly bool $isShuffled = false,
     ) {}
 
-    /** Returns the only source if its records are values without any change; null otherwise. */
+    /** Returns the source if there is only one and its records are the values, unchanged; otherwise null. */
     public function plainSource(): ?InputSource
     {
         $isSingle = \count($this->groups) === 1 && \count($this->groups[0]) === 1;
@@ -54,7 +54,7 @@ final class InputSources
         return $this->fields->hasColumns() || \count($this->groups) > 1 || \count($this->groups[0]) > 1;
     }
 
-    /** Returns how many values each row has; null if the records have columns. */
+    /** Returns the number of values in each row; null if the columns of each record determine it. */
     public function width(): ?int
     {
         return $this->fields->hasColumns() ? null : array_sum(array_map(\count(...), $this->groups));
@@ -72,14 +72,14 @@ final class InputSources
         $names = [];
         foreach (array_merge(...$this->groups) as $source) {
             $header = $source->header();
-            // As in GNU parallel, a name has no carriage return at its end.
+            // A name has no carriage return at its end, as in GNU parallel.
             array_push($names, ...($header === null ? [] : $this->fields->values(rtrim($header, "\r"))));
         }
 
         return $names;
     }
 
-    /** Counts the combinations; null if a source can't be counted before it is read, or if there are too many. */
+    /** Counts the combinations; null if there are too many, or if it is unknown how many values a source has. */
     public function count(): ?int
     {
         $total = 1.0; // as an integer, the product could overflow

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-/** Conversion of the values from the input into a job. */
+/** Makes jobs from the values of the input. */
 interface JobFormat
 {
     /** Returns whether a shell reads the command, so that all of it is one argument of the shell. */
@@ -13,7 +13,7 @@ interface JobFormat
     /** Returns whether {@see job()} needs the number of a slot. */
     public function usesSlot(): bool;
 
-    /** Returns whether the values are skipped silently. */
+    /** Returns whether the values are a blank line, from which no job is made and no error is reported. */
     public function skips(JobValues $values): bool;
 
     /** Returns whether each record is added to a command as one word, without any change. */
@@ -22,7 +22,7 @@ interface JobFormat
     /**
      * Returns the size of a command without values.
      *
-     * @return array{int, int} bytes, with one for the end of each word, and number of words
+     * @return array{int, int} number of bytes, including one for the end of each word, and number of words
      */
     public function baseSize(): array;
 

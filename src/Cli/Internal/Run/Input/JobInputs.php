@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 
-/** The input of a run as jobs: their values, and what their commands read. */
+/** Divides the input of a run into jobs: the values of each job, and the input that its command reads. */
 interface JobInputs
 {
     /** Counts the jobs; null if they can't be counted before the input is read. */
@@ -16,7 +16,7 @@ interface JobInputs
     /** Returns what a message calls a job. */
     public function nameOf(int $number): string;
 
-    /** Returns how many jobs can be made in advance. */
+    /** Returns how many jobs may be made before a slot for them is free. */
     public function lookahead(): int;
 
     /**
@@ -31,19 +31,19 @@ interface JobInputs
      */
     public function jobs(InputWait $wait, \Closure $concurrency): \Generator;
 
-    /** Returns the job with what its command reads. Must be called once for each job that runs. */
+    /** Returns the job with the input that its command reads. Must be called once for each job that runs. */
     public function withInput(InputJob $job): InputJob;
 
-    /** Returns a command line as it is shown and logged, without the name of a temporary file. */
+    /** Returns a command line for printing and for logs: the name of a temporary file is replaced. */
     public function describe(string $command): string;
 
     /**
-     * Releases what belongs to a job that has ended or does not run, and sets the bytes of its input.
+     * Releases the input of a job that has ended or does not run. With --round-robin, sets {@see InputJob::$sent}.
      *
-     * @throws UsageException when the job may have read something else than its part of the input
+     * @throws UsageException when the input has changed, so that the job may have read other bytes
      */
     public function finished(InputJob $job): void;
 
-    /** Releases what belongs to all jobs. */
+    /** Releases the inputs of all jobs. */
     public function close(): void;
 }

@@ -35,9 +35,9 @@ final class JobValues
     }
 
     /**
-     * Returns text with NUL bytes between the values. Returns null for a list, and if a value contains a NUL byte.
+     * Returns the values with NUL bytes between them. Returns null for a list, and if a value contains a NUL byte.
      *
-     * The text replaces the one that this object was created with, so that only one of the two needs memory.
+     * The returned text then replaces the original text in this object, so that only one of them needs memory.
      */
     public function joined(): ?string
     {
@@ -55,7 +55,7 @@ final class JobValues
         return $this->values;
     }
 
-    /** Returns about how much memory the values need. */
+    /** Returns roughly how many bytes of memory the values need. */
     public function bytes(): int
     {
         return \is_string($this->values)

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-/** The methods of {@see JobFormat} for jobs whose values are joined to one line for the shell. */
+/** The methods of {@see JobFormat} for jobs whose joined values are one shell line. */
 trait JoinsValues
 {
     public function isShellLine(): bool

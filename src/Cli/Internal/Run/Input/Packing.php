@@ -6,18 +6,18 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** How many records a job has: the options -n, -N, -L, -m, -X and -s. */
+/** Distributes records among jobs: the options -n, -N, -L, -m, -X and -s. */
 final class Packing
 {
     /** Bytes that Linux counts for the pointer to each argument: execve(2), "Limits on size of arguments". */
     private const POINTER_BYTES = 8;
 
     /**
-     * @param int|null $maxRecords   null for as many as fit; 0 for one, which is not inserted
-     * @param int      $maxBytes     limit of the command's words, each with a byte for its end
-     * @param int      $limit        of the system: as $maxBytes, but with the pointers to the words
+     * @param int|null $maxRecords   null for as many as fit; 0 for one that is not inserted into the command
+     * @param int      $maxBytes     largest size of the command's words, each with a byte for its end
+     * @param int      $limit        of the system, for these bytes plus a pointer to each word
      * @param bool     $isSpread     whether the last records are distributed among the jobs that run at once
-     * @param bool     $isLimited    whether $maxBytes was given. If not, a command with one record can be longer
+     * @param bool     $isLimited    whether -s gives $maxBytes; if not, a command with one record can be longer
      */
     public function __construct(
         public readonly ?int $maxRecords,
@@ -78,13 +78,13 @@ final class Packing
         }
     }
 
-    /** Returns whether a command can have these bytes, with one for the end of each word, and these words. */
+    /** Returns whether a command can be this long. $bytes includes one for the end of each word. */
     public function fits(int $bytes, int $words): bool
     {
         return $bytes <= $this->maxBytes && $this->isAllowed($bytes, $words);
     }
 
-    /** Returns the same for a command with one record. */
+    /** Returns whether a command with only one record can be this long. */
     public function fitsAlone(int $bytes, int $words): bool
     {
         return $this->isLimited ? $this->fits($bytes, $words) : $this->isAllowed($bytes, $words);

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
-/** A program and its arguments, which no shell reads. A word can become several words, or none without a value. */
+/** A program and its arguments, which no shell reads. A word for all values becomes one word for each value. */
 final class ProgramTemplate implements TemplateBody
 {
     /** Text of a word that needs no quotes. In the first word, = would make an assignment. */
@@ -35,23 +35,23 @@ final class ProgramTemplate implements TemplateBody
         return Command::of(...($words === [] ? [''] : $words));
     }
 
-    /** Quotes values, and words whose own text needs quotes: e{} becomes e'a b'. GNU parallel quotes only values. */
+    /** Quotes values (e{}: e'a b'), or all of a word whose own text needs it. GNU parallel quotes only values. */
     public function text(array $values, int $sequence, string $slot): string
     {
         return implode(' ', $this->words($values, $sequence, $slot, isQuoted: true));
     }
 
     /**
-     * Returns the command if {@see addsRecordsUnchanged()}.
+     * Returns the command. Can be called only if {@see addsRecordsUnchanged()}.
      *
-     * @param string $values with NUL bytes between them
+     * @param string $values the values, with NUL bytes between them
      */
     public function joinedCommand(string $values, int $sequence, string $slot): Command
     {
         return Command::ofJoined(...$this->words([$values], $sequence, $slot));
     }
 
-    /** Returns whether the values are arguments without any change, all in one place, and inserted nowhere else. */
+    /** Returns whether all values are inserted in one place only, each as an argument of its own, unchanged. */
     public function addsRecordsUnchanged(): bool
     {
         $places = [];
@@ -170,7 +170,7 @@ final class ProgramTemplate implements TemplateBody
     /**
      * @param non-empty-list<string|Replacement> $parts
      * @param list<string>                       $values
-     * @param list<string>                       $listed the values of lists: the second one begins another word
+     * @param list<string>                       $listed values that a list stands for; the second one begins a new word
      *
      * @return list<string> empty if the word has only replacement strings, and no value for any of them
      */

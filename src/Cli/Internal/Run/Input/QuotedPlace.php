@@ -13,12 +13,12 @@ final class QuotedPlace
     private const BEFORE_PLAIN_PATTERN = '~[\s/.:=-]$|^$~D';
     private const AFTER_PLAIN_PATTERN = '~^[\s/.:;|)-]|^$~D';
 
-    /** Characters that mean nothing to a shell inside of an argument. */
+    /** Characters that have no special meaning inside an argument. */
     private const PLAIN_CHARACTER = '[\w./:=,+%@-]';
 
     /**
-     * The text before and after a place in an argument of a program, where no word is reserved. Between the program and
-     * the place are only plain characters and blanks.
+     * Match the text before and after a place that is in an argument of a program, where no word is reserved. Between
+     * the program and the place are only plain characters and blanks.
      */
     private const IN_ARGUMENT_PATTERN = '~(?:^|[;|&(]|(?<!\\\\)\n)[ \t]*(?!' . self::RESERVED_WORD . '[ \t])'
         . '[\w./+-]+[ \t](?:(?:' . self::PLAIN_CHARACTER . '|[ \t])*[ \t])?' . self::PLAIN_CHARACTER . '*$~D';
@@ -37,9 +37,9 @@ final class QuotedPlace
     private readonly bool $allowsPlain;
 
     /**
-     * Without quotes, a value could become part of a variable's name, the descriptor of a redirection, or a reserved
-     * word. Bash reads a - at the end of a redirection's word (>&3-) as "move the descriptor". Between brackets, a -
-     * means a range. The values of a list have blanks between them, which allow plain values.
+     * Checks whether plain values need quotes here. Without quotes, a value could become part of a variable's name, a
+     * redirection's descriptor, or a reserved word. Bash reads a - at the end of a redirection's word (>&3-) as "move
+     * the descriptor". Between brackets, a - means a range. The blanks between the values of a list need no quotes.
      *
      * @param list<string|Replacement> $parts the line; the replacement is at $i
      */
@@ -52,7 +52,7 @@ final class QuotedPlace
         $before = $parts[$i - 1];
         $after = $parts[$i + 1];
         \assert(\is_string($before) && \is_string($after));
-        // The text without other values, because they can be missing.
+        // The line's own text: values of other places can be missing.
         $earlier = implode('', array_filter(\array_slice($parts, 0, $i), \is_string(...)));
         $later = implode('', array_filter(\array_slice($parts, $i + 1), \is_string(...)));
         $isDelimited = ($before !== '' || $i === 1)

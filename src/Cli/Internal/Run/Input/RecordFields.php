@@ -6,14 +6,14 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** The options that make values from a record: --colsep, --trim, -E and -r. */
+/** Makes values from records, according to the options --colsep, --trim, -E and -r. */
 final class RecordFields
 {
     private const TRIM_PATTERNS = ['n' => null, 'l' => '~^\s+~', 'r' => '~\s+$~D', 'lr' => '~^\s+|\s+$~D'];
 
     /**
      * @param ColumnSeparator|null $separator  null for one column
-     * @param string|null          $trim       regular expression of what is removed from each value; null for nothing
+     * @param string|null          $trim       regular expression for text to remove from each value; null for nothing
      * @param string|null          $end        the record that ends the input; null for none
      * @param bool                 $skipsBlank whether blank records are skipped
      */
@@ -28,7 +28,7 @@ final class RecordFields
     public static function of(?string $colsep, ?string $trim, ?string $end, bool $skipsBlank): self
     {
         $separator = $colsep === null ? null : new ColumnSeparator($colsep);
-        // As in GNU parallel, blanks around columns are removed by default.
+        // Blanks around columns are removed by default, as in GNU parallel.
         $trim = $trim === 'rl' ? 'lr' : $trim ?? ($colsep === null ? 'n' : 'lr');
         if (!\array_key_exists($trim, self::TRIM_PATTERNS)) {
             throw UsageException::option('--trim', $trim, 'l, r, lr or n');
@@ -37,7 +37,7 @@ final class RecordFields
         return new self($separator, self::TRIM_PATTERNS[$trim], $end, $skipsBlank);
     }
 
-    /** Returns whether records are values, without any change. */
+    /** Returns whether each record is one value, unchanged. */
     public function isEmpty(): bool
     {
         return $this->separator === null && $this->trim === null && $this->end === null && !$this->skipsBlank;

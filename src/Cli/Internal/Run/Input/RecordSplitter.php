@@ -24,7 +24,7 @@ final class RecordSplitter
         return $records;
     }
 
-    /** Returns the records that are complete as text, with a separator at the end of each. */
+    /** Returns the complete records as one text, with a separator at the end of each. */
     public function pushText(string $bytes): string
     {
         $end = strrpos($bytes, $this->separator);

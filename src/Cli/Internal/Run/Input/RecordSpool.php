@@ -39,7 +39,7 @@ final class RecordSpool
     }
 
     /**
-     * Yields the values of all records. Can be called several times, each after the last {@see add()}.
+     * Yields the values of all records. Can be called several times, but not before the last {@see add()}.
      *
      * @return \Generator<int, list<string>> by number, in the order of {@see add()}
      */

@@ -13,7 +13,7 @@ final class Replacement
     /**
      * @param string   $text     the replacement string as it is in the template
      * @param string   $part     '//', '/.', '/', '.' or '', as it is written between the braces; or SEQUENCE or SLOT
-     * @param int|null $position of the value, from 1, or from the end if negative; null for each value
+     * @param int|null $position of the value, from 1, or from the end if negative; null for all values
      */
     public function __construct(
         public readonly string $text,
@@ -21,13 +21,13 @@ final class Replacement
         public readonly ?int $position = null,
     ) {}
 
-    /** Returns whether a shell can't run the replacing text as code: a number or, in the job log, {%} itself. */
+    /** Returns whether the text for it is a number, or {%} in the job log. A shell can't run either as code. */
     public function isNumber(): bool
     {
         return $this->part === self::SEQUENCE || $this->part === self::SLOT;
     }
 
-    /** Returns whether the text replaces all values of a job. */
+    /** Returns whether the replacement string stands for all values of a job. */
     public function isList(): bool
     {
         return $this->position === null && !$this->isNumber();

@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * The replacement strings of a run: those of GNU parallel, with other spellings on demand, and those of columns that
- * have names.
+ * The replacement strings of a run: those of GNU parallel, whose spellings options can change, and {NAME} for each
+ * column that has a name.
  */
 final class ReplacementStrings
 {
@@ -31,14 +31,14 @@ final class ReplacementStrings
     /** @var array<array-key, string> part by spelling */
     private readonly array $parts;
 
-    /** Whether {1} and the like are replacement strings. GNU parallel has none when -I gives another spelling to {}. */
+    /** Whether {1} and the like are replaced. As in GNU parallel, they are not if -I gives {} another spelling. */
     private readonly bool $hasPositions;
 
     /** @var array<array-key, int> position by name of a column */
     private readonly array $columns;
 
     /**
-     * @param array<array-key, string> $spellings by part, for those that differ from the default
+     * @param array<array-key, string> $spellings by part; those that differ from the default
      * @param list<string>             $columns   names of the columns; an empty name can't be used
      */
     public function __construct(array $spellings = [], array $columns = [])
@@ -57,7 +57,7 @@ final class ReplacementStrings
         return preg_match($this->pattern($text), $text) === 1;
     }
 
-    /** Returns whether a text has the position of a value, such as {1}. */
+    /** Returns whether a text contains a replacement string for one value, such as {1}. */
     public function hasPosition(string $text): bool
     {
         foreach ($this->split($text) as $part) {
@@ -69,7 +69,7 @@ final class ReplacementStrings
         return false;
     }
 
-    /** Returns the first replacement string of GNU parallel in a text that is not supported; null for none. */
+    /** Returns the first replacement string in a text that only GNU parallel supports; null if there is none. */
     public function unsupportedIn(string $text): ?string
     {
         $rest = (string) preg_replace($this->pattern($text), ' ', $text);
@@ -77,7 +77,7 @@ final class ReplacementStrings
         return preg_match(self::UNSUPPORTED_PATTERN, $rest, $match) === 1 ? $match[0] : null;
     }
 
-    /** Returns the first text in braces that looks like the name of a column and is none; null without a header. */
+    /** Returns the first text in braces that looks like a column's name, but is none; null if none, or no header. */
     public function unknownColumnIn(string $text): ?string
     {
         $rest = (string) preg_replace($this->pattern($text), ' ', $text);
@@ -117,8 +117,8 @@ final class ReplacementStrings
     }
 
     /**
-     * Returns a pattern for a text. It has only the names of columns that the text can contain, because PCRE refuses a
-     * pattern with thousands of names.
+     * Returns the pattern that finds replacement strings in a text. The pattern has only the names of columns that the
+     * text can contain, because PCRE refuses a pattern with thousands of names.
      *
      * @throws UsageException when PCRE refuses the pattern
      */

@@ -9,13 +9,13 @@ namespace Spindle\Cli\Internal\Run\Input;
  * quote a value at the current position, so that the shell reads the value as data.
  *
  * The rules are those of the Shell Command Language (POSIX.1-2017, XCU 2.2, 2.3, 2.6), as dash and bash implement them.
- * After a construct that the shells read differently, or that needs the whole grammar, all positions are refused.
+ * After a construct that the shells read differently, or that needs the whole grammar, only numbers can be inserted.
  *
  * @see https://pubs.opengroup.org/onlinepubs/9699919799/utilities/V3_chap02.html
  */
 final class ShellLineScanner
 {
-    // Constructs that can be open, as the characters that begin them. Only PARENTHESIS differs: a ( inside arithmetic.
+    // Constructs that can be open. Each value is the text that begins it, except PARENTHESIS: a ( inside arithmetic.
     private const SINGLE_QUOTES = "'";
     private const DOUBLE_QUOTES = '"';
     private const COMMENT = '#';

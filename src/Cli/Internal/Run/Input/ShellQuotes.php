@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
-/** Quotes as GNU parallel writes them, in commands that are printed and in the job log. */
+/** Quotes words of commands for printing and for the job log, in the style of GNU parallel. */
 final class ShellQuotes
 {
     /** Texts that need no quotes. */
@@ -14,7 +14,7 @@ final class ShellQuotes
 
     private function __construct() {}
 
-    /** Returns a text with quotes if it needs some. */
+    /** Returns a text, in quotes if it needs them. */
     public static function quoted(string $text): string
     {
         return preg_match(self::PLAIN_PATTERN, $text) === 1 ? $text : self::around($text);
