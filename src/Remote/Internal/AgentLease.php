@@ -22,12 +22,12 @@ use Spindle\Remote\TamperedFrameException;
  * An agent's work under one lease and one owner name. Renews the lease, while a {@see JobExchange} claims and settles
  * jobs, and a {@see JobRunner} runs them.
  *
- * The work ends when the agent is asked to stop, or when it fails, such as when the lease is lost. A failure cancels
- * the running jobs, because other agents can claim them soon.
+ * The work ends when the agent is asked to stop, or after a failure, such as a lost lease. A failure cancels the
+ * running jobs, because other agents can claim them soon.
  */
 final class AgentLease
 {
-    /** Number of heartbeats between two checks for jobs that no agent could claim. */
+    /** Number of heartbeats from one call of {@see repair()} to the next. */
     private const HEARTBEATS_PER_REPAIR = 5;
 
     public readonly string $owner;
@@ -39,7 +39,7 @@ final class AgentLease
     private ?string $stopTimer = null;
     private ?\Throwable $failure = null;
 
-    /** Why the last job was refused, if the agent stops for this reason. */
+    /** Set if the agent stops because it could verify none of its jobs: the failure of one of them. */
     private ?TamperedFrameException $refusal = null;
 
     /** Time of {@see Clock::now()} at which the lease ends unless it is renewed. */
@@ -103,7 +103,7 @@ final class AgentLease
     /**
      * Serves the queue until $stop is requested and all claimed jobs are settled.
      *
-     * @param Cancellation $end ends the running jobs and gives them back; not requested before $stop
+     * @param Cancellation $end ends the running jobs and returns them to the queue; requested after $stop only
      *
      * @throws LeaseLostException
      * @throws TamperedFrameException when the agent could verify none of the jobs that it has claimed
@@ -141,7 +141,7 @@ final class AgentLease
         }
     }
 
-    /** Returns whether the lease ends so soon that no further job can start. The next heartbeat abandons the jobs. */
+    /** Returns whether less than the margin of the lease is left. Then no job starts, and a heartbeat ends the work. */
     public function isExpiring(): bool
     {
         return Clock::now() > $this->leaseEnd - $this->options->margin;
@@ -160,7 +160,7 @@ final class AgentLease
         $this->finished->notify();
     }
 
-    /** Stops, because the agent could verify none of the jobs that it has claimed. */
+    /** Stops the agent, because it could verify none of the jobs that it has claimed. */
     public function refuse(TamperedFrameException $refusal): void
     {
         $this->refusal = $refusal;
@@ -203,7 +203,7 @@ final class AgentLease
         $this->exchange->request();
     }
 
-    /** After {@see stop()}, ends the running jobs and gives them back. This counts as no attempt and as no crash. */
+    /** Ends the running jobs, and returns them to the queue. This counts neither as an attempt nor as a crash. */
     private function giveBack(): void
     {
         $this->exchange->retryUntil(Clock::now() + $this->options->margin);
@@ -278,7 +278,7 @@ final class AgentLease
         }
     }
 
-    /** Finds jobs that this agent has claimed without knowing it, and jobs that no agent could claim. */
+    /** Finds jobs that the broker gave to this agent in a lost answer, and jobs that no agent could claim. */
     private function repair(): void
     {
         $this->exchange->recheck();
@@ -293,7 +293,7 @@ final class AgentLease
         }
     }
 
-    /** Waits until no job is running, at most for the margin. */
+    /** Waits until no job is running, at most for the margin of {@see AgentOptions}. */
     private function awaitRunningJobs(): void
     {
         for ($end = Clock::now() + $this->options->margin; $this->jobs->count() > 0 && Clock::now() < $end;) {

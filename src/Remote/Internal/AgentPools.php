@@ -23,7 +23,7 @@ final class AgentPools
         'crashed_total' => 0,
     ];
 
-    /** @var array<string, int> from {@see \Spindle\Remote\Broker::statistics()}; empty until received */
+    /** @var array<string, int> last answer of {@see \Spindle\Remote\Broker::statistics()}; empty before the first */
     public array $queueStatistics = [];
 
     /** @var (\Closure(mixed): void)|null receives the reports of tasks */
@@ -35,8 +35,8 @@ final class AgentPools
     private ?CommandPool $commands = null;
 
     /**
-     * @param \Closure(\Closure(mixed): void): Executor $createPool returns the executor of tasks; its argument receives
-     *                                                              the reports of tasks
+     * @param \Closure(\Closure(mixed): void): Executor $createPool creates the executor of tasks, which passes the
+     *                                                              tasks' reports to the closure
      * @param int                                       $maxCommands maximum number of commands that run at once
      * @param float                                     $grace      seconds between SIGTERM and SIGKILL for a command
      * @param ResultBudget                              $budget     memory budget of results that are not settled yet

@@ -8,8 +8,8 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\MailboxMessage;
 
 /**
- * The client of a broker in one process, with one mailbox, which all executors with the same broker object share. The
- * mailbox receives messages about the jobs of all queues.
+ * Holds the mailbox and the queues that all executors of a process with the same broker object share. The mailbox
+ * receives the messages about the jobs of all queues.
  */
 final class BrokerClient
 {
@@ -64,7 +64,7 @@ final class BrokerClient
         return $this->mailbox . '-' . base_convert((string) ++$this->lastJobNumber, 10, 36);
     }
 
-    /** Returns whether {@see newId()} created the id, so that no other process knows it. */
+    /** Returns whether {@see newId()} created the id. If so, no other process knows it. */
     public function isOwn(string $id): bool
     {
         return str_starts_with($id, $this->mailbox);

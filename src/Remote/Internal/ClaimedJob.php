@@ -14,12 +14,12 @@ use Spindle\Remote\Delivery;
 /**
  * A job that an agent has claimed. It is also the {@see Cancellation} with which the pool runs the task or command.
  *
- * The pool subscribes to it when the task starts, and unsubscribes when the task has ended. So this object knows when a
- * generator task has ended, even if its items were dropped.
+ * The pool subscribes to this object when the task starts, and unsubscribes when the task has ended. So the end of a
+ * generator task is known here, even if the generator of its items was dropped.
  */
 final class ClaimedJob implements Cancellation
 {
-    /** Seconds until a generator task whose items were dropped is cancelled. Before, it can end at its next item. */
+    /** Seconds that a generator task has to end, at its next item, after its items were dropped. */
     private const GENERATOR_END_TIMEOUT = 1.0;
 
     /** Number of stored items of a generator; null for other tasks. */
@@ -88,7 +88,7 @@ final class ClaimedJob implements Cancellation
         $this->cancellation->getCancellation()->throwIfRequested();
     }
 
-    /** Waits until the task has ended. Cancels a generator that does not end by itself in time. */
+    /** Waits until the task has ended. Cancels the task if it has not ended after GENERATOR_END_TIMEOUT. */
     public function awaitEnd(): void
     {
         if ($this->isRunning) {
@@ -133,7 +133,7 @@ final class ClaimedJob implements Cancellation
         $this->isNotified = false;
     }
 
-    /** Starts the task's time limit, because a worker has started the task. No effect at further calls. */
+    /** Starts the task's time limit. Called when a worker starts the task; further calls have no effect. */
     public function startTimeLimit(): void
     {
         if ($this->body->timeout !== null && $this->timeLimit === null) {

@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal;
 use Amp\CancelledException;
 use Spindle\Internal\Clock;
 
-/** Stores the items of a generator task in the engine. Waits while too many items were not taken by a reader. */
+/** Stores the items of a generator task in the engine. Waits while MAX_UNTAKEN_ITEMS of them are untaken. */
 final class ItemStore
 {
     private const MAX_UNTAKEN_ITEMS = 32;
@@ -28,7 +28,7 @@ final class ItemStore
     /**
      * Stores all items, waits until the task has ended, and returns the generator's encoded return value.
      *
-     * @throws CancelledException when the job was cancelled or no more items are wanted
+     * @throws CancelledException when the job was cancelled, or its reader takes no more items
      */
     public function send(): string
     {
@@ -44,7 +44,7 @@ final class ItemStore
         return $result;
     }
 
-    /** Drops the generator, which ends the task, and waits until the task has ended. */
+    /** Drops the generator, so that the task ends, and waits until it has ended. */
     private function endTask(): void
     {
         $this->items = null;
@@ -56,7 +56,7 @@ final class ItemStore
         $this->put([]);
         foreach ($this->references() as &$item) {
             $untakenCount = $this->putItem(\is_string($item) ? $item : '');
-            $item = null; // also frees the memory in the generator
+            $item = null; // a reference, so the generator frees the item too
             $deadline = Clock::now() + $this->lease->options->retention;
             for (; $untakenCount >= self::MAX_UNTAKEN_ITEMS; $untakenCount = $this->put([])) {
                 if (Clock::now() > $deadline) {
@@ -99,7 +99,7 @@ final class ItemStore
 
     /**
      * Stores frames, and returns the number of stored items that were not taken. While the engine is not available,
-     * this method retries until the job is cancelled, because the lease is lost then.
+     * retries until the job is cancelled. The loss of the lease also cancels the job.
      *
      * @param list<string> $frames empty to announce the stored items again, in case the message about them was lost
      */

@@ -15,7 +15,7 @@ final class JobBody
     private const HEAD_FORMAT = 'vattempts/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
     private const HEAD_BYTES = 48;
 
-    /** Bytes before the result in a task's encoded outcome, which say of which kind the outcome is. */
+    /** Bytes in front of the result in a task's encoded outcome. They contain the kind of the outcome. */
     public const KIND_BYTES = 1;
 
     /** Values of the byte after `$code`. After WITH_ARGUMENT, the encoded argument follows; else the body ends. */

@@ -14,7 +14,7 @@ use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 
-/** Encodes and signs the jobs of one queue. Verifies and decodes what agents report about them. */
+/** Encodes and signs the jobs of one queue. Verifies and decodes their outcomes, items and reports. */
 final class JobCodec
 {
     public function __construct(

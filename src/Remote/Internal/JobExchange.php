@@ -45,7 +45,7 @@ final class JobExchange
     /** Whether an answer or a message can have been lost, so that a claim or a withdrawal is unknown here. */
     private bool $mayHaveMissedMessages = false;
 
-    /** Time until which requests are retried while the engine is not available. Finite once jobs are given back. */
+    /** Time of {@see Clock::now()} until which failed requests are retried; infinite until jobs are given back. */
     private float $retryDeadline = \INF;
 
     /** Timer that claims again when the delay of the next job is over. */
@@ -71,7 +71,7 @@ final class JobExchange
         return $this->lastReportedNumber > 0;
     }
 
-    /** Returns whether further jobs may finish, because there is memory for their results until they are settled. */
+    /** Returns whether the budget has memory for further results. They occupy it until the engine confirms them. */
     public function hasRoom(): bool
     {
         return $this->settlementBytes === 0 || !$this->lease->pools->budget->isFull();
@@ -94,7 +94,7 @@ final class JobExchange
         $this->request();
     }
 
-    /** Schedules {@see run()}, or makes a running one continue: jobs can be settled or claimed. */
+    /** Makes {@see run()} send a request soon, because jobs can be settled or claimed. */
     public function request(): void
     {
         $this->isRequested = true;
@@ -104,7 +104,7 @@ final class JobExchange
         }
     }
 
-    /** Claims again in $seconds, when the delay of a job is over. One timer waits for the earliest of these times. */
+    /** Claims again in $seconds, when the delay of a job is over. If called again, only the earliest time counts. */
     public function requestIn(float $seconds): void
     {
         $seconds += self::ROUNDING_SECONDS;
@@ -120,7 +120,7 @@ final class JobExchange
         }));
     }
 
-    /** Requests the owner's jobs from the broker, because a message or an answer was possibly lost. */
+    /** Asks the broker which jobs this agent has claimed, because a message or an answer was possibly lost. */
     public function recheck(): void
     {
         $this->mayHaveMissedMessages = true;
@@ -150,7 +150,7 @@ final class JobExchange
                     if ($this->mayHaveMissedMessages) {
                         $this->isRequested = true;
                         $this->mayHaveMissedMessages = false;
-                        $this->recoverClaims(); // perhaps the lease is lost now
+                        $this->recoverClaims(); // suspends, so the loop checks for a failure before it settles
                     } else {
                         $this->settleAndClaim();
                         $failures = 0;
@@ -211,7 +211,7 @@ final class JobExchange
         }
     }
 
-    /** @return list<Settlement> the first pending settlements: one, or as many as have MAX_REQUEST_BYTES together */
+    /** @return list<Settlement> the first ones, with at most MAX_REQUEST_BYTES together, or one larger one */
     private function takeSettlements(): array
     {
         $size = 0;
@@ -229,8 +229,8 @@ final class JobExchange
     }
 
     /**
-     * Recovers from a request without an answer: requests the jobs that the lost answer possibly contained. Otherwise
-     * no agent would run them while this lease is renewed.
+     * Recovers from a request without an answer. The lost answer possibly contained jobs, so asks for them: no other
+     * agent can claim them while this lease is renewed.
      */
     private function recover(BrokerUnavailableException $failure, int $failures): void
     {
@@ -252,7 +252,7 @@ final class JobExchange
     /** Adds jobs of lost answers, and ends jobs whose withdrawal was lost. Must not run while a claim is pending. */
     private function recoverClaims(): void
     {
-        // The claims of $this->jobs are newer: an earlier claim of the same job is possibly not settled yet.
+        // A job can be in both lists: $this->jobs has its current claim, and $this->pending settles an earlier one.
         $known = $this->jobs->claimNumbers() + array_column($this->pending, 'claimNumber', 'id');
         $deliveries = $this->lease->broker->claimedJobs(
             $this->lease->queue,

@@ -26,7 +26,7 @@ final class JobOutbox
     /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> calls of send(), by patience */
     private array $submissions = [];
 
-    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> the same of pending requests */
+    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> unanswered calls, by patience */
     private array $sent = [];
 
     /** @var array<string, true> ids of jobs whose submission is pending, as keys */
@@ -71,7 +71,7 @@ final class JobOutbox
         try {
             return $accepted->await();
         } catch (CannotWaitException $blocked) {
-            array_pop($this->submissions[$patience]); // the loop has not run since, so the last one is of this call
+            array_pop($this->submissions[$patience]); // the loop has not run since, so this call's entry is the last
 
             throw $blocked;
         } finally {
@@ -179,7 +179,7 @@ final class JobOutbox
         $offset = 0;
         foreach ($batch as [, $jobs, , $accepted]) {
             if (!$accepted->isCompleted()) { // otherwise it was abandoned
-                // Only a dispatched job can be in conflict, and its submission consists of that job.
+                // Only a dispatched job can be in conflict, and it is the only job of its submission.
                 isset($conflicts[$offset])
                     ? $accepted->fail(JobConflictException::of($this->queue, Job::givenId($jobs[0]->id)))
                     : $accepted->complete(max(0, min(\count($jobs), $result->accepted - $offset)));

@@ -35,7 +35,7 @@ final class JobRunner
     /** An agent that has never verified any job stops after this number of claims. */
     private const MAX_REFUSED_CLAIMS = 5;
 
-    /** Pause of such an agent after its first claim, in seconds. Each further pause is twice as long. */
+    /** Pause after the first claim without a verifiable job, in seconds. Each further pause is twice as long. */
     private const REFUSAL_PAUSE_SECONDS = 1.0;
 
     public readonly JobExchange $exchange;
@@ -156,7 +156,7 @@ final class JobRunner
             : $job->startTimeLimit();
     }
 
-    /** Continues a generator task: items of the job were taken. */
+    /** Continues a generator task after a reader has taken items. */
     public function notify(string $id): void
     {
         ($this->jobs[$id] ?? null)?->notify();
@@ -175,7 +175,7 @@ final class JobRunner
         }
     }
 
-    /** Gives the waiting jobs back, and accepts no others. */
+    /** Returns the waiting jobs to the queue, and lets no more be claimed. */
     public function stop(): void
     {
         $this->isStopping = true;
@@ -204,7 +204,7 @@ final class JobRunner
     /** @param list<Delivery> $deliveries jobs that a lost answer contained */
     public function addRecovered(array $deliveries, int $lastReserved): void
     {
-        // The sequence numbers of these jobs are unknown, so each reserved number can be that of a started job.
+        // Each reserved sequence number can be that of one of these jobs, so all of them count as possibly started.
         $this->lastPooledNumber = $lastReserved;
         $this->add($deliveries, 0);
     }
@@ -277,7 +277,7 @@ final class JobRunner
     private function handleRefusals(array $refusals): void
     {
         $pause = self::REFUSAL_PAUSE_SECONDS * 2 ** $this->refusedClaimCount;
-        foreach ($refusals as [$delivery, $refused]) { // with a delay, so that the next claim returns other jobs
+        foreach ($refusals as [$delivery, $refused]) { // the delay lets the next claim return other jobs
             $this->exchange->settle(
                 $this->hasVerified
                     ? $this->settlements->refused($delivery, $refused)

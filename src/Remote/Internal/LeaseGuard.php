@@ -10,10 +10,10 @@ use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\LauncherException;
 
 /**
- * Starts and controls a helper process. When a time is over that {@see extend()} has set, the helper kills all other
+ * Starts and controls a helper process. At the time that {@see extend()} has set last, the helper kills all other
  * descendants of this process.
  *
- * An agent that is stopped, such as by SIGSTOP, can't end its own workers. Without the helper, the workers would
+ * An agent that is suspended, such as by SIGSTOP, can't end its own workers. Without the helper, the workers would
  * continue while another agent runs the same jobs.
  */
 final class LeaseGuard
@@ -45,7 +45,7 @@ final class LeaseGuard
             return;
         }
         $none = ['file', '/dev/null', 'r+'];
-        // Otherwise the helper would inherit all file descriptors, and keep sockets open that this process has closed.
+        // Without this, the helper would inherit all file descriptors, and keep sockets open that this process closes.
         $replaced = array_fill_keys(Descriptors::toReplace(), $none);
         $command = [PhpBinary::find(null), ...PhpBinary::options(), __DIR__ . '/lease-guard.php', (string) getmypid()];
         $process = @proc_open($command, [['pipe', 'r'], $none, $none] + $replaced, $pipes, '/');

@@ -10,7 +10,7 @@ use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 
-/** The body of an outcome's frame: u8 kind, u32 attempts, for a generator u32 items, and the encoded outcome. */
+/** The body of an outcome's frame: u8 kind, u32 attempts, u32 item count (only of a generator), encoded outcome. */
 final class OutcomeBody
 {
     private const HEAD_BYTES = 5;
@@ -43,7 +43,7 @@ final class OutcomeBody
         return $head['items'] ?? null;
     }
 
-    /** @param string $bytes of {@see \Spindle\Command\PortableCommand} */
+    /** @param string $bytes as {@see \Spindle\Command\PortableCommand} encodes the outcome */
     public static function ofCommand(int $attempts, string $bytes): string
     {
         return pack('CV', self::COMMAND, $attempts) . $bytes;

@@ -21,7 +21,7 @@ interface OutcomeReceiver
     /**
      * Receives the outcome. No further message follows for the job.
      *
-     * @param string $frame the unverified frame; empty, or not, if the outcome is not needed
+     * @param string $frame not verified; can be empty if {@see wantsOutcome()} has returned false
      */
     public function onOutcome(string $id, string $frame): void;
 
@@ -34,7 +34,7 @@ interface OutcomeReceiver
     /** Called when new items of a generator task are stored. */
     public function onItems(string $id): void;
 
-    /** Called when the executor is being closed: the work must not grow. */
+    /** Called when the executor is being closed. A loop over results then reads no more of its input. */
     public function close(): void;
 
     /** Ends the work with $reason as its outcome. Its jobs are then withdrawn, and no further message follows. */

@@ -18,7 +18,7 @@ use Spindle\Remote\JobLostException;
 use Spindle\Remote\QueueFullException;
 use Spindle\Worker\ExecutorClosedException;
 
-/** A command that is sent to a queue, until its outcome arrives. */
+/** Sends a command to a queue, and waits for its outcome. */
 final class PendingRemoteCommand implements OutcomeReceiver
 {
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
@@ -160,7 +160,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         EventLoop::cancel($timer);
     }
 
-    /** Abandons the command if the engine is not available. The withdrawal is sent when the engine answers again. */
+    /** Abandons the command if the engine has not confirmed its withdrawal, which is sent again later. */
     private function abandonUnlessConfirmed(): void
     {
         if ($this->client->shared()?->withdrawals->isPending($this->job->id) === true) {

@@ -32,7 +32,7 @@ final class QueueClient
     /** Seconds that the engine has to confirm a job or its withdrawal after a cancellation. */
     public const CONFIRMATION_TIMEOUT = 1.0;
 
-    /** Null after the end of {@see close()} or {@see kill()}, which closes the mailbox unless others use it. */
+    /** Null once {@see close()} or {@see kill()} has ended. The mailbox closes when no executor uses its client. */
     private ?BrokerClient $brokerClient;
 
     private RemoteActivity $activity;
@@ -58,7 +58,7 @@ final class QueueClient
      */
     public function head(string $code): string
     {
-        $this->mustBeOpen(); // also chooses the client, once for all tasks of a map, because getmypid() is slow
+        $this->mustBeOpen(); // also replaces the client in a fork, once per map, because getmypid() is slow
 
         return $this->codec->head($code);
     }
@@ -104,7 +104,7 @@ final class QueueClient
     }
 
     /**
-     * Sends a job without a waiter. Returns 1 when the engine has accepted it, and 0 when the queue is full.
+     * Sends a job, and awaits no outcome. Returns 1 when the engine has accepted it, and 0 when the queue is full.
      *
      * @throws \Spindle\Remote\JobConflictException|BrokerException|CancelledException
      */
@@ -150,7 +150,7 @@ final class QueueClient
         /** @var Future<T> $answer */
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
-            // A request in a request: the inner one begins later and, after a cancellation, ends later.
+            // The outer request counts until the inner one starts, and the inner one counts after a cancellation.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
@@ -185,7 +185,7 @@ final class QueueClient
 
                 return null;
             }
-        } catch (\FiberError $blocked) { // thrown by the future; a Condition would convert it
+        } catch (\FiberError $blocked) { // unlike Condition::wait(), await() does not convert it
             $this->withdrawWhenSent($job, $sending);
 
             throw CannotWaitException::because($blocked);
@@ -205,7 +205,7 @@ final class QueueClient
         });
     }
 
-    /** @param list<string> $ids the waiter of a job is notified when the job is removed, or has ended on its agent */
+    /** @param list<string> $ids jobs whose waiters are notified when the job is removed, or has ended on its agent */
     public function withdraw(array $ids): void
     {
         $this->activity->request(fn() => $this->shared()?->withdraw($ids, true));
@@ -242,13 +242,13 @@ final class QueueClient
         $this->activity->request(fn() => $this->shared()?->withdraw([$id], false));
     }
 
-    /** Returns whether this process created the id, so that no other process knows it. */
+    /** Returns whether this process created the id. If so, no other process knows it. */
     public function isOwn(string $id): bool
     {
         return $this->brokerClient?->isOwn($id) ?? false;
     }
 
-    /** Notifies the engine that no further items of a job will be read, in a later callback. Ignores failures. */
+    /** Tells the engine, in a later callback, that no further items of a job will be read. Ignores failures. */
     public function stopTakingItems(string $id): void
     {
         $this->activity->requestLater(function () use ($id): void {
@@ -264,7 +264,7 @@ final class QueueClient
      * Verifies and decodes an outcome. The result of a generator task is a generator that reads the stored items.
      *
      * @param mixed  $key    key of the task's input in a map
-     * @param Broker $broker fetches the items, perhaps after the end of this client
+     * @param Broker $broker fetches the items, perhaps after this client was closed
      *
      * @throws TamperedFrameException|\Spindle\Worker\TaskException|\Spindle\Worker\UnserializableException
      */
@@ -292,13 +292,13 @@ final class QueueClient
         return $this->usableClient()->broker;
     }
 
-    /** Must be called when work begins that awaits outcomes. {@see close()} waits for it, and {@see kill()} ends it. */
+    /** Must be called before work awaits outcomes. {@see close()} waits for such work, and {@see kill()} ends it. */
     public function begin(OutcomeReceiver $work): void
     {
         $this->activity->begin($work);
     }
 
-    /** Must be called when the work has its outcome. May be called again. */
+    /** Must be called when the work has its outcome. May be called more than once. */
     public function end(OutcomeReceiver $work): void
     {
         $this->activity->end($work);
@@ -307,16 +307,16 @@ final class QueueClient
     /** @throws ExecutorClosedException */
     public function mustBeOpen(): void
     {
-        $this->brokerClient(); // a fork does not have the work of its parent
+        $this->brokerClient(); // in a fork, forgets the work of the parent process
         $this->activity->mustBeOpen();
     }
 
     /**
      * Refuses new jobs, and waits until all outcomes have arrived, and the engine has answered all requests. Closes the
-     * mailbox, unless others use it. If the engine is not available, waits for the confirmation of withdrawals for the
-     * patience, at least for CONFIRMATION_TIMEOUT.
+     * mailbox, unless other executors use it. If the engine is not available, waits for the confirmation of withdrawals
+     * as long as the patience, at least CONFIRMATION_TIMEOUT.
      *
-     * Cancellation: ends the rest as {@see kill()} does.
+     * Cancellation: ends the unfinished work as {@see kill()} does.
      *
      * @throws CancelledException
      */
@@ -334,12 +334,12 @@ final class QueueClient
 
             throw $cancelled;
         }
-        $this->shared()?->removeWaitersOf($this); // some, if a withdrawal was not sent
+        $this->shared()?->removeWaitersOf($this); // if a withdrawal was not sent, waiters are left
         $this->brokerClient = null;
     }
 
     /**
-     * Waits until the engine has confirmed the withdrawals, for the patience, or until {@see kill()} is called.
+     * Waits until the engine has confirmed the withdrawals, the patience is over, or {@see kill()} is called.
      *
      * @throws CancelledException
      */
@@ -360,7 +360,7 @@ final class QueueClient
         }
     }
 
-    /** Ends all work, withdraws its jobs, and waits for CONFIRMATION_TIMEOUT until the engine has confirmed that. */
+    /** Ends all work, withdraws its jobs, and waits at most CONFIRMATION_TIMEOUT for the engine's confirmation. */
     public function kill(): void
     {
         $queue = $this->shared();

@@ -11,7 +11,7 @@ use Spindle\Remote\BrokerUnavailableException;
 /** Retries a request while the engine is not available. Each pause is longer than the one before. */
 final class ReconnectBackoff
 {
-    /** Returns the pauses of all reconnections. */
+    /** Returns a new backoff with the pauses that all reconnections have. */
     public static function backoff(): Backoff
     {
         return new Backoff(0.05, 2.0, 2.0, 0.5);
@@ -23,8 +23,8 @@ final class ReconnectBackoff
      * @template T
      *
      * @param float             $seconds how long to retry
-     * @param \Closure(bool): T $request its argument is false in the first call, and true in later ones: perhaps an
-     *                                   earlier call had its effect
+     * @param \Closure(bool): T $request gets false in the first call, and true in a retry: perhaps the engine has
+     *                                   done what an earlier call requested
      *
      * @return T
      *

@@ -39,7 +39,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** @var array<string, array{int, mixed, int}> number, key and bytes of jobs without an outcome, by id */
     private array $pending = [];
 
-    /** Outcomes for the caller's loop, numbered in the order of the input; in an unordered map in that of arrival. */
+    /** Outcomes for the caller's loop, numbered in the order of the input, or of arrival if unordered. */
     private readonly OutcomeBuffer $arrived;
 
     /** @var list<\Spindle\Remote\Job> read from the input and not sent */
@@ -61,7 +61,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** @var array<string, BrokerRefusedException> why the engine does not return outcomes, by job id */
     private array $refused = [];
 
-    /** The cancellation, or the end by kill(). It is thrown when no job is pending; no outcomes are delivered. */
+    /** Why the map ends early: a cancellation, or kill(). Thrown once no job is pending, without further outcomes. */
     private ?\Throwable $abortReason = null;
 
     /** Condition on which the caller's loop waits. */
@@ -157,7 +157,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return $this->refused[$id] ?? JobLostException::unknown($id, $this->client->queue);
     }
 
-    /** Accepts no more of the input. A running read is not awaited, because its code may have closed the executor. */
+    /** Reads no more input. Does not wait for a running read, because the input's code may have closed the executor. */
     public function close(): void
     {
         $this->isClosed = true;
@@ -223,7 +223,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** Resumes the caller's loop. While the executor is being closed, also reports that all jobs have outcomes. */
+    /** Resumes the caller's loop. If the executor is being closed and no job is pending, ends its wait for this map. */
     private function onChange(): void
     {
         if ($this->isClosed && $this->pending === []) {

@@ -16,7 +16,7 @@ use Spindle\Worker\ExecutorClosedException;
 /** A submitted task and the future of its outcome. */
 final class RemoteSubmission implements OutcomeReceiver
 {
-    /** @var DeferredFuture<mixed>|null null once complete, because it would keep a generator and so its task running */
+    /** @var DeferredFuture<mixed>|null null once complete: it would keep the generator, and so the task, alive */
     private ?DeferredFuture $deferred;
 
     /** @var Future<mixed>|null null once {@see self::future()} has returned it, for the same reason */

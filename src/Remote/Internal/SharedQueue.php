@@ -18,8 +18,8 @@ use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\QueueFullException;
 
 /**
- * One queue, as all executors of this process with the same broker object use it: submits and withdraws jobs, and
- * passes outcomes to the objects that wait for them.
+ * Submits and withdraws the jobs of one queue, and passes outcomes to the objects that wait for them. All executors of
+ * this process with the same broker object and queue share this object.
  */
 final class SharedQueue
 {
@@ -38,7 +38,7 @@ final class SharedQueue
     public readonly JobOutbox $outbox;
     public readonly Withdrawals $withdrawals;
 
-    /** Process whose jobs these are. */
+    /** Id of the process that created this object. In a fork, nothing is looked up for the parent's jobs. */
     private readonly int $pid;
 
     /** @var array<string, non-empty-list<OutcomeReceiver>> by job id */
@@ -136,7 +136,7 @@ final class SharedQueue
     /**
      * Removes all waiters of a client. Other waiters of the same jobs stay.
      *
-     * @return list<string> ids of these jobs
+     * @return list<string> ids of the jobs that had such waiters
      */
     public function removeWaitersOf(QueueClient $client): array
     {
@@ -160,8 +160,8 @@ final class SharedQueue
     }
 
     /**
-     * Withdraws jobs. The waiters of removed jobs are notified that the job is unknown; others receive the outcomes
-     * later. If the engine is not available, the request is sent when the engine is available again.
+     * Withdraws jobs. If a job is removed, its waiters are notified that it is unknown. Otherwise they receive its
+     * outcome later. If the engine is not available, the request is sent when the engine is available again.
      *
      * @param list<string> $ids
      * @param bool         $claimed whether claimed jobs are withdrawn too
@@ -175,8 +175,8 @@ final class SharedQueue
     }
 
     /**
-     * Withdraws jobs of pending submissions too, and waits until the engine has confirmed all withdrawals. While the
-     * engine is not available, sends them again for $patience seconds.
+     * Withdraws jobs, even if their submission is pending, and waits until the engine has confirmed all withdrawals.
+     * While the engine is not available, sends them again for $patience seconds.
      *
      * Cancellation: ends the pauses between two attempts, and the wait for a request of another fiber.
      *
@@ -203,7 +203,7 @@ final class SharedQueue
         }
     }
 
-    /** @param bool $hasOtherQueues whether the message can be about another queue, because it has no queue name */
+    /** @param bool $hasOtherQueues whether this process uses other queues too; a message does not name its queue */
     public function onMessage(MailboxMessage $message, bool $hasOtherQueues): void
     {
         foreach (array_intersect_key($message->outcomes, $this->waiters) as $id => $frame) {

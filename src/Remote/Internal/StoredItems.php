@@ -11,7 +11,7 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
-/** Reads the items of a generator task. Dropping the last reference ends the task, unless it can have other readers. */
+/** Reads the items of a generator task. When destroyed early, ends the task unless it can have other readers. */
 final class StoredItems
 {
     private const MAX_ITEMS_PER_REQUEST = 32;
@@ -71,7 +71,7 @@ final class StoredItems
                     try {
                         [$key, $item] = $this->client->codec->item($this->id, $frame, $this->takenCount, $this->key);
                     } catch (JobLostException $lost) {
-                        $this->isFinished = true; // another reader has taken items, and perhaps wants more
+                        $this->isFinished = true; // another reader takes items, so the task must go on
 
                         throw $lost;
                     }
@@ -87,7 +87,7 @@ final class StoredItems
 
                 return $this->client->codec->generatorReturn($this->id, $this->outcome, $this->key, $this->takenCount);
             } else {
-                $this->changed->wait(owner: $this); // nothing else may refer to this stream and to the reader's fiber
+                $this->changed->wait(owner: $this); // keeps this object: perhaps nothing else refers to it
             }
         }
     }

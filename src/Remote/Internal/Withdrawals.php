@@ -16,10 +16,10 @@ final class Withdrawals
 {
     private const MAX_JOBS_PER_REQUEST = 1000;
 
-    /** @var array<string, bool> unsent ones by job id; true to end a claimed job as well */
+    /** @var array<string, bool> unsent withdrawals by job id; true to end the job even if it is claimed */
     private array $unsent = [];
 
-    /** @var array<string, mixed> keys: ids of those that are sent and not answered */
+    /** @var array<string, mixed> unanswered withdrawals, with job ids as keys */
     private array $sent = [];
 
     /** Fibers that wait for an answer. */

@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Helper process of LeaseGuard. Kills all processes that the agent has started when the time that the agent has set is
- * over. A running agent extends the time. A stopped agent, or one without CPU time, does not.
+ * Helper process of LeaseGuard. At the time that the agent has set, kills all processes that the agent has started. A
+ * running agent moves the time forward. An agent that is suspended, or gets no CPU time, does not.
  *
  * Argument: the agent's process id. Standard input: lines with the time until which the processes may run, in
  * nanoseconds of hrtime(). At the end of the input, the agent has exited or closed the guard, and this process exits.

@@ -35,7 +35,7 @@ final class Address
      */
     public static function parse(#[\SensitiveParameter] string $address): self
     {
-        // parse_url() rejects a URL without a host.
+        // parse_url() rejects a URL without a host, so a unix:// URL gets one.
         $parts = parse_url((string) preg_replace('~^(unix://(?:[^/@]*@)?)(?=/.)~i', '$1localhost', $address));
         $parts = \is_array($parts) ? $parts : [];
         $scheme = strtolower($parts['scheme'] ?? '');

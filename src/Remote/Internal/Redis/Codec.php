@@ -195,7 +195,7 @@ final class Codec
     }
 
     /**
-     * @param list<string> $ids of the request, in its order
+     * @param list<string> $ids the ids of the request, in the same order
      *
      * @return array<string, JobLookup> by id
      */

@@ -81,7 +81,7 @@ final class EngineClient
     /** @var Future<RedisConnection>|null while a connection is being opened */
     private ?Future $opening = null;
 
-    /** @var array<int, Mailbox> by object id: the first attempt to open it is pending, or the engine has refused it */
+    /** @var array<int, Mailbox> by object id: those whose first attempt to open is pending or was refused */
     private array $unopenedMailboxes = [];
 
     /** @param float $timeout seconds to connect, and seconds that the engine may be silent while an answer is due */
@@ -197,9 +197,9 @@ final class EngineClient
     }
 
     /**
-     * Runs a script as {@see run()} does. If no answer arrives within $hedgeDelay seconds, also sends it on a new
-     * connection, because networks drop connections silently. So running the script twice must be safe. Returns the
-     * first answer, or throws the first failure. Closes the old connection if no bytes have passed over it since.
+     * Runs a script as {@see run()} does. If no answer arrives within $hedgeDelay seconds, runs it a second time, over
+     * a new connection, because networks drop connections silently. So running it twice must be safe. Returns the first
+     * answer, or throws the first failure. Then closes the old connection if it was silent since the first request.
      *
      * @throws BrokerException
      */
@@ -270,8 +270,8 @@ final class EngineClient
     }
 
     /**
-     * Loads the scripts that the engine does not know. Otherwise {@see run()} would send a request again with the
-     * source of the script, and so perhaps after later requests.
+     * Loads the scripts that the engine does not know. With an unknown script, {@see run()} would have to send its
+     * request a second time, so later requests could overtake it.
      */
     private static function load(RedisConnection $connection): void
     {

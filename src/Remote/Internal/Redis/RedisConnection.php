@@ -29,7 +29,7 @@ final class RedisConnection
 
     private const TLS_ADVICE = 'if the server accepts only TLS, use an address that begins with rediss://';
 
-    /** @var array<int, self> connections with pending commands, because perhaps nothing else references them */
+    /** @var array<int, self> kept alive while commands are pending; perhaps nothing else references them */
     private static array $busy = [];
 
     /** @var \SplQueue<array{OneShot<mixed>, float}> commands without an answer: the answer, and its deadline */
@@ -61,7 +61,7 @@ final class RedisConnection
 
     public function __destruct()
     {
-        // self::$busy references a connection with pending commands, so there are some only if the process is exiting.
+        // Commands are pending here only if the process is exiting, because self::$busy references a busy connection.
         $this->waiting = new \SplQueue();
         $this->close('the connection was released');
     }
@@ -303,7 +303,7 @@ final class RedisConnection
         $isCommand = preg_match("/permissions to run the '([^']+)' command/", $error, $command) === 1;
         $missing = match (true) {
             !$isCommand => '',
-            str_starts_with($command[1], 'script|') => '+script|exists +script|load', // the first needs the second soon
+            str_starts_with($command[1], 'script|') => '+script|exists +script|load', // a missing script is loaded next
             default => "+{$command[1]}",
         };
 
