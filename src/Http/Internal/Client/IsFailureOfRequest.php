@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\RequestInterface;
+use Spindle\Internal\Async\FiberTrace;
 
 /** An exception with the request that failed. Its message has neither the query nor credentials of the URL. */
 trait IsFailureOfRequest
@@ -12,6 +13,7 @@ trait IsFailureOfRequest
     private function __construct(string $message, private readonly OutgoingRequest $request, ?\Throwable $previous)
     {
         parent::__construct($message, 0, $previous);
+        FiberTrace::shorten($this);
     }
 
     /**

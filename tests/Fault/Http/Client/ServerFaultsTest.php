@@ -431,6 +431,27 @@ final class ServerFaultsTest extends TestCase
         $fast->close();
     }
 
+    public function testTheFailuresOfManyWaitingRequestsNeedLittleMemory(): void
+    {
+        $this->serve(static function (Socket $socket): void {
+            $socket->read();
+        });
+        $this->client = new HttpClient(new HttpClientOptions(maxConnections: 1));
+        $requests = [];
+        for ($i = 0; $i < 500; ++$i) {
+            $requests[] = Async::run(fn(): \Throwable => self::failure(fn() => $this->client()->get($this->url())));
+        }
+        delay(0);
+        memory_reset_peak_usage();
+        $before = memory_get_peak_usage();
+        $this->client()->kill();
+        $failures = await($requests);
+
+        self::assertLessThan(30_000_000, memory_get_peak_usage() - $before);
+        self::assertContainsOnlyInstancesOf(ClientClosedException::class, $failures);
+        self::assertSame('get', array_column($failures[499]->getTrace(), 'function')[5]);
+    }
+
     public function testRequestsWaitForAConnectionInOrderAndNotForever(): void
     {
         $this->serve(static function (Socket $socket, ScriptedServer $server): void {

@@ -1,0 +1,33 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Async;
+
+/** The frames of an exception's trace that belong to the fiber in which it was created. */
+final class FiberTrace
+{
+    private const LOOP = 'Revolt\EventLoop\Internal\\';
+
+    private function __construct() {}
+
+    /**
+     * Removes the frames of the event loop, and those after them. The loop resumes fibers within each other, so these
+     * frames belong to all fibers that it has resumed before. For N fibers that fail at once, their number grows with
+     * the square of N.
+     */
+    public static function shorten(\Exception $exception): void
+    {
+        $trace = $exception->getTrace();
+        foreach ($trace as $i => $frame) {
+            if (str_starts_with($frame['class'] ?? '', self::LOOP)) {
+                (new \ReflectionProperty(\Exception::class, 'trace'))->setValue(
+                    $exception,
+                    \array_slice($trace, 0, $i),
+                );
+
+                return;
+            }
+        }
+    }
+}
