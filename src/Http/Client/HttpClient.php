@@ -388,7 +388,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
         return $left > 0
             ? $left
-            : throw RequestTimeoutException::of($request, "it was not complete within {$options->timeout} s");
+            : throw RequestTimeoutException::of($request, TimedOutException::ofRequest($options, '')->getMessage());
     }
 
     private function response(

@@ -85,7 +85,7 @@ final readonly class Deadline
     {
         return $this->cancellation?->isRequested() === true
             ? $cancelled
-            : NetworkException::timedOut($for, $this->seconds);
+            : NetworkTimeoutException::waitingFor($for, $this->seconds);
     }
 
     public function throwIfCancelled(): void
@@ -99,12 +99,12 @@ final readonly class Deadline
         $this->cancellation?->throwIfRequested();
         $left = $this->left();
         if ($left <= 0) {
-            throw NetworkException::timedOut($for, $this->seconds);
+            throw NetworkTimeoutException::waitingFor($for, $this->seconds);
         }
         $condition = new Condition();
         $watchers = [$watch(static fn() => $condition->notify())];
         if ($left < self::MAX_TIMER_SECONDS) {
-            $late = fn() => $condition->fail(NetworkException::timedOut($for, $this->seconds));
+            $late = fn() => $condition->fail(NetworkTimeoutException::waitingFor($for, $this->seconds));
             $watchers[] = EventLoop::delay($left, $late);
         }
         try {

@@ -63,9 +63,12 @@ final class ClientConnection
 
     private ?\Throwable $failure = null;
 
-    /** The purpose of the current wait, its maximum seconds, and the time by hrtime() when it began. */
+    /** Purpose of the current wait, its maximum seconds, and the option with this limit. */
     private string $for = '';
     private float $seconds = \INF;
+    private string $option = '';
+
+    /** Time by hrtime() when the current wait began. */
     private int $waitsSince = 0;
 
     /** Time by hrtime() at which the server last accepted bytes. */
@@ -144,26 +147,27 @@ final class ClientConnection
     /**
      * Receives more bytes. Waits for them if there are none.
      *
-     * @param bool $isFirst whether there can't be any bytes yet, so that it waits at once
+     * @param float $seconds maximum wait, which is that of the option with this name in {@see RequestOptions}
+     * @param bool $isFirst true right after the request was sent: skips the read before the wait
      *
      * @return bool false when the connection has ended
      *
      * @throws TimedOutException|ClosedException
      */
-    public function receive(string $for, float $seconds, bool $isFirst = false): bool
+    public function receive(string $for, float $seconds, string $option, bool $isFirst = false): bool
     {
         if (!$isFirst) {
-            // Without a wait, neither the timer nor the cancellation ends the request.
+            // The timer and the cancellation only interrupt a wait. If bytes always arrive in time, there is none.
             $this->cancellation?->throwIfRequested();
             if (!$this->isWithinLimit()) {
-                throw $this->tooLate($for);
+                throw TimedOutException::ofRequest($this->options, $for);
             }
             if ($this->read()) {
                 return true;
             }
         }
         while (!$this->hasEnded) {
-            $this->wait($for, $seconds);
+            $this->wait($for, $seconds, $option);
             if ($this->read()) {
                 return true;
             }
@@ -196,10 +200,12 @@ final class ClientConnection
 
             return;
         }
-        $for = $this->unsent->size > 0 ? 'the server to receive the request' : $this->for;
+        [$for, $seconds, $option] = $this->unsent->size > 0
+            ? ['the server to receive the request', $this->options->readTimeout, 'readTimeout']
+            : [$this->for, $this->seconds, $this->option];
         $this->changed->fail($this->deadline >= $this->totalDeadline
-            ? $this->tooLate($for)
-            : new TimedOutException("no progress in time, while waiting for {$for}"));
+            ? TimedOutException::ofRequest($this->options, $for)
+            : TimedOutException::ofWait($for, $seconds, $option));
     }
 
     /** Closes the connection, and makes its request fail. */
@@ -225,16 +231,9 @@ final class ClientConnection
         $this->changed->notify();
     }
 
-    private function tooLate(string $for): TimedOutException
+    private function wait(string $for, float $seconds, string $option): void
     {
-        $limit = "it was not complete within {$this->options->timeout} s";
-
-        return new TimedOutException("{$limit}, while waiting for {$for}");
-    }
-
-    private function wait(string $for, float $seconds): void
-    {
-        [$this->for, $this->seconds, $this->waitsSince] = [$for, $seconds, hrtime(true)];
+        [$this->for, $this->seconds, $this->option, $this->waitsSince] = [$for, $seconds, $option, hrtime(true)];
         $this->deadline = $this->waitEnds();
         $this->timer->add($this);
         EventLoop::enable($this->readWatcher);

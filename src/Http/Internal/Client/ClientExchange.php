@@ -161,7 +161,7 @@ final readonly class ClientExchange
         };
     }
 
-    /** @param bool $isFirst whether the response can't have arrived yet */
+    /** @param bool $isFirst true right after the request was sent: skips the read before the wait */
     private function readHead(float $timeout, bool $isFirst): ResponseHead
     {
         $connection = $this->connection;
@@ -183,6 +183,7 @@ final readonly class ClientExchange
             if (!$connection->receive(
                 'the response',
                 $isUnanswered ? $timeout : $this->options->readTimeout,
+                $isUnanswered ? 'firstByteTimeout' : 'readTimeout',
                 $isFirst && $isUnanswered,
             )) {
                 throw new ConnectionEndedException(

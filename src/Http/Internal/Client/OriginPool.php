@@ -20,6 +20,7 @@ use Spindle\Internal\Network\Deadline;
 use Spindle\Internal\Network\DnsLookup;
 use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\NetworkException;
+use Spindle\Internal\Network\NetworkTimeoutException;
 
 /** The connections of a client to one origin, perhaps through a proxy. Waiting requests get them in order. */
 final class OriginPool
@@ -113,7 +114,12 @@ final class OriginPool
             try {
                 $this->await($deadline);
             } catch (NetworkException $late) {
-                throw ConnectFailedException::of($request, $late->getMessage(), $late);
+                $why = $left < $this->options->acquireTimeout
+                    ? TimedOutException::ofRequest($options, 'a free connection')->getMessage()
+                    : "no connection was free within {$this->options->acquireTimeout} s"
+                        . ' (HttpClientOptions::$acquireTimeout)';
+
+                throw ConnectFailedException::of($request, $why, $late);
             }
         }
     }
@@ -260,9 +266,15 @@ final class OriginPool
                 ? ClientClosedException::of($request, 'the client was killed', $this->closeReason)
                 : $cancelled;
         } catch (NetworkException $failure) {
+            $why = match (true) {
+                !$failure instanceof NetworkTimeoutException => $failure->getMessage(),
+                $left < $options->connectTimeout => TimedOutException::ofRequest($options, $failure->for)->getMessage(),
+                default => "no connection within {$options->connectTimeout} s (RequestOptions::\$connectTimeout),"
+                    . " while waiting for {$failure->for}",
+            };
             $via = $this->proxy === null ? '' : " (through the proxy {$this->proxy->origin()})";
 
-            throw ConnectFailedException::of($request, "{$failure->getMessage()}{$via}", $failure);
+            throw ConnectFailedException::of($request, $why . $via, $failure);
         } finally {
             --$this->opening;
             if (!isset($connection)) {

@@ -181,7 +181,7 @@ final class ResponseBody implements StreamInterface
         }
         $this->isReceiving = true;
         try {
-            $hasBytes = $connection->receive('the rest of the response', $this->readTimeout);
+            $hasBytes = $connection->receive('the rest of the response', $this->readTimeout, 'readTimeout');
         } catch (TimedOutException $late) {
             throw $this->fail(RequestTimeoutException::of($this->request, $late->getMessage(), $late));
         } catch (ClosedException $closed) {

@@ -67,8 +67,25 @@ final class StalledConnectionsTest extends TestCase
         $options = new RequestOptions(connectTimeout: 0.1, proxy: $proxy);
         $failure = self::thrown(ConnectFailedException::class, fn() => $this->client->get($url, options: $options));
 
-        self::assertStringContainsString("while waiting for {$for}", $failure->getMessage());
+        self::assertStringContainsString(
+            "failed: no connection within 0.1 s (RequestOptions::\$connectTimeout), while waiting for {$for}",
+            $failure->getMessage(),
+        );
         self::assertSame(0, $this->client->statistics()['connections']);
+    }
+
+    /** @param \Closure(self): array{string, Proxy|null} $stall returns URL and proxy */
+    #[DataProvider('stages')]
+    public function testTheLimitOfTheWholeRequestEndsAStalledConnection(\Closure $stall, string $for): void
+    {
+        [$url, $proxy] = $stall($this);
+        $options = new RequestOptions(timeout: 0.1, proxy: $proxy);
+        $failure = self::thrown(ConnectFailedException::class, fn() => $this->client->get($url, options: $options));
+
+        self::assertStringContainsString(
+            "failed: the request was not complete within 0.1 s (RequestOptions::\$timeout), while waiting for {$for}",
+            $failure->getMessage(),
+        );
     }
 
     /** @param \Closure(self): array{string, Proxy|null} $stall returns URL and proxy */

@@ -532,7 +532,7 @@ final class GuzzleCasesTest extends TestCase
         $body = $this->send(new Request('GET', $this->url()), ['stream' => true, 'read_timeout' => 0.1])->getBody();
 
         self::assertSame("sleeping\n", $body->read(100));
-        $this->expectExceptionMessage('no progress in time');
+        $this->expectExceptionMessage('no progress within 0.1 s');
         $body->read(100);
     }
 

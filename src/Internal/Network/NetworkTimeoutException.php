@@ -1,0 +1,20 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Network;
+
+/** The deadline of a connection has passed. */
+final class NetworkTimeoutException extends NetworkException
+{
+    /** Purpose of the wait, such as "the TLS handshake". */
+    public string $for = '';
+
+    public static function waitingFor(string $for, float $seconds): self
+    {
+        $timeout = new self("no answer within {$seconds} s, while waiting for {$for}");
+        $timeout->for = $for;
+
+        return $timeout;
+    }
+}
