@@ -11,6 +11,8 @@ use Spindle\Internal\Warnings;
 final class ForkedSockets
 {
     private const O_RDWR = 2;
+    private const S_IFMT = 0170000;
+    private const S_IFSOCK = 0140000;
 
     private function __construct() {}
 
@@ -21,20 +23,32 @@ final class ForkedSockets
      */
     public static function detach(array $streams): void
     {
-        if ($streams === [] || !\extension_loaded('FFI')) {
+        $sockets = array_filter($streams, self::isSocket(...));
+        if ($sockets === [] || !\extension_loaded('FFI')) {
             return;
         }
         $descriptors = self::descriptors();
         try {
             $libc = (new Libc())->functions;
             $null = $libc->open('/dev/null', self::O_RDWR);
-            foreach ($streams as $stream) {
+            foreach ($sockets as $stream) {
                 $descriptor = $descriptors['socket:[' . (fstat($stream)['ino'] ?? '') . ']'] ?? null;
                 $descriptor === null ? null : $libc->dup2($null, $descriptor);
             }
+            $libc->close($null);
         } catch (\FFI\Exception) {
             // FFI is not allowed here.
         }
+    }
+
+    /**
+     * Returns false for a connection that was detached before.
+     *
+     * @param resource $stream
+     */
+    private static function isSocket($stream): bool
+    {
+        return ((fstat($stream)['mode'] ?? 0) & self::S_IFMT) === self::S_IFSOCK;
     }
 
     /** @return array<string, int> descriptor numbers by link target */

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Revolt\EventLoop;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Warnings;
 
@@ -39,6 +40,8 @@ final class ClientConnection
     /** Time by hrtime() when the connection was opened, and when its last request ended. */
     public readonly int $openedAt;
     public int $freeSince = 0;
+
+    private readonly int $pid;
 
     private readonly WriteBuffer $unsent;
 
@@ -78,6 +81,7 @@ final class ClientConnection
     public function __construct(public readonly mixed $stream, private readonly DeadlineTimer $timer)
     {
         $this->openedAt = hrtime(true);
+        $this->pid = (int) getmypid();
         $this->options = new RequestOptions();
         $this->unsent = new WriteBuffer();
         $this->changed = $changed = new Condition();
@@ -216,10 +220,14 @@ final class ClientConnection
         $this->close();
     }
 
+    /** Closes the connection. In a fork of the process that opened it, that process can still use the connection. */
     public function close(): void
     {
         if ($this->isClosed) {
             return;
+        }
+        if ($this->pid !== getmypid()) {
+            ForkedSockets::detach([$this->stream]);
         }
         $this->isClosed = $this->hasEnded = true;
         EventLoop::cancel($this->readWatcher);
