@@ -26,6 +26,7 @@ use Spindle\Http\Internal\Client\Redirect;
 use Spindle\Http\Internal\Client\ResponseBody;
 use Spindle\Http\Internal\Client\ResponseHead;
 use Spindle\Http\Internal\Client\TimedOutException;
+use Spindle\Http\Internal\Client\UnreadableBodyException;
 use Spindle\Http\Internal\Client\Upload;
 use Spindle\Http\Internal\Client\Url;
 use Spindle\Http\Internal\Message\Fields;
@@ -186,15 +187,38 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $fields = Fields::of($headers) + ['accept' => ['Accept', ['text/event-stream']]];
         $request = self::outgoing('GET', $url, $fields, '');
         $response = $this->execute($request, $options, $cancellation);
+        try {
+            yield from self::receivedEvents($request, $response, $options);
+        } catch (MalformedResponseException $malformed) {
+            throw InvalidResponseException::of($request, $malformed->getMessage(), $malformed);
+        }
+    }
+
+    /**
+     * @return \Generator<int, ServerSentEvent>
+     *
+     * @throws MalformedResponseException
+     */
+    private static function receivedEvents(
+        OutgoingRequest $request,
+        ResponseInterface $response,
+        RequestOptions $options,
+    ): \Generator {
+        $status = $response->getStatusCode();
         $type = $response->getHeaderLine('Content-Type');
-        if ($response->getStatusCode() !== 200 || preg_match('~^text/event-stream\s*(?:;|$)~i', $type) !== 1) {
-            throw InvalidResponseException::of(
-                $request,
-                "the response is no stream of events: status {$response->getStatusCode()}, Content-Type '{$type}'",
+        if ($status !== 200 || preg_match('~^text/event-stream\s*(?:;|$)~i', $type) !== 1) {
+            throw new MalformedResponseException(
+                "the response is not an event stream: it has status {$status} and Content-Type '{$type}'",
             );
         }
-        $reader = new EventReader();
         $body = $response->getBody();
+        $coding = strtolower($response->getHeaderLine('Content-Encoding'));
+        if (InflatedBody::supports($coding)) {
+            $body = new InflatedBody($body, $request, $options->maxContentBytes, $coding);
+        } elseif ($coding !== '' && $coding !== 'identity') {
+            throw new MalformedResponseException("the events have the unsupported Content-Encoding '{$coding}'");
+        }
+        $reader = new EventReader();
         while (!$body->eof()) {
             yield from $reader->read($body->read(65_536));
         }
@@ -269,11 +293,11 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
             throw new \InvalidArgumentException("A request can not have the method {$shown}");
         }
+        if (\count($fields['host'][1] ?? []) > 1) {
+            throw new \InvalidArgumentException('A request can not have several Host headers');
+        }
         $parsed = Url::parse($url)
             ?? throw new \InvalidArgumentException('The URL is malformed; give http:// or https:// with a host');
-        if ($body instanceof StreamInterface && $body->isSeekable() && $body->tell() > 0) {
-            $body->rewind(); // an earlier attempt or a log has read it
-        }
         $authorization = $parsed->authorization();
         if ($authorization !== null) {
             $fields += ['authorization' => ['Authorization', [$authorization]]];
@@ -298,6 +322,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $deadline = DeadlineTimer::after($options->timeout);
         $hasResponse = false;
         try {
+            $request->rewindBody(); // an earlier attempt or a log may have read it
             for ($redirects = 0;; ++$redirects) {
                 $response = $this->attempt($request, $options, $deadline, $cancellation);
                 $redirect = $options->maxRedirects === 0
@@ -319,6 +344,10 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
                 $response->getBody()->close();
                 $request = $target;
             }
+        } catch (UnreadableBodyException $unreadable) {
+            $cancellation?->throwIfRequested();
+
+            throw InvalidRequestException::ofBody($request, $unreadable);
         } finally {
             --$this->runningCount;
             $this->failedTotal += $hasResponse ? 0 : 1;
@@ -413,7 +442,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             $upload,
         );
         $coding = strtolower($fields['content-encoding'][1][0] ?? '');
-        if ($options->decompress && ($coding === 'gzip' || $coding === 'x-gzip') && $head->length !== 0) {
+        if ($options->decompress && InflatedBody::supports($coding) && $head->length !== 0) {
             $length = $fields['content-length'][1][0] ?? '';
             unset($fields['content-encoding'], $fields['content-length']);
             $body = new InflatedBody($body, $request, $options->maxContentBytes, $coding, $length);

@@ -6,23 +6,40 @@ namespace Spindle\Http\Client;
 
 use Psr\Http\Client\RequestExceptionInterface;
 use Psr\Http\Message\RequestInterface;
+use Spindle\Http\Internal\Client\OutgoingRequest;
+use Spindle\Http\Internal\Client\UnreadableBodyException;
+use Spindle\Internal\Async\FiberTrace;
 
-/** A PSR-7 request can not be sent, for example because its URL has no host. */
+/** A request can't be sent: it is a PSR-7 request with a malformed URL or header, or its body can't be read. */
 final class InvalidRequestException extends \RuntimeException implements HttpClientException, RequestExceptionInterface
 {
-    private function __construct(private readonly RequestInterface $request, \InvalidArgumentException $previous)
-    {
-        parent::__construct($previous->getMessage(), 0, $previous);
+    private function __construct(
+        string $message,
+        private readonly RequestInterface|OutgoingRequest $request,
+        ?\Throwable $previous,
+    ) {
+        parent::__construct($message, 0, $previous);
+        FiberTrace::shorten($this);
     }
 
     /** @internal */
     public static function of(RequestInterface $request, \InvalidArgumentException $previous): self
     {
-        return new self($request, $previous);
+        return new self($previous->getMessage(), $request, $previous);
+    }
+
+    /** @internal */
+    public static function ofBody(OutgoingRequest $request, UnreadableBodyException $failure): self
+    {
+        return new self(
+            "{$request->method} {$request->url->withoutSecrets()} failed: {$failure->getMessage()}",
+            $request,
+            $failure->getPrevious(),
+        );
     }
 
     public function getRequest(): RequestInterface
     {
-        return $this->request;
+        return $this->request instanceof RequestInterface ? $this->request : $this->request->toPsr();
     }
 }

@@ -42,12 +42,15 @@ final readonly class ClientExchange
      * @return array{ResponseHead, Upload|null} the upload that goes on; null without one
      *
      * @throws TimedOutException|MalformedResponseException|ConnectionEndedException|ClosedException
+     * @throws UnreadableBodyException
      * @throws ExpectationRefusedException when nothing of the body was sent
      */
     public function run(): array
     {
         $body = $this->request->body;
-        $size = \is_string($body) ? \strlen($body) : self::size($body);
+        $size = \is_string($body)
+            ? \strlen($body)
+            : UnreadableBodyException::guard(static fn(): ?int => self::size($body));
         $expects = $this->mayExpect && ($size ?? \PHP_INT_MAX - 1) >= max(1, $this->options->expectContinueBytes);
         $head = $this->head($size, $expects);
         $this->connection->write(\is_string($body) && !$expects ? $head . $body : $head);

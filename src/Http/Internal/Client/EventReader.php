@@ -25,7 +25,7 @@ final class EventReader
     /**
      * @return \Generator<int, ServerSentEvent> the events that end in these bytes
      *
-     * @throws \LengthException when an event is too long
+     * @throws MalformedResponseException when an event is too long
      */
     public function read(string $bytes): \Generator
     {
@@ -49,7 +49,7 @@ final class EventReader
             }
         }
         if ($this->size + \strlen($this->buffer) > self::MAX_EVENT_BYTES) {
-            throw new \LengthException('A server-sent event is longer than ' . self::MAX_EVENT_BYTES . ' bytes');
+            throw new MalformedResponseException('an event is longer than ' . self::MAX_EVENT_BYTES . ' bytes');
         }
     }
 

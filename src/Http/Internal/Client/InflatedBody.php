@@ -7,16 +7,17 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Internal\Warnings;
 
 /**
- * The body of a response, decompressed while it is read: RFC 1952. As {@see ResponseBody}, a short one can be read
+ * The body of a response, decompressed while it is read: RFC 1952. Like a {@see ResponseBody}, a short one can be read
  * again.
  */
 final class InflatedBody implements StreamInterface
 {
     use ForwardOnly;
 
-    /** Compressed bytes per step. A step returns at most about a thousand times as many: RFC 1951. */
+    /** Compressed bytes per step. Deflate expands at most 1032:1, so a step produces at most about 4 MiB. */
     private const STEP_BYTES = 4096;
 
     /** Maximum bytes of a body that can be read again. */
@@ -36,7 +37,7 @@ final class InflatedBody implements StreamInterface
     private string $output = '';
     private int $offset = 0;
 
-    /** Number of bytes before those in $output, which are no longer kept. */
+    /** Number of discarded bytes before $output. */
     private int $dropped = 0;
 
     private bool $isClosed = false;
@@ -56,6 +57,12 @@ final class InflatedBody implements StreamInterface
         public readonly string $encodedLength = '',
     ) {}
 
+    /** Returns whether bodies with a Content-Encoding, in lower case, can be decompressed. */
+    public static function supports(string $coding): bool
+    {
+        return ($coding === 'gzip' || $coding === 'x-gzip') && \extension_loaded('zlib');
+    }
+
     public function __toString(): string
     {
         if ($this->dropped === 0) {
@@ -72,8 +79,6 @@ final class InflatedBody implements StreamInterface
         while (!$this->eof()) {
             $contents .= $this->read(65_536);
             if (\strlen($contents) > $this->maxContentBytes) {
-                $this->close();
-
                 throw $this->fail(
                     "the decompressed body is longer than {$this->maxContentBytes} bytes"
                         . ' (RequestOptions::$maxContentBytes)',
@@ -86,14 +91,13 @@ final class InflatedBody implements StreamInterface
 
     public function read(int $length): string
     {
-        if (!$this->eof()) {
-            $bytes = substr($this->output, $this->offset, $length);
-            $this->offset += \strlen($bytes);
-
-            return $bytes;
+        if ($this->eof()) {
+            return '';
         }
+        $bytes = substr($this->output, $this->offset, $length);
+        $this->offset += \strlen($bytes);
 
-        return '';
+        return $bytes;
     }
 
     public function eof(): bool
@@ -157,24 +161,27 @@ final class InflatedBody implements StreamInterface
         }
     }
 
-    /** @return string the bytes after the end of the member */
+    /** @return string input that is left after the member's end; '' while the member continues */
     private function inflate(string $bytes): string
     {
-        if ($this->member === null && $this->hasMember) {
-            if ($bytes === self::MAGIC[0]) {
-                $bytes .= $this->source->read(self::STEP_BYTES);
-            }
-            if (!str_starts_with($bytes, self::MAGIC)) {
+        if ($this->member === null) {
+            $bytes .= $bytes === self::MAGIC[0] ? $this->source->read(self::STEP_BYTES) : '';
+            $isMember = str_starts_with($bytes, self::MAGIC);
+            if (!$isMember && $this->hasMember) {
                 $this->isComplete = true;
 
                 return '';
             }
+            if (!$isMember && $bytes !== self::MAGIC[0]) {
+                throw $this->fail("the body is not compressed, although its Content-Encoding is {$this->coding}");
+            }
         }
         $member = $this->member ?? inflate_init(\ZLIB_ENCODING_GZIP);
         $before = $this->member === null ? 0 : inflate_get_read_len($this->member);
-        $output = $member === false ? false : @inflate_add($member, $bytes);
+        $output = $member === false ? false : Warnings::suppressed(static fn() => @inflate_add($member, $bytes));
         if ($member === false || $output === false) {
-            throw $this->fail('the body is not compressed with gzip');
+            // zlib has one code for all of these.
+            throw $this->fail('the compressed body is corrupt: its data, checksum or length is wrong');
         }
         $this->output .= $output;
         $this->hasMember = true;
@@ -186,7 +193,7 @@ final class InflatedBody implements StreamInterface
 
     private function fail(string $why): InvalidResponseException
     {
-        [$this->output, $this->offset] = ['', 0];
+        $this->close();
 
         return $this->failure = InvalidResponseException::of($this->request, $why);
     }

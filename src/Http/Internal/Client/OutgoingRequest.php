@@ -29,13 +29,22 @@ final readonly class OutgoingRequest
         public string|StreamInterface $body,
     ) {}
 
-    /** Returns whether the request can be sent again: repeating it is safe, and its body can be read again. */
+    /**
+     * Returns whether the request can be sent again: repeating it is safe, and its body can be read again. Rewinds the
+     * body.
+     *
+     * @throws UnreadableBodyException
+     */
     public function isRepeatable(): bool
     {
         return isset(self::IDEMPOTENT_METHODS[$this->method]) && $this->rewindBody();
     }
 
-    /** Returns the request that follows a redirect; null when the body can't be sent again. */
+    /**
+     * Returns the request that follows a redirect; null when the body can't be read again. Rewinds the body.
+     *
+     * @throws UnreadableBodyException
+     */
     public function redirected(Redirect $redirect): ?self
     {
         $fields = $redirect->url->origin() === $this->url->origin()
@@ -71,16 +80,25 @@ final readonly class OutgoingRequest
         ];
     }
 
-    private function rewindBody(): bool
+    /**
+     * Rewinds the body. Returns false when it can't be read again.
+     *
+     * @throws UnreadableBodyException
+     */
+    public function rewindBody(): bool
     {
-        if (\is_string($this->body)) {
+        $body = $this->body;
+        if (\is_string($body)) {
             return true;
         }
-        if (!$this->body->isSeekable()) {
-            return $this->body->getSize() === 0;
-        }
-        $this->body->rewind();
 
-        return true;
+        return UnreadableBodyException::guard(static function () use ($body): bool {
+            if (!$body->isSeekable()) {
+                return $body->getSize() === 0;
+            }
+            $body->tell() > 0 ? $body->rewind() : null;
+
+            return true;
+        });
     }
 }

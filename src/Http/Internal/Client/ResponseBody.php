@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\ConnectionLostException;
+use Spindle\Http\Client\InvalidRequestException;
 use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Client\RequestTimeoutException;
 use Spindle\Http\Internal\Message\BadMessageException;
@@ -186,6 +187,8 @@ final class ResponseBody implements StreamInterface
             throw $this->fail(RequestTimeoutException::of($this->request, $late->getMessage(), $late));
         } catch (ClosedException $closed) {
             throw $this->fail(ClientClosedException::of($this->request, $closed->getMessage(), $closed));
+        } catch (UnreadableBodyException $unreadable) { // the upload continued after the head
+            throw $this->fail(InvalidRequestException::ofBody($this->request, $unreadable));
         } catch (\Throwable $failure) { // the cancellation
             throw $this->fail($failure);
         } finally {

@@ -40,7 +40,7 @@ final class Upload
         return $upload;
     }
 
-    /** Returns whether the server expects no more of the body, so that another request can use the connection. */
+    /** Returns whether the whole body was sent, so that another request can use the connection. */
     public function isComplete(): bool
     {
         return $this->isComplete && $this->connection->hasSent();
@@ -54,10 +54,9 @@ final class Upload
     private function run(): void
     {
         try {
-            $this->send();
-        } catch (\Throwable $failure) {
-            // The source has failed, so the server must not take the body for complete.
-            $this->connection->fail($failure);
+            UnreadableBodyException::guard($this->send(...));
+        } catch (UnreadableBodyException $failure) {
+            $this->connection->fail($failure); // so that the server sees an incomplete request
         }
     }
 
@@ -77,7 +76,7 @@ final class Upload
             }
             $sent += \strlen($bytes);
             if ($this->size !== null && $sent > $this->size) {
-                throw new \LengthException("The request's body is longer than the announced {$this->size} bytes");
+                throw new \LengthException("it is longer than its size of {$this->size} bytes");
             }
             $chunk = $this->size === null ? dechex(\strlen($bytes)) . "\r\n{$bytes}\r\n" : $bytes;
             if (!$this->connection->send($chunk)) {
@@ -88,7 +87,7 @@ final class Upload
             return;
         }
         if ($this->size !== null && $sent < $this->size) {
-            throw new \LengthException("The request's body has {$sent} bytes instead of the announced {$this->size}");
+            throw new \LengthException("it ends after {$sent} bytes, but its size is {$this->size} bytes");
         }
         if ($this->size === null) {
             $this->connection->write("0\r\n\r\n");

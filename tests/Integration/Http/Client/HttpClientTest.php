@@ -269,11 +269,54 @@ final class HttpClientTest extends TestCase
         self::assertSame([['event 1', '1', 1], ['event 2', '2', 2], ['event 3', '3', 3]], $received);
     }
 
+    public function testCompressedEventsArriveOneByOne(): void
+    {
+        $sent = 0;
+        $events = static function () use (&$sent): \Generator {
+            $gzip = deflate_init(\ZLIB_ENCODING_GZIP);
+            \assert($gzip !== false);
+            for ($i = 1; $i <= 3; ++$i) {
+                ++$sent;
+                yield deflate_add($gzip, "data: event {$i}\n\n", \ZLIB_SYNC_FLUSH);
+                delay(0.05);
+            }
+            yield deflate_add($gzip, '', \ZLIB_FINISH);
+        };
+        $accepted = [];
+        $this->serve(static function (ServerRequestInterface $request) use ($events, &$accepted, &$sent): Response {
+            $accepted[] = $request->getHeaderLine('Accept-Encoding');
+            $sent = 0;
+
+            return Response::stream($events(), 'text/event-stream', headers: ['Content-Encoding' => 'gzip']);
+        });
+        foreach ([null, new RequestOptions(decompress: false), new RequestOptions()] as $options) {
+            $received = [];
+            foreach ($this->http()->events($this->url(), options: $options) as $event) {
+                $received[] = [$event->data, $sent];
+            }
+            self::assertSame([['event 1', 1], ['event 2', 2], ['event 3', 3]], $received);
+        }
+
+        self::assertSame(['', '', 'gzip'], $accepted);
+    }
+
+    public function testEventsWithAnUnsupportedCodingAreRefused(): void
+    {
+        $this->serve(static fn(): Response => new Response(
+            200,
+            ['Content-Type' => 'text/event-stream', 'Content-Encoding' => 'br'],
+            'x',
+        ));
+        $this->expectException(InvalidResponseException::class);
+        $this->expectExceptionMessage("the events have the unsupported Content-Encoding 'br'");
+        iterator_to_array($this->http()->events($this->url()));
+    }
+
     public function testAnotherResponseIsNoStreamOfEvents(): void
     {
         $this->serve(static fn(): Response => Response::text('no', 404));
         $this->expectException(InvalidResponseException::class);
-        $this->expectExceptionMessage("status 404, Content-Type 'text/plain; charset=utf-8'");
+        $this->expectExceptionMessage("it has status 404 and Content-Type 'text/plain; charset=utf-8'");
         iterator_to_array($this->http()->events($this->url()));
     }
 
@@ -497,6 +540,24 @@ final class HttpClientTest extends TestCase
     {
         $this->expectException(\InvalidArgumentException::class);
         $this->http()->request($method, 'http://127.0.0.1:1/');
+    }
+
+    public function testASecondHostIsRefused(): void
+    {
+        $message = 'A request can not have several Host headers';
+        foreach ([['Host' => ['a.test', 'b.test']], ['Host' => 'a.test', 'host' => 'a.test']] as $headers) {
+            try {
+                $this->http()->get('http://127.0.0.1:1/', $headers);
+                self::fail('Two hosts were accepted');
+            } catch (\InvalidArgumentException $failure) {
+                self::assertSame($message, $failure->getMessage());
+            }
+        }
+        $this->expectException(InvalidRequestException::class);
+        $this->expectExceptionMessage($message);
+        $this->http()->sendRequest(
+            (new Request('GET', 'http://127.0.0.1:1/'))->withHeader('Host', ['a.test', 'b.test']),
+        );
     }
 
     public function testAHeaderWithALineBreakIsRefused(): void

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Unit\Http\Client;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Client\EventReader;
+use Spindle\Http\Internal\Client\MalformedResponseException;
 use Spindle\Http\ServerSentEvent;
 
 final class EventReaderTest extends TestCase
@@ -34,7 +35,7 @@ final class EventReaderTest extends TestCase
     public function testAnEndlessEventIsRefused(): void
     {
         $reader = new EventReader();
-        $this->expectException(\LengthException::class);
+        $this->expectException(MalformedResponseException::class);
         for ($i = 0; $i < 40; ++$i) {
             iterator_to_array($reader->read('data: ' . str_repeat('x', 500_000) . "\n"), false);
         }
