@@ -10,6 +10,7 @@ use Psr\Http\Client\ClientInterface;
 use Psr\Http\Message\RequestInterface;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
+use Revolt\EventLoop;
 use Spindle\Http\Internal\Client\ClientConnection;
 use Spindle\Http\Internal\Client\ClientExchange;
 use Spindle\Http\Internal\Client\ClosedException;
@@ -50,6 +51,9 @@ use Spindle\Statistics;
 final class HttpClient implements ClientInterface, Lifecycle, Statistics
 {
     private const METHOD = '@^' . HeadReader::TOKEN . '$@D';
+
+    /** Seconds between two checks for unread bodies while the client is being closed. */
+    private const UNREAD_CHECK_INTERVAL = 0.25;
 
     private readonly OriginPools $pools;
 
@@ -225,29 +229,38 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Refuses further requests, and waits until the bodies of all responses have been received or dropped.
+     * Refuses further calls, and finishes earlier ones. Waits until the bodies of their responses were received, closed
+     * or dropped. Ends a body that no fiber reads for 10 seconds, or for `readTimeout` if that is less.
      *
-     * Cancellation: as {@see self::kill()}.
+     * Cancellation: the same as {@see self::kill()}.
      *
      * @throws CancelledException
      */
     public function close(?Cancellation $cancellation = null): void
     {
-        $closed = $this->closed ??= new ClosedException('the client was closed');
+        $this->closed ??= new ClosedException('the client was closed');
         $this->forgetParent();
-        $this->pools->close($closed);
-        while ($this->runningCount > 0 || $this->pools->size() > 0) {
-            $this->closing->waitOrKill($cancellation, $this->kill(...));
+        $this->pools->close();
+        $unread = new ClosedException('the client was closed while no fiber read the body');
+        // Without the timer, the event loop of {main} could end during the wait.
+        $timer = EventLoop::repeat(self::UNREAD_CHECK_INTERVAL, fn() => $this->pools->failUnread($unread));
+        try {
+            while ($this->runningCount > 0 || $this->pools->size() > 0) {
+                $this->closing->waitOrKill($cancellation, $this->kill(...));
+            }
+        } finally {
+            EventLoop::cancel($timer);
         }
         $this->pools->stopTimers();
     }
 
-    /** Closes all connections. Running calls, and reads of bodies, end with a {@see ClientClosedException}. */
+    /** Closes all connections. Running calls, and reads of bodies, throw a {@see ClientClosedException}. */
     public function kill(): void
     {
-        $closed = $this->closed ??= new ClosedException('the client was killed');
+        $killed = new ClosedException('the client was killed');
+        $this->closed ??= $killed;
         $this->forgetParent();
-        $this->pools->kill($closed);
+        $this->pools->kill($killed);
         $this->closing->wakeAll();
     }
 

@@ -22,6 +22,9 @@ final class ClientConnection
     private const READ_BYTES = 65_536;
     private const LARGE_READ_BYTES = 524_288;
 
+    /** Maximum seconds for which an unread response delays the end of its client. */
+    private const UNREAD_TIMEOUT = 10.0;
+
     /** Unsent bytes above which {@see send()} waits. */
     private const MAX_UNSENT_BYTES = 262_144;
 
@@ -40,6 +43,9 @@ final class ClientConnection
     /** Time by hrtime() when the connection was opened, and when its last request ended. */
     public readonly int $openedAt;
     public int $freeSince = 0;
+
+    /** Time by hrtime() when a fiber last used the response; PHP_INT_MAX while one waits for bytes. */
+    private int $usedAt = \PHP_INT_MAX;
 
     private readonly int $pid;
 
@@ -112,6 +118,20 @@ final class ClientConnection
     public function begin(RequestOptions $options, int $deadline, ?Cancellation $cancellation): void
     {
         [$this->options, $this->totalDeadline, $this->cancellation] = [$options, $deadline, $cancellation];
+        $this->markUsed();
+    }
+
+    public function markUsed(): void
+    {
+        $this->usedAt = hrtime(true);
+    }
+
+    /** Returns whether no fiber has used the response for {@see UNREAD_TIMEOUT}, or `readTimeout` if that is less. */
+    public function isUnread(): bool
+    {
+        $seconds = min(self::UNREAD_TIMEOUT, $this->options->readTimeout);
+
+        return hrtime(true) - $this->usedAt > $seconds * 1e9;
     }
 
     /** Sends bytes as soon as the server accepts them. Does not wait. */
@@ -243,11 +263,13 @@ final class ClientConnection
     {
         [$this->for, $this->seconds, $this->option, $this->waitsSince] = [$for, $seconds, $option, hrtime(true)];
         $this->deadline = $this->waitEnds();
+        $this->usedAt = \PHP_INT_MAX;
         $this->timer->add($this);
         EventLoop::enable($this->readWatcher);
         try {
             $this->changed->wait($this->cancellation);
         } finally {
+            $this->markUsed();
             $this->timer->remove($this);
             EventLoop::disable($this->readWatcher);
         }

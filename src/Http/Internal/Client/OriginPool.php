@@ -42,7 +42,9 @@ final class OriginPool
 
     private readonly FiberQueue $waiting;
 
-    private ?\Throwable $closeReason = null;
+    private bool $isClosing = false;
+
+    private ?ClosedException $killReason = null;
 
     /** Cancelled by {@see kill()}, to end the opening of connections. */
     private readonly DeferredCancellation $killed;
@@ -75,10 +77,10 @@ final class OriginPool
     }
 
     /**
-     * Returns a free connection, or opens one. Waits while there are too many.
+     * Returns a free connection, or opens one. Waits in order while `maxConnections` are in use.
      *
      * @param float $left seconds until the request must be complete
-     * @param bool $mustBeNew whether no connection of an earlier request is returned
+     * @param bool $mustBeNew true to open a new connection instead of reusing an idle one
      *
      * @throws ConnectFailedException|CancelledException|ClientClosedException
      */
@@ -87,21 +89,35 @@ final class OriginPool
         RequestOptions $options,
         float $left,
         ?Cancellation $cancellation,
-        bool $mustBeNew = false,
+        bool $mustBeNew,
+    ): ClientConnection {
+        try {
+            return $this->acquireInOrder($request, $options, $left, $cancellation, $mustBeNew);
+        } finally {
+            $this->closeUnneeded();
+        }
+    }
+
+    private function acquireInOrder(
+        OutgoingRequest $request,
+        RequestOptions $options,
+        float $left,
+        ?Cancellation $cancellation,
+        bool $mustBeNew,
     ): ClientConnection {
         $deadline = null;
-        for ($isNext = $this->waitingCount === 0;; $isNext = true) {
-            if ($this->closeReason !== null) {
-                throw ClientClosedException::of($request, 'the client was closed', $this->closeReason);
+        for ($isFirstInLine = $this->waitingCount === 0;; $isFirstInLine = true) {
+            if ($this->killReason !== null) {
+                throw ClientClosedException::of($request, $this->killReason->getMessage(), $this->killReason);
             }
-            $connection = $isNext && !$mustBeNew ? $this->takeIdle() : null;
+            $connection = $isFirstInLine && !$mustBeNew ? $this->takeIdle() : null;
             if ($connection !== null) {
                 return $connection;
             }
-            if ($isNext && $this->size() >= $this->options->maxConnections && $this->idle !== []) {
+            if ($isFirstInLine && $this->size() >= $this->options->maxConnections && $this->idle !== []) {
                 array_shift($this->idle)->close(); // to make room for a new connection
             }
-            if ($isNext && $this->size() < $this->options->maxConnections) {
+            if ($isFirstInLine && $this->size() < $this->options->maxConnections) {
                 return $this->open($request, $options, $left, $cancellation);
             }
             if ($this->waitingCount >= $this->options->maxWaiting) {
@@ -130,19 +146,17 @@ final class OriginPool
         unset($this->used[spl_object_id($connection)]);
         $connection->isReused = true;
         $connection->freeSince = hrtime(true);
-        if ($this->closeReason !== null) {
-            $connection->close();
-        } else {
-            $this->idle[] = $connection;
-        }
-        $this->wakeNext();
+        $this->idle[] = $connection;
+        $this->waiting->wakeFirst();
+        $this->closeUnneeded();
     }
 
     public function drop(ClientConnection $connection): void
     {
         unset($this->used[spl_object_id($connection)]);
         $connection->close();
-        $this->wakeNext();
+        $this->waiting->wakeFirst();
+        $this->closeUnneeded();
     }
 
     /** Closes connections that were idle for too long. */
@@ -159,29 +173,40 @@ final class OriginPool
         $this->idle = $kept;
     }
 
-    /** Refuses further requests. Idle connections are closed now, others after their request. */
-    public function close(\Throwable $reason): void
+    /** Closes each connection as soon as no request needs it. */
+    public function close(): void
     {
-        $this->closeReason ??= $reason;
-        foreach ($this->idle as $connection) {
-            $connection->close();
+        $this->isClosing = true;
+        $this->closeUnneeded();
+    }
+
+    /** Ends the responses of which no fiber has read anything for a while. */
+    public function failUnread(ClosedException $reason): void
+    {
+        foreach ($this->used as $id => $connection) {
+            if ($connection->isUnread()) {
+                unset($this->used[$id]);
+                $connection->fail($reason);
+                $this->waiting->wakeFirst();
+            }
         }
-        $this->idle = [];
-        $this->waiting->wakeAll();
+        $this->closeUnneeded();
     }
 
     /** Ends all requests with an exception. */
-    public function kill(\Throwable $reason): void
+    public function kill(ClosedException $reason): void
     {
-        $this->close($reason);
+        $this->killReason ??= $reason;
+        $this->waiting->wakeAll();
         $this->killed->cancel();
-        foreach ($this->used as $connection) {
+        foreach ([...$this->idle, ...$this->used] as $connection) {
             $connection->fail($reason);
         }
-        $this->used = [];
+        [$this->idle, $this->used] = [[], []];
+        $this->close();
     }
 
-    /** Drops the connections in a fork of the process that has opened them, without ending them there. */
+    /** Called in a forked child: forgets the parent's connections without closing them for the parent. */
     public function leaveToParent(): void
     {
         $connections = [...$this->idle, ...array_values($this->used)];
@@ -223,7 +248,7 @@ final class OriginPool
         return null;
     }
 
-    /** Wakes a request that has waited only because an earlier one had not resumed yet. */
+    /** Wakes the next request if it waits only because an earlier one, which was woken, had not resumed yet. */
     private function wakeIfFree(): void
     {
         if ($this->idle !== [] || $this->size() < $this->options->maxConnections) {
@@ -231,13 +256,16 @@ final class OriginPool
         }
     }
 
-    private function wakeNext(): void
+    /** After {@see close()}, closes idle connections for which no request waits. */
+    private function closeUnneeded(): void
     {
-        if ($this->closeReason === null) {
-            $this->waiting->wakeFirst();
-        } else {
-            $this->closing->wakeAll();
+        if (!$this->isClosing) {
+            return;
         }
+        while ($this->waitingCount === 0 && $this->idle !== []) {
+            array_pop($this->idle)->close();
+        }
+        $this->closing->wakeAll();
     }
 
     private function isYoung(ClientConnection $connection): bool
@@ -262,9 +290,9 @@ final class OriginPool
             $stream = $this->connect($options, Deadline::in(min($left, $options->connectTimeout), $either));
             $connection = new ClientConnection($stream->release(), $this->timer);
         } catch (CancelledException $cancelled) {
-            throw $this->killed->isCancelled()
-                ? ClientClosedException::of($request, 'the client was killed', $this->closeReason)
-                : $cancelled;
+            throw $this->killReason === null
+                ? $cancelled
+                : ClientClosedException::of($request, $this->killReason->getMessage(), $this->killReason);
         } catch (NetworkException $failure) {
             $why = match (true) {
                 !$failure instanceof NetworkTimeoutException => $failure->getMessage(),
@@ -281,8 +309,8 @@ final class OriginPool
                 $this->waiting->wakeFirst();
             }
         }
-        if ($this->closeReason !== null) {
-            throw ClientClosedException::of($request, 'the client was closed', $this->closeReason);
+        if ($this->killReason !== null) {
+            throw ClientClosedException::of($request, $this->killReason->getMessage(), $this->killReason);
         }
 
         return $this->used[spl_object_id($connection)] = $connection;
@@ -332,7 +360,7 @@ final class OriginPool
         );
         $answer = '';
         do {
-            // One byte at a time, so that no byte of the tunnel is read: it must be part of the TLS handshake.
+            // One byte at a time: bytes after the head belong to the TLS handshake, and must stay in the socket.
             $answer .= $stream->read($deadline, 'the answer of the proxy', 1);
             if (\strlen($answer) > ResponseHead::MAX_BYTES) {
                 throw NetworkException::because('the answer of the proxy is too long');
@@ -341,7 +369,7 @@ final class OriginPool
         try {
             $head = ResponseHead::parse(substr($answer, 0, -2), true);
         } catch (MalformedResponseException $malformed) {
-            throw NetworkException::because("the proxy: {$malformed->getMessage()}", $malformed);
+            throw NetworkException::because('the answer of the proxy is malformed', $malformed);
         }
         if ($head->status < 200 || $head->status > 299) {
             throw NetworkException::because("the proxy refuses the connection with status {$head->status}");

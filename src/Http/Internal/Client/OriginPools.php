@@ -26,6 +26,10 @@ final class OriginPools
 
     private int $pid;
 
+    private bool $isClosing = false;
+
+    private ?ClosedException $killReason = null;
+
     /** @param FiberQueue $closing fibers to wake when a connection is closed or released after {@see close()} */
     public function __construct(private readonly HttpClientOptions $options, private readonly FiberQueue $closing)
     {
@@ -45,14 +49,15 @@ final class OriginPools
             $key .= " {$proxy->origin()} {$proxy->authorization()}";
         }
         if ($url->scheme === 'https') {
-            $key .= ' ' . json_encode($options->tls, \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
+            $key .= ' ' . serialize($options->tls);
         }
         if ($options->blocksPrivateAddresses) {
             $key .= ' public';
         }
         if (!isset($this->pools[$key])) {
-            $this->pools[$key] = new OriginPool($url, $proxy, $this->options, $this->timer, $this->closing);
-            $this->checkIdleSoon();
+            $pool = $this->pools[$key] = new OriginPool($url, $proxy, $this->options, $this->timer, $this->closing);
+            $this->isClosing ? $pool->close() : $this->checkIdleSoon();
+            $this->killReason === null ? null : $pool->kill($this->killReason);
         }
 
         return $this->pools[$key];
@@ -75,17 +80,26 @@ final class OriginPools
         ];
     }
 
-    /** As {@see OriginPool::close()} for all pools. */
-    public function close(ClosedException $reason): void
+    /** Closes all pools, and those for redirects of running calls when they are created. */
+    public function close(): void
     {
+        $this->isClosing = true;
         foreach ($this->pools as $pool) {
-            $pool->close($reason);
+            $pool->close();
         }
     }
 
-    /** As {@see OriginPool::kill()} for all pools. */
+    public function failUnread(ClosedException $reason): void
+    {
+        foreach ($this->pools as $pool) {
+            $pool->failUnread($reason);
+        }
+    }
+
+    /** Kills all pools, and those for redirects of running calls when they are created. */
     public function kill(ClosedException $reason): void
     {
+        [$this->isClosing, $this->killReason] = [true, $this->killReason ?? $reason];
         foreach ($this->pools as $pool) {
             $pool->kill($reason);
         }
@@ -99,7 +113,7 @@ final class OriginPools
         $this->timer->stop();
     }
 
-    /** @return bool whether this process is a fork; then the connections were left to the process that opened them */
+    /** In a forked child, forgets the parent's connections. Returns whether this process is such a child. */
     public function leaveToParent(): bool
     {
         if ($this->pid === getmypid()) {
@@ -136,9 +150,9 @@ final class OriginPools
         }
     }
 
-    /** @param \Closure(OriginPool): int $figure */
-    private function sum(\Closure $figure): int
+    /** @param \Closure(OriginPool): int $count */
+    private function sum(\Closure $count): int
     {
-        return array_sum(array_map($figure, $this->pools));
+        return array_sum(array_map($count, $this->pools));
     }
 }

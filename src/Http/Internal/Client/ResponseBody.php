@@ -140,6 +140,7 @@ final class ResponseBody implements StreamInterface
         if ($this->failure !== null) {
             throw $this->failure;
         }
+        $this->connection?->markUsed();
         $bytes = substr($this->bytes, $this->offset, $length);
         $this->offset += \strlen($bytes);
 

@@ -300,6 +300,71 @@ final class ServerFaultsTest extends TestCase
         self::assertInstanceOf(ClientClosedException::class, $read->await());
     }
 
+    public function testCloseFinishesCallsThatWaitAndTheirRedirects(): void
+    {
+        $other = new ScriptedServer(ScriptedServer::answering(self::OK));
+        $gate = new DeferredFuture();
+        $this->serve(static function (Socket $socket, ScriptedServer $server) use ($gate, $other): void {
+            while ($server->readRequest($socket) !== null) {
+                $gate->getFuture()->await();
+                $socket->write("HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: {$other->url()}\r\n\r\n");
+            }
+        });
+        $this->client = new HttpClient(new HttpClientOptions(maxConnections: 1));
+        $options = new RequestOptions(maxRedirects: 1);
+        $get = fn(): string => (string) $this->client()->get($this->url(), options: $options)->getBody();
+        $calls = [Async::run($get), Async::run($get), Async::run($get)];
+        Eventually::holds(fn(): bool => $this->server?->heads !== [], 'the first request has arrived');
+        self::assertSame(2, $this->client->statistics()['waiting']);
+        $closing = Async::run(fn() => $this->client()->close());
+        delay(0);
+        $gate->complete();
+
+        self::assertSame(['ok', 'ok', 'ok'], await($calls));
+        $closing->await(new TimeoutCancellation(5));
+        self::assertSame(0, $this->client->statistics()['connections']);
+        $other->close();
+    }
+
+    public function testCloseInMainEndsABodyThatNoFiberReads(): void
+    {
+        $listener = Streams::server();
+        $url = 'http://' . stream_socket_get_name($listener, false) . '/';
+        $call = Async::run(fn() => $this->client()->get($url, options: new RequestOptions(readTimeout: 0.1)));
+        delay(0.01);
+        $socket = stream_socket_accept($listener, 5);
+        \assert($socket !== false);
+        fwrite($socket, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok");
+        $response = $call->await();
+        $this->client()->close();
+        $failure = self::failure(static fn() => $response->getBody()->getContents());
+
+        self::assertInstanceOf(ClientClosedException::class, $failure);
+        self::assertStringEndsWith('the client was closed while no fiber read the body', $failure->getMessage());
+    }
+
+    public function testCloseWaitsForABodyThatAFiberReadsSlowly(): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+            $socket->write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcd");
+            delay(1.5);
+            $socket->write('e');
+        });
+        $options = new RequestOptions(readTimeout: 1.0);
+        $body = $this->client()->get($this->url(), options: $options)->getBody();
+        $reader = Async::run(static function () use ($body): string {
+            for ($read = ''; \strlen($read) < 4; delay(0.3)) {
+                $read .= $body->read(1);
+            }
+
+            return $read . $body->read(1);
+        });
+        $this->client()->close();
+
+        self::assertSame('abcde', $reader->await(new TimeoutCancellation(5)));
+    }
+
     public function testOtherInterimResponsesBeforeAContinueAreSkipped(): void
     {
         $this->serve(static function (Socket $socket): void {
