@@ -41,10 +41,12 @@ use Spindle\Statistics;
 /**
  * An HTTP/1.1 client. Its calls suspend only the calling fiber, so any number of requests can run at the same time.
  * Connections are kept and used again. A response is returned when its head has arrived; its body is received while it
- * is read. All limits are in {@see RequestOptions}, and a cancellation ends a request and its body.
+ * is read. Limits are in {@see RequestOptions} and {@see HttpClientOptions}. A cancellation ends the request, and reads
+ * of its body.
  *
- * A request is sent again only if its method is idempotent, and if the server has closed a kept connection without any
- * byte of an answer.
+ * A request is repeated at most once, on a new connection, if a reused connection ended before the first byte of a
+ * response, the method is idempotent, and the body can be read again. If the server answers `Expect: 100-continue` with
+ * 417, the client repeats the request without this field.
  *
  * @phpstan-import-type FieldMap from Fields
  */
@@ -76,11 +78,14 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     private function __clone() {}
 
     /**
+     * Sends a GET request, and returns the response when its head has arrived.
+     *
      * @param array<string, string|list<string>> $headers
      * @param RequestOptions|null $options null for those of the client
      *
      * @throws HttpClientException when there is no response
      * @throws CancelledException
+     * @throws \InvalidArgumentException when the URL or a header is invalid
      */
     public function get(
         #[\SensitiveParameter]
@@ -94,13 +99,17 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
+     * Sends a request, and returns the response when its head has arrived.
+     *
      * @param array<string, string|list<string>> $headers replace the Content-Type of the body
-     * @param string|StreamInterface|RequestBody $body a stream of unknown size is sent in chunks
+     * @param string|StreamInterface|RequestBody $body a stream of unknown size is sent in chunks, a seekable one from
+     *     its beginning
      * @param RequestOptions|null $options null for those of the client
      *
-     * @throws HttpClientException when there is no response
+     * @throws HttpClientException when there is no response. If an exception of the body is the reason, it is the
+     *     previous exception of an {@see InvalidRequestException}
      * @throws CancelledException
-     * @throws \InvalidArgumentException when the method or a header is invalid
+     * @throws \InvalidArgumentException when the method, the URL or a header is invalid
      */
     public function request(
         string $method,
@@ -123,9 +132,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Sends a PSR-7 request, as {@see request()} does, with the options of the client.
+     * Sends a PSR-7 request like {@see request()}, with the options of the client.
      *
-     * @throws HttpClientException
+     * @throws HttpClientException also for an invalid method, URL or header
      */
     public function sendRequest(RequestInterface $request): ResponseInterface
     {
@@ -133,6 +142,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
+     * Sends a PSR-7 request like {@see sendRequest()}, with its own options.
+     *
      * @param RequestOptions|null $options null for those of the client
      *
      * @throws HttpClientException when there is no response
@@ -155,18 +166,19 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Yields the server-sent events of a response as they arrive, without a time limit for the whole response. Ends
-     * when the server ends the response. Does not connect again.
+     * Sends a GET request at the first iteration. Yields the server-sent events of the response as they arrive, and
+     * ends when the server ends the response. Does not connect again.
      *
      * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
      *
      * @param array<string, string|list<string>> $headers such as Last-Event-ID
-     * @param RequestOptions|null $options null for those of the client, without `timeout` and `readTimeout`
+     * @param RequestOptions|null $options null for those of the client, with `timeout` and `readTimeout` set to INF
      *
      * @return \Generator<int, ServerSentEvent>
      *
      * @throws HttpClientException when there is no response, or it is not a stream of events
      * @throws CancelledException
+     * @throws \InvalidArgumentException when the URL or a header is invalid
      */
     public function events(
         #[\SensitiveParameter]
@@ -276,7 +288,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     /**
      * Returns the current state, and counters since the client was created:
-     * - `origins`: servers, each counted once for each proxy and TLS setting
+     * - `origins`: pools of connections, one per origin, proxy and TLS settings
      * - `connections`: connections that are open or being opened; `idle`: those that are not in use
      * - `waiting`: requests that wait for a connection; `running`: calls that have not returned
      * - `requests_total`: calls; `failed_total`: calls that ended with an exception
@@ -369,8 +381,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Sends the request. Sends it again on a new connection if a kept one has ended without an answer and the request
-     * may be repeated, or if the server has refused to give its permission for the body (RFC 9110, 10.1.1).
+     * Sends the request. Repeats it on a new connection in two cases: a reused connection ended without a response and
+     * the request is repeatable; or the server answered `Expect` with 417 (RFC 9110, 10.1.1).
      */
     private function attempt(
         OutgoingRequest $request,
@@ -402,7 +414,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
                 $mayExpect = false;
                 continue;
             } catch (ConnectionEndedException $ended) {
-                if ($ended->isUnanswered && $connection->isReused && $request->isRepeatable()) {
+                if ($ended->isUnanswered && $connection->hasServedRequest && $request->isRepeatable()) {
                     continue;
                 }
 
@@ -481,7 +493,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         return new OutgoingRequest($request->method, $request->url, $fields, $request->body);
     }
 
-    /** Forgets the calls of the process of which this one is a fork. */
+    /** After a fork, resets the state that this process has inherited from its parent. */
     private function forgetParent(): void
     {
         if ($this->pools->leaveToParent()) {

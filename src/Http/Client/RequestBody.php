@@ -64,22 +64,23 @@ final readonly class RequestBody
             }
             foreach (\is_array($values) ? $values : [$values] as $value) {
                 $head = "--{$boundary}\r\nContent-Disposition: form-data; name=" . self::quote($name);
-                $parts[] = $value instanceof FormFile
-                    ? "{$head}; filename=" . self::quote($value->name) . "\r\nContent-Type: {$value->type}\r\n\r\n"
-                    : "{$head}\r\n\r\n{$value}";
                 if ($value instanceof FormFile) {
+                    $parts[] = "{$head}; filename=" . self::quote($value->name)
+                        . "\r\nContent-Type: {$value->type}\r\n\r\n";
                     $parts[] = self::open($value->path);
+                    $parts[] = "\r\n";
+                } else {
+                    $parts[] = "{$head}\r\n\r\n{$value}\r\n";
                 }
-                $parts[] = "\r\n";
             }
         }
         $parts[] = "--{$boundary}--\r\n";
         $type = "multipart/form-data; boundary={$boundary}";
-        $hasFiles = array_filter($parts, static fn(string|StreamInterface $part): bool => !\is_string($part)) !== [];
+        $texts = array_filter($parts, is_string(...));
 
-        return $hasFiles
-            ? self::stream(self::pieces($parts), $type)
-            : new self($type, implode('', array_filter($parts, is_string(...))));
+        return $texts === $parts
+            ? new self($type, implode('', $texts))
+            : self::stream(self::pieces($parts), $type);
     }
 
     /**
@@ -102,11 +103,13 @@ final readonly class RequestBody
 
     private static function open(string $path): StreamInterface
     {
-        $file = @fopen($path, 'rb');
+        [$file, $warning] = Warnings::of(static fn() => fopen($path, 'rb'));
         if ($file === false || is_dir($path)) {
-            throw new \RuntimeException("can't open the file '{$path}' for the request's body");
+            $why = $file === false ? Warnings::reason($warning) : 'Is a directory';
+
+            throw new \RuntimeException("Can not open the file '{$path}' for the body of a request: {$why}");
         }
-        // Makes a large read one system call. A stream wrapper without options causes a warning.
+        // Without PHP's buffer, a large read is one system call. A stream wrapper without options causes a warning.
         Warnings::suppressed(static fn() => @stream_set_read_buffer($file, 0));
 
         return Stream::create($file);

@@ -13,12 +13,12 @@ use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Warnings;
 
 /**
- * A connection of a client, used by one request at a time. All waits have a deadline: {@see begin()}. If an exception
+ * A connection of a client, used by one request at a time. Waits of {@see receive()} have a deadline. If an exception
  * has ended a wait, the connection must be closed.
  */
 final class ClientConnection
 {
-    /** Maximum bytes of a read. The second one is for a read after one that has returned the first maximum. */
+    /** Maximum bytes of one read. After a read that returned READ_BYTES, the next one may return LARGE_READ_BYTES. */
     private const READ_BYTES = 65_536;
     private const LARGE_READ_BYTES = 524_288;
 
@@ -32,15 +32,15 @@ final class ClientConnection
     public string $received = '';
 
     /** Whether an earlier request has got a response. Then the server may close the connection at any time. */
-    public bool $isReused = false;
+    public bool $hasServedRequest = false;
 
-    /** Whether the connection can be used after the current response. */
-    public bool $isReusable = true;
+    /** Whether another request may be sent after the current response. */
+    public bool $mayServeAnother = true;
 
     /** Time by hrtime() at which the current wait ends. */
     public int $deadline = \PHP_INT_MAX;
 
-    /** Time by hrtime() when the connection was opened, and when its last request ended. */
+    /** Times by hrtime() when the connection was opened, and when its last request ended. */
     public readonly int $openedAt;
     public int $freeSince = 0;
 
@@ -65,7 +65,7 @@ final class ClientConnection
     private bool $hasEnded = false;
     private bool $isClosed = false;
 
-    /** The request's limits. */
+    /** Limits and cancellation of the current request. */
     private int $totalDeadline = \PHP_INT_MAX;
     private RequestOptions $options;
     private ?Cancellation $cancellation = null;
@@ -121,6 +121,14 @@ final class ClientConnection
         $this->markUsed();
     }
 
+    /** Called when the response is complete, so that another request can begin. */
+    public function end(): void
+    {
+        $this->hasServedRequest = true;
+        $this->cancellation = null;
+        $this->freeSince = hrtime(true);
+    }
+
     public function markUsed(): void
     {
         $this->usedAt = hrtime(true);
@@ -143,9 +151,8 @@ final class ClientConnection
     }
 
     /**
-     * Sends bytes as {@see write()} does, and waits while too many are unsent. The wait ends with the connection.
-     *
-     * @return bool false when the server does not accept any more
+     * Sends bytes as {@see write()} does, and waits while more than MAX_UNSENT_BYTES are unsent. Has no deadline.
+     * Returns false once the connection has ended.
      */
     public function send(#[\SensitiveParameter] string $bytes): bool
     {
@@ -176,7 +183,7 @@ final class ClientConnection
      *
      * @return bool false when the connection has ended
      *
-     * @throws TimedOutException|ClosedException
+     * @throws TimedOutException|ClosedException|UnreadableBodyException
      */
     public function receive(string $for, float $seconds, string $option, bool $isFirst = false): bool
     {
@@ -200,7 +207,7 @@ final class ClientConnection
         return $this->failure === null ? false : throw $this->failure;
     }
 
-    /** Returns whether a request can be sent: the server has sent nothing since the last response, and not closed. */
+    /** Returns whether another request can be sent: the connection is open, and no unexpected bytes have arrived. */
     public function isUsable(): bool
     {
         return !$this->isClosed
@@ -294,7 +301,10 @@ final class ClientConnection
         return false;
     }
 
-    /** Returns when the current wait ends if nothing happens. It begins when all bytes are sent. */
+    /**
+     * Returns the deadline of the current wait. While bytes are unsent, `readTimeout` counts from the last accepted
+     * byte; afterwards, the limit of the wait counts.
+     */
     private function waitEnds(): int
     {
         return min($this->totalDeadline, $this->unsent->size > 0

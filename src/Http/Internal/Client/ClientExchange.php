@@ -23,23 +23,25 @@ final readonly class ClientExchange
     private const BODILESS_METHODS = ['GET' => true, 'HEAD' => true, 'DELETE' => true, 'OPTIONS' => true];
 
     /**
-     * @param string $absoluteFor origin for the request target of a proxy; '' without a proxy
-     * @param bool   $mayExpect   whether a large body may wait for the permission of the server
+     * @param string $targetPrefix scheme and authority of an absolute target (RFC 9112, 3.2.2), for http:// through a
+     *     proxy; otherwise ''
+     * @param bool $mayExpect whether to send `Expect: 100-continue` before a large body
      */
     public function __construct(
         private ClientConnection $connection,
         private OutgoingRequest $request,
         private RequestOptions $options,
-        private string $absoluteFor,
+        private string $targetPrefix,
         private string $proxyAuthorization,
         private bool $mayExpect,
     ) {}
 
     /**
-     * Sends the request, and receives the head of the final response. If the server answers early, the rest of the
-     * request's body is sent at the same time; not after an error (RFC 9110, 10.1.1).
+     * Sends the request, and receives the head of the final response. If the response arrives before the body is sent,
+     * the upload continues while the response is read. A status of 400 or more stops it (RFC 9112, 9.5).
      *
-     * @return array{ResponseHead, Upload|null} the upload that goes on; null without one
+     * @return array{ResponseHead, Upload|null} head, and the upload of a streamed body, perhaps still running; null for
+     *     a string body
      *
      * @throws TimedOutException|MalformedResponseException|ConnectionEndedException|ClosedException
      * @throws UnreadableBodyException
@@ -57,7 +59,7 @@ final readonly class ClientExchange
         if ($expects) {
             $response = $this->awaitContinue();
             if ($response !== null) {
-                $this->connection->isReusable = false; // the server may still expect the body
+                $this->connection->mayServeAnother = false; // the server may still expect the body
 
                 return [$response, null];
             }
@@ -95,7 +97,7 @@ final readonly class ClientExchange
         $fields = $this->request->fields;
         $url = $this->request->url;
         $lines = isset($fields['host']) ? '' : "Host: {$url->authority()}\r\n";
-        if ($this->absoluteFor === '' || $this->proxyAuthorization !== '') {
+        if ($this->targetPrefix === '' || $this->proxyAuthorization !== '') {
             unset($fields['proxy-authorization']); // servers must not get it; credentials in the proxy's URL replace it
         }
         foreach ($fields as $key => [$name, $values]) {
@@ -121,7 +123,7 @@ final readonly class ClientExchange
             throw new \InvalidArgumentException('A header has a control character in its name or value');
         }
 
-        return "{$this->request->method} {$this->absoluteFor}{$url->target} HTTP/1.1\r\n{$lines}\r\n";
+        return "{$this->request->method} {$this->targetPrefix}{$url->target} HTTP/1.1\r\n{$lines}\r\n";
     }
 
     /**
@@ -144,7 +146,7 @@ final readonly class ClientExchange
         throw new MalformedResponseException('the server sends too many interim responses');
     }
 
-    /** @return ResponseHead|null a final response, so that the body must not be sent; null to send the body */
+    /** @return ResponseHead|null the final response if the server rejects the body; null to send the body */
     private function awaitContinue(): ?ResponseHead
     {
         try {

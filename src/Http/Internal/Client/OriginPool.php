@@ -107,9 +107,7 @@ final class OriginPool
     ): ClientConnection {
         $deadline = null;
         for ($isFirstInLine = $this->waitingCount === 0;; $isFirstInLine = true) {
-            if ($this->killReason !== null) {
-                throw ClientClosedException::of($request, $this->killReason->getMessage(), $this->killReason);
-            }
+            $this->throwIfKilled($request);
             $connection = $isFirstInLine && !$mustBeNew ? $this->takeIdle() : null;
             if ($connection !== null) {
                 return $connection;
@@ -144,8 +142,7 @@ final class OriginPool
     public function release(ClientConnection $connection): void
     {
         unset($this->used[spl_object_id($connection)]);
-        $connection->isReused = true;
-        $connection->freeSince = hrtime(true);
+        $connection->end();
         $this->idle[] = $connection;
         $this->waiting->wakeFirst();
         $this->closeUnneeded();
@@ -290,9 +287,9 @@ final class OriginPool
             $stream = $this->connect($options, Deadline::in(min($left, $options->connectTimeout), $either));
             $connection = new ClientConnection($stream->release(), $this->timer);
         } catch (CancelledException $cancelled) {
-            throw $this->killReason === null
-                ? $cancelled
-                : ClientClosedException::of($request, $this->killReason->getMessage(), $this->killReason);
+            $this->throwIfKilled($request);
+
+            throw $cancelled;
         } catch (NetworkException $failure) {
             $why = match (true) {
                 !$failure instanceof NetworkTimeoutException => $failure->getMessage(),
@@ -309,11 +306,16 @@ final class OriginPool
                 $this->waiting->wakeFirst();
             }
         }
+        $this->throwIfKilled($request);
+
+        return $this->used[spl_object_id($connection)] = $connection;
+    }
+
+    private function throwIfKilled(OutgoingRequest $request): void
+    {
         if ($this->killReason !== null) {
             throw ClientClosedException::of($request, $this->killReason->getMessage(), $this->killReason);
         }
-
-        return $this->used[spl_object_id($connection)] = $connection;
     }
 
     /** @throws NetworkException|CancelledException */

@@ -16,15 +16,15 @@ use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\Internal\Message\MessageLimits;
 
 /**
- * The body of a response, received while it is read. At its end, the connection is free for the next request. A short
- * body can be read again; a longer one is read once. If the body is closed or dropped before its end, the connection is
- * closed.
+ * The body of a response, received while it is read. At its end, the connection is free for the next request. A body
+ * can be read again if it is short, or if getContents() has returned all of it; otherwise it is read once. If the body
+ * is closed or dropped before its end, the connection is closed.
  */
 final class ResponseBody implements StreamInterface
 {
     use ForwardOnly;
 
-    /** Maximum bytes of a body that can be read again. */
+    /** Maximum bytes that read() keeps, so that the body can be read again. */
     private const MAX_KEPT_BYTES = 65_536;
 
     private const READ_BYTES = 65_536;
@@ -33,7 +33,7 @@ final class ResponseBody implements StreamInterface
     private string $bytes = '';
     private int $offset = 0;
 
-    /** Number of bytes before those in $bytes, which are no longer kept. */
+    /** Number of discarded bytes before $bytes. */
     private int $dropped = 0;
 
     private bool $isClosed = false;
@@ -41,7 +41,7 @@ final class ResponseBody implements StreamInterface
     /** Whether a fiber waits for bytes. */
     private bool $isReceiving = false;
 
-    /** Bytes that are still to be received; null in chunks, or until the end of the connection. */
+    /** Remaining bytes of the body; null if chunks or the end of the connection delimit it. */
     private ?int $remaining;
 
     private ?ChunkDecoder $chunks;
@@ -80,7 +80,9 @@ final class ResponseBody implements StreamInterface
 
     public function isSeekable(): bool
     {
-        return $this->dropped === 0 && $this->head->length <= self::MAX_KEPT_BYTES && !$this->isClosed;
+        $isKept = $this->connection === null || ($this->head->length ?? 0) <= self::MAX_KEPT_BYTES;
+
+        return $isKept && $this->dropped === 0 && !$this->isClosed;
     }
 
     public function seek(int $offset, int $whence = \SEEK_SET): void
@@ -105,7 +107,7 @@ final class ResponseBody implements StreamInterface
         return $this->getContents();
     }
 
-    /** @throws InvalidResponseException when the contents exceed {@see RequestOptions::$maxContentBytes} */
+    /** @throws InvalidResponseException when the contents exceed `RequestOptions::$maxContentBytes` */
     public function getContents(): string
     {
         if ($this->head->length > $this->maxContentBytes) {
@@ -167,7 +169,7 @@ final class ResponseBody implements StreamInterface
         }
     }
 
-    /** @param bool $keeps whether earlier bytes are kept, however many they are */
+    /** @param bool $keeps true to keep all bytes, for getContents(); false to discard those beyond MAX_KEPT_BYTES */
     private function receive(bool $keeps): void
     {
         $connection = $this->connection;
@@ -251,7 +253,7 @@ final class ResponseBody implements StreamInterface
         $this->connection = null;
         if ($connection !== null) {
             $this->head->isPersistent
-                && $connection->isReusable
+                && $connection->mayServeAnother
                 && $connection->received === ''
                 && $this->upload?->isComplete() !== false
                 ? $this->pool->release($connection)

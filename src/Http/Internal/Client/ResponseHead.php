@@ -37,8 +37,8 @@ final readonly class ResponseHead
     ) {}
 
     /**
-     * @param string $head with the line end of its last line, but without the empty line
-     * @param bool $hasNoBody whether the request's method excludes a body
+     * @param string $head status line and field lines, each with CRLF, without the final empty line
+     * @param bool $hasNoBody true for a response to HEAD or CONNECT
      *
      * @throws MalformedResponseException
      */
@@ -50,7 +50,7 @@ final readonly class ResponseHead
         }
         $status = (int) $match[2];
         $fields = self::fields(substr($head, $end + 2));
-        $isOld = $match[1] === '0';
+        $isHttp10 = $match[1] === '0';
         $hasNoBody = $hasNoBody || $status < 200 || $status === 204 || $status === 304;
         $coding = isset($fields['transfer-encoding'])
             ? strtolower(implode(',', $fields['transfer-encoding'][1]))
@@ -60,18 +60,21 @@ final readonly class ResponseHead
             throw new MalformedResponseException('the response has an unsupported Transfer-Encoding');
         }
         $length = self::length($fields);
-        // With both fields, a proxy may have seen another end of the response: RFC 9112, 6.3.
-        $isAmbiguous = $coding !== '' && ($isOld || $length !== null);
-        $options = isset($fields['connection']) ? strtolower(implode(',', $fields['connection'][1])) : '';
+        // A proxy may see another end of such a response (RFC 9112, 6.3), so its connection is not used again.
+        $isAmbiguous = $coding !== '' && ($isHttp10 || $length !== null);
+        $connection = strtolower(implode(',', $fields['connection'][1] ?? []));
+        $connectionOptions = array_map(trim(...), explode(',', $connection));
 
         return new self(
             $status,
-            $isOld ? '1.0' : '1.1',
+            $isHttp10 ? '1.0' : '1.1',
             $match[3] ?? '',
             $fields,
             $hasNoBody ? 0 : ($isChunked ? null : $length),
             $isChunked,
-            !$isAmbiguous && ($isOld ? str_contains($options, 'keep-alive') : !str_contains($options, 'close')),
+            !$isAmbiguous && ($isHttp10
+                ? \in_array('keep-alive', $connectionOptions, true)
+                : !\in_array('close', $connectionOptions, true)),
         );
     }
 

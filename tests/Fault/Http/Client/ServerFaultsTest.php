@@ -354,8 +354,10 @@ final class ServerFaultsTest extends TestCase
         $options = new RequestOptions(readTimeout: 1.0);
         $body = $this->client()->get($this->url(), options: $options)->getBody();
         $reader = Async::run(static function () use ($body): string {
-            for ($read = ''; \strlen($read) < 4; delay(0.3)) {
+            $read = '';
+            while (\strlen($read) < 4) {
                 $read .= $body->read(1);
+                delay(0.3);
             }
 
             return $read . $body->read(1);
@@ -451,16 +453,21 @@ final class ServerFaultsTest extends TestCase
 
     public function testABodyThatTheCancellationOfItsRequestEndsIsNoFailure(): void
     {
-        $this->serve(ScriptedServer::answering(self::OK));
+        $this->serve(static function (Socket $socket): void {
+            while ($socket->read() !== null) {
+                // Nothing is answered.
+            }
+        });
         $cancellation = new DeferredCancellation();
         $token = $cancellation->getCancellation();
         $body = RequestBody::stream((static function () use ($token): \Generator {
             yield 'first';
             delay(10, cancellation: $token);
         })());
+        $options = new RequestOptions(expectContinueBytes: \PHP_INT_MAX);
         EventLoop::delay(0.01, static fn() => $cancellation->cancel());
         $failure = self::failure(
-            fn() => $this->client()->request('POST', $this->url(), [], $body, cancellation: $token),
+            fn() => $this->client()->request('POST', $this->url(), [], $body, $options, $token),
         );
 
         self::assertInstanceOf(CancelledException::class, $failure);
@@ -650,7 +657,7 @@ final class ServerFaultsTest extends TestCase
 
         self::assertLessThan(30_000_000, memory_get_peak_usage() - $before);
         self::assertContainsOnlyInstancesOf(ClientClosedException::class, $failures);
-        self::assertSame('get', array_column($failures[499]->getTrace(), 'function')[5]);
+        self::assertContains('get', array_column($failures[499]->getTrace(), 'function'));
     }
 
     public function testRequestsWaitForAConnectionInOrderAndNotForever(): void

@@ -277,10 +277,10 @@ final class HttpClientTest extends TestCase
             \assert($gzip !== false);
             for ($i = 1; $i <= 3; ++$i) {
                 ++$sent;
-                yield deflate_add($gzip, "data: event {$i}\n\n", \ZLIB_SYNC_FLUSH);
+                yield (string) deflate_add($gzip, "data: event {$i}\n\n", \ZLIB_SYNC_FLUSH);
                 delay(0.05);
             }
-            yield deflate_add($gzip, '', \ZLIB_FINISH);
+            yield (string) deflate_add($gzip, '', \ZLIB_FINISH);
         };
         $accepted = [];
         $this->serve(static function (ServerRequestInterface $request) use ($events, &$accepted, &$sent): Response {
@@ -361,6 +361,39 @@ final class HttpClientTest extends TestCase
         }
 
         self::assertSame(1, $server->accepted);
+        $server->close();
+    }
+
+    public function testALongBodyCanBeReadAgainOnlyIfItWasReturnedAsAWhole(): void
+    {
+        $text = str_repeat('text', 500_000);
+        $this->serve(static fn(): Response => Response::text($text));
+        $whole = $this->http()->get($this->url())->getBody();
+        self::assertFalse($whole->isSeekable());
+        self::assertSame([$text, true, $text], [$whole->getContents(), $whole->isSeekable(), (string) $whole]);
+        $whole->seek(1_999_996);
+        self::assertSame('text', $whole->getContents());
+        $pieces = $this->http()->get($this->url())->getBody();
+        while (!$pieces->eof()) {
+            $pieces->read(8192);
+        }
+
+        self::assertFalse($pieces->isSeekable());
+        $this->expectException(\RuntimeException::class);
+        $pieces->rewind();
+    }
+
+    #[TestWith(['close', 0])]
+    #[TestWith(['Upgrade, Close', 0])]
+    #[TestWith(['not-close', 1])]
+    public function testAConnectionIsKeptUnlessTheServerClosesIt(string $option, int $connections): void
+    {
+        $server = new ScriptedServer(ScriptedServer::answering(
+            "HTTP/1.1 200 OK\r\nConnection: {$option}\r\nContent-Length: 2\r\n\r\nok",
+        ));
+
+        self::assertSame('ok', (string) $this->http()->get($server->url())->getBody());
+        self::assertSame($connections, $this->http()->statistics()['connections']);
         $server->close();
     }
 

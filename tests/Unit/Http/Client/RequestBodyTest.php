@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Http\Client;
 
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\RequestBody;
@@ -67,10 +68,22 @@ final class RequestBodyTest extends TestCase
         RequestBody::multipart(['a' => 'x', '' => 'y']);
     }
 
-    public function testAFolderIsNoFile(): void
+    #[TestWith(['/tmp', 'Is a directory'])]
+    #[TestWith(['/nowhere', 'No such file or directory'])]
+    public function testAFileThatCannotBeOpenedIsNamedWithTheReason(string $path, string $why): void
     {
-        $this->expectExceptionObject(new \RuntimeException("can't open the file '/tmp' for the request's body"));
-        RequestBody::file('/tmp');
+        set_error_handler(static fn() => self::fail('An error handler was called'));
+        try {
+            RequestBody::file($path);
+            self::fail('The file was opened');
+        } catch (\RuntimeException $failure) {
+            self::assertSame(
+                "Can not open the file '{$path}' for the body of a request: {$why}",
+                $failure->getMessage(),
+            );
+        } finally {
+            restore_error_handler();
+        }
     }
 
     private static function opened(string $path): StreamInterface

@@ -89,13 +89,15 @@ final readonly class ErrorIndex
             . ' work.',
         Http\Middleware\AccessLogException::class => 'Create the directory, and let the server\'s user write there.',
         Client\HttpClientException::class => 'Catch it to handle every failure of the HTTP client.',
-        Client\ConnectFailedException::class => 'Check host, port and proxy. Repeating the request is safe.',
+        Client\ConnectFailedException::class => 'Check host, port and proxy, or raise the option that the message'
+            . ' names. Repeating the request is safe.',
         Client\ConnectionLostException::class => 'Repeat the request if the server may process it twice.',
-        Client\RequestTimeoutException::class => 'Raise the limit that the message names, or repeat the request if the'
+        Client\RequestTimeoutException::class => 'Raise the option that the message names, or repeat the request if the'
             . ' server may process it twice.',
         Client\InvalidResponseException::class => 'Raise the option that the message names, if it names one. Otherwise,'
             . ' report the response to the owner of the server.',
-        Client\InvalidRequestException::class => 'Give the request an absolute URL and valid headers.',
+        Client\InvalidRequestException::class => 'Give the request an absolute URL and valid headers. If its body'
+            . ' failed, `getPrevious()` has the reason.',
         Client\RedirectLimitException::class => 'Check the URL for a loop, or raise `RequestOptions::$maxRedirects`.',
         Client\ClientClosedException::class => 'Send before `close()`, or create another client.',
         Remote\BrokerException::class => 'Catch it to handle every failure of the engine.',
