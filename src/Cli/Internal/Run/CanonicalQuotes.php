@@ -91,8 +91,8 @@ final class CanonicalQuotes
     /**
      * @param array<string|null> $token
      *
-     * @return array{string, string}|null the token in the form, and the token for MEANINGFUL_QUOTES_PATTERN: with a mark
-     *     before each quoted character, or one mark for quotes with a variable; null if the form is uncertain
+     * @return array{string, string}|null the token in the form, and the token for MEANINGFUL_QUOTES_PATTERN: with a
+     *     mark before each quoted character, or one mark for quotes with a variable; null if the form is not certain
      */
     private static function canonicalParts(array $token): ?array
     {

@@ -22,7 +22,7 @@ use Spindle\Cli\Internal\Run\Input\TemplateFormat;
 use Spindle\Cli\Internal\Run\Input\ValueInputs;
 use Spindle\Cli\Internal\UsageException;
 
-/** The jobs of a run: the command, the sources of its values, and how many values one command has. */
+/** Reads the options that define the jobs: the command, the sources of its values, and the values per command. */
 final class InputOptions
 {
     /** Options that set another spelling of a replacement string, by its usual text between the braces: '.' for {.}. */
@@ -40,7 +40,7 @@ final class InputOptions
     public const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
 
     /**
-     * @param ReplacementStrings $strings those of the command; values of options such as --results may have them too
+     * @param ReplacementStrings $strings replacement strings of the command and of options such as --results
      * @param list<string>       $columns names of columns; empty if they have none
      * @param int|null           $width   number of values that each record has; null if it is not fixed
      */

@@ -18,7 +18,7 @@ use Spindle\Internal\SignalWatch;
  */
 final class Interrupts
 {
-    // Signal numbers, because their constants are those of pcntl. SIGUSR1 differs between systems.
+    // Signal numbers, because the constants exist only with ext-pcntl. SIGUSR1 differs between systems.
     private const SIGINT = 2;
     private const SIGTERM = 15;
     private const SIGXFSZ = 25;
@@ -57,7 +57,7 @@ final class Interrupts
         $this->watchers = [];
     }
 
-    /** The first Ctrl-C stops the start of jobs, and a further one ends the running jobs. */
+    /** Stops starting jobs at the first Ctrl-C. Ends the running jobs at each further one. */
     private function onInterrupt(): void
     {
         if ($this->status !== null) {

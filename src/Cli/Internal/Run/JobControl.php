@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Output\RunControl;
 use Spindle\Command\CommandPool;
 
-/** The jobs of a run that have no result: which of them run, how many may run at once, and how they end early. */
+/** Lists and ends the jobs of a run that have no result, and sets how many may run at once. */
 final class JobControl implements RunControl
 {
     private const MAX_OUTPUT_BYTES = 16_384;
@@ -65,7 +65,7 @@ final class JobControl implements RunControl
         return implode('', $this->pool->outputSoFar($job, self::MAX_OUTPUT_BYTES));
     }
 
-    /** Returns whether a job with a result was ended by {@see end()}, and forgets it. */
+    /** Returns whether a job that now has a result was ended by {@see end()}. Returns this once for each job. */
     public function forgetEnded(InputJob $job): bool
     {
         $wasEnded = isset($this->ended[$job->sequence]);

@@ -46,7 +46,7 @@ final class JobLog
     }
 
     /**
-     * Opens a log to which the jobs of this run are added. Like GNU parallel, a new one gets no header.
+     * Opens a log to which the jobs of this run are added. A new log gets no header, as in GNU parallel.
      *
      * @throws UsageException when the file can't be written, when another run writes it, or when it is not a job log
      */
@@ -85,7 +85,7 @@ final class JobLog
     }
 
     /**
-     * Returns the finished jobs in a log without changing it.
+     * Returns the finished jobs in a log without changing it. If there is no such file, there are none.
      *
      * @throws UsageException when the file can't be read or is not a job log
      */

@@ -12,7 +12,7 @@ use Spindle\Cli\Internal\Run\Output\ResultWriter;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 
-/** Stores the result of a finished job: prints its output, then saves its folder, then logs the job. */
+/** Records the result of a finished job: prints the output, then saves it (--results), then logs the job. */
 final class JobRecorder
 {
     public function __construct(
@@ -23,7 +23,7 @@ final class JobRecorder
     ) {}
 
     /**
-     * Returns the command of a job that starts, with the targets of its output.
+     * Returns the command of a job that is about to start, with the targets of its output.
      *
      * @throws OutputClosedException
      * @throws OutputFailedException
@@ -57,7 +57,7 @@ final class JobRecorder
         $this->log?->finish();
     }
 
-    /** Returns how a job failed, with the command of the job and not the one that also opens its block. */
+    /** Returns how a job failed. Contains the command of the user, not the one that first opens the block. */
     private static function failure(InputJob $job, string $error, CommandResult $result): string
     {
         return \sprintf(

@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\Run\Input\BadRecordException;
  * The lines of --jsonl: tasks `{"id":...,"cmd":...}` and results `{"id":...,"status":...,"stdout":...,"stderr":...}`.
  * TaskRunner.php has the same format.
  *
- * JSON contains only UTF-8. In tasks and results, any other value is encoded as base64, and "base64" lists its key.
+ * JSON can contain only UTF-8. Any other value is encoded as base64, and the member "base64" lists its key.
  */
 final class JsonLines
 {

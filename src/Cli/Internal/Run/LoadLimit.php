@@ -7,14 +7,14 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\CpuCount;
 
-/** The value of --load: a number of processes, relative to the usable CPUs, or a file that has one of these. */
+/** The value of --load: a number of processes, which can be relative to the CPUs, or a file with such a value. */
 final class LoadLimit
 {
     private const ALLOWED = 'a number of processes such as 4, +N or -N for more or less than the CPUs, a percentage of'
         . ' the CPUs such as 80%, or a file that contains one of these';
     private const PATTERN = '/^(?:(\d{1,9}(?:\.\d{1,9})?)(%?)|([+-]\d{1,9}))$/D';
 
-    /** Meaning of 0, as in GNU parallel: no other process runs. */
+    /** Limit that replaces 0, as in GNU parallel: a job starts only while no other process runs. */
     private const LOWEST = 0.01;
     private const MAX_FILE_BYTES = 64;
 
@@ -35,7 +35,7 @@ final class LoadLimit
             : new self($limit, $usable, $value);
     }
 
-    /** Returns the limit. Reads the file again, and ignores a content that is not valid. */
+    /** Returns the limit. If it comes from a file, reads the file again; invalid content changes nothing. */
     public function current(): float
     {
         if ($this->file !== null) {

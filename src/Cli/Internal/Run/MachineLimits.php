@@ -19,10 +19,10 @@ final class MachineLimits
     /** Nanoseconds between two checks while jobs wait. */
     private const PAUSE = 200_000_000;
 
-    /** Nanoseconds from one read of the load to the next. Until then, started jobs are added to it. */
+    /** Nanoseconds between two reads of the load. Jobs that start in between are added to it. */
     private const LOAD_INTERVAL = 100_000_000;
 
-    /** Nanoseconds in which swapping is measured. */
+    /** Nanoseconds over which swapping is measured. */
     private const SWAP_INTERVAL = 1_000_000_000;
 
     /** Seconds for which nothing runs before the reason is reported, and minimum seconds between two reports. */
@@ -34,7 +34,7 @@ final class MachineLimits
     private float $load = 0.0;
     private int $loadTime = \PHP_INT_MIN;
 
-    /** Jobs that were started after the load was read. */
+    /** Number of jobs that were started after the load was read. */
     private int $started = 0;
 
     /** @var array{int, int}|null pages that were swapped in and out until $swapTime */
@@ -42,12 +42,12 @@ final class MachineLimits
     private int $swapTime = 0;
     private bool $isSwapping = true;
 
-    /** Earliest time of the next report, in seconds of the clock. */
+    /** Earliest time of the next report, in seconds of Clock::now(). */
     private float $nextReport = -\INF;
 
     /**
      * @param LoadLimit|null $loadLimit null for no limit
-     * @param float          $freeBytes memory that must be available; 0 for none
+     * @param float          $freeBytes bytes of memory that must be available; 0 for no minimum
      * @param string         $proc      the folder /proc
      * @param float          $patience  seconds, see {@see PATIENCE}
      */
@@ -103,7 +103,7 @@ final class MachineLimits
         ++$this->started;
     }
 
-    /** @param int $now nanoseconds of a clock */
+    /** @param int $now nanoseconds of hrtime() */
     public function haveRoom(int $now): bool
     {
         return ($this->loadLimit === null || $this->load($now) < $this->loadLimit->current())
@@ -119,7 +119,7 @@ final class MachineLimits
             return \sprintf(
                 'option --load: %d other processes run or wait for a disk, and a job starts only below %s',
                 $this->load + $this->started,
-                max(1.0, $limit), // the numbers are whole, so that a limit below one is one
+                max(1.0, $limit), // a limit below 1 has the effect of 1, because the load is whole
             );
         }
         $available = 1024 * $this->number('meminfo', 'MemAvailable:');
@@ -147,7 +147,7 @@ final class MachineLimits
         return $this->load + $this->started;
     }
 
-    /** Returns whether pages are swapped both in and out. Returns true for the first second, which is measured. */
+    /** Returns whether pages are swapped both in and out. Returns true until the first measurement is complete. */
     private function isSwapping(int $now): bool
     {
         if ($this->swapped === null || $now - self::SWAP_INTERVAL >= $this->swapTime) {

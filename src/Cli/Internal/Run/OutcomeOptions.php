@@ -8,13 +8,13 @@ use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\Run\Input\TextTemplate;
 use Spindle\Cli\Internal\UsageException;
 
-/** The effects of failures, and the places where the outcomes of jobs are kept. */
+/** Reads the options that say what a failure changes, and where the outcomes of jobs are kept. */
 final class OutcomeOptions
 {
     private const UNLIMITED_RETRIES = 1_000_000_000;
 
     /**
-     * @param int         $retries     after the first try
+     * @param int         $retries     number of further tries after the first one
      * @param string|null $jobLog      path; null for no log
      * @param bool        $extendsLog  whether lines are added to an existing log
      * @param bool        $retryFailed whether jobs that failed according to the job log run again
@@ -70,7 +70,7 @@ final class OutcomeOptions
         return $tries === 0 ? self::UNLIMITED_RETRIES : $tries - 1;
     }
 
-    /** @throws UsageException when GNU parallel would write a file of another kind */
+    /** @throws UsageException when GNU parallel would write one CSV, TSV or JSON file */
     private static function results(GivenOptions $given, InputOptions $input): ?ResultPaths
     {
         $path = $given->text('results');

@@ -17,7 +17,7 @@ use Spindle\Cli\Internal\Run\Output\OutputMode;
 use Spindle\Cli\Internal\Run\Output\ResultWriter;
 use Spindle\Cli\Internal\UsageException;
 
-/** How the outputs of jobs are printed. */
+/** Reads the options that say how the outputs of jobs are printed. */
 final class OutputOptions
 {
     /** Options for plain output; lines of JSON already have ids, and nothing else may be between them. */
@@ -61,7 +61,7 @@ final class OutputOptions
         );
     }
 
-    /** Returns what prints the outcomes of jobs. With --results, only lines of JSON are printed. */
+    /** Returns the object that prints the outcomes of jobs. With --results, only lines of JSON are printed. */
     public function writer(Console $console, bool $hasResults): ResultWriter
     {
         return match (true) {
@@ -88,7 +88,7 @@ final class OutputOptions
             );
         }
 
-        // With --keep-order, complete outputs have the same lines in the same order.
+        // With --keep-order, grouped output has the same lines in the same order.
         return $mode === OutputMode::Lines && $given->flag('keep-order') ? OutputMode::Grouped : $mode;
     }
 

@@ -94,7 +94,7 @@ final class ShellTemplate implements TemplateBody
     /**
      * @param list<string|QuotedPlace> $piece
      * @param list<string>             $values
-     * @param list<string>             $listed the values of lists
+     * @param list<string>             $listed values that a list stands for
      */
     private static function expand(array $piece, array $values, array $listed, int $sequence, string $slot): string
     {
@@ -158,7 +158,7 @@ final class ShellTemplate implements TemplateBody
     }
 
     /**
-     * A second value after an assignment would be run as a command, and after a redirection it would be an argument.
+     * Rejects a list after an assignment, a redirection or #. Its second value would become a command or an argument.
      *
      * @param list<string|Replacement> $parts
      */

@@ -23,7 +23,7 @@ interface TemplateBody
      */
     public function text(array $values, int $sequence, string $slot): string;
 
-    /** @return list<string> the words of a command without values, or its line */
+    /** @return list<string> the words of a command without values; of a shell line, only the line */
     public function baseWords(): array;
 
     /**

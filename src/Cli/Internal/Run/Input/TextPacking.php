@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * Packs records that are added to a command as one word each. The result is that of {@see Packing::jobs()}, with little
+ * Packs records that are added to a command as one word each. Makes the same jobs as {@see Packing::jobs()}, with less
  * work for each record: text with thousands of records is added to a job at once, and is not split.
  */
 final class TextPacking

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** The value of an option with the replacement strings of the command, such as that of --tagstring. */
+/** The value of an option that can contain replacement strings, such as --tagstring. */
 final class TextTemplate
 {
     /** @var non-empty-list<string|Replacement> as {@see ReplacementStrings::split()} */

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-/** Jobs whose values are the records of sources. */
+/** Makes jobs from the records of sources. */
 final class ValueInputs implements JobInputs
 {
     private const LOOKAHEAD = 256;
 
-    /** A job with as many values as fit is large. */
+    /** Lookahead if a job has as many values as fit, and is therefore large. */
     private const LOOKAHEAD_OF_LARGE_JOBS = 1;
 
     public function __construct(
@@ -27,7 +27,7 @@ final class ValueInputs implements JobInputs
         return $records === null || !$isExact ? null : (int) ceil($records / max(1, $maxRecords));
     }
 
-    /** Returns the name of the record, if each job has one record of one source. */
+    /** Returns the name of the record if each job has one record of one source; otherwise the name of the job. */
     public function nameOf(int $number): string
     {
         return ($this->packing->isOneByOne() ? $this->sources->recordName() : 'job') . " {$number}";

@@ -12,8 +12,8 @@ use Spindle\Cli\Internal\TerminalText;
 use Spindle\Command\CommandResult;
 
 /**
- * Standard output and standard error, shared by the outputs of jobs, messages and the progress. The output of a job is
- * a group: nothing else is written during it, and messages that arrive during it are written after it.
+ * Writes the outputs of jobs, messages and the progress to standard output and standard error. The output of a job is a
+ * group: while it is written, nothing else is, and messages wait until it is complete.
  */
 final class Console implements ProgressConsole
 {
@@ -40,14 +40,14 @@ final class Console implements ProgressConsole
         };
     }
 
-    /** Reports the result of a job to the progress, before the output of the job is written. */
+    /** Passes the result of a job to the progress. Must be called before the output of the job is written. */
     public function finished(InputJob $job, CommandResult $result): void
     {
         $this->progress->finished($job, $result, $this->statistics);
     }
 
     /**
-     * Returns what the closure returns.
+     * Writes a group, and returns what the closure returns.
      *
      * @template T
      *
@@ -127,7 +127,7 @@ final class Console implements ProgressConsole
         $this->flush();
     }
 
-    /** Gives the terminal back. Called at the end of each run, also of one that fails. */
+    /** Clears the progress and restores the terminal. Called at the end of each run, even if it fails. */
     public function close(): void
     {
         $this->progress->close();

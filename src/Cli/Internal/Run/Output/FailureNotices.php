@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\TerminalText;
 use Spindle\Command\CommandResult;
 
-/** Names each failed job in a line, up to a number per second. The others are counted in one line. */
+/** Prints a line for each failed job, up to a limit per second. One more line has the number of further ones. */
 final class FailureNotices
 {
     private const MAX_PER_SECOND = 10;
@@ -26,7 +26,7 @@ final class FailureNotices
     public function add(InputJob $job, CommandResult $result, float $now): void
     {
         if ($result->succeeded() || $result->error !== null) {
-            return; // The output of the job is followed by a line about an error.
+            return; // JobRecorder prints the error after the output of the job.
         }
         $this->summarise($now);
         if ($this->inSecond >= self::MAX_PER_SECOND) {
@@ -44,7 +44,7 @@ final class FailureNotices
         ));
     }
 
-    /** Counts the failed jobs that were not named, if a second is over. */
+    /** Prints the number of failed jobs for which no line was printed, if a second is over. */
     public function summarise(float $now): void
     {
         if ($now - $this->secondStart < 1.0) {

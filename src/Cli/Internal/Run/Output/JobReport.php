@@ -16,7 +16,7 @@ final class JobReport
     private const MAX_FAILED = 20;
     private const MAX_RECENT = 3;
 
-    /** Jobs that are shorter are not reported as slow, in seconds. */
+    /** Minimum duration of a job that is reported as slow, in seconds. */
     private const MIN_SLOW_SECONDS = 0.1;
 
     /** Maximum bytes of a command that is printed to run a job again. */
@@ -53,7 +53,7 @@ final class JobReport
         $this->recent = \array_slice($this->recent, 0, self::MAX_RECENT);
     }
 
-    /** @return list<string> the latest failed jobs, each with how it ended and its last line; the latest first */
+    /** @return list<string> how the latest failed jobs ended, with the last line of their output; latest first */
     public function recentFailures(): array
     {
         return array_map(static function (array $failure): string {
@@ -114,7 +114,7 @@ final class JobReport
             : 'a command of ' . \strlen($text) . ' bytes';
     }
 
-    /** Returns the last line that is not blank of standard error, else of standard output. */
+    /** Returns the last line of standard error that is not blank, or else of standard output; '' if both are blank. */
     private static function lastLine(CommandResult $result): string
     {
         foreach ([$result->stderrStream(), $result->stdoutStream()] as $stream) {

@@ -15,13 +15,13 @@ final class OutputFailedException extends \RuntimeException implements SpindleEx
         return new self("can't write {$what}: {$reason}");
     }
 
-    /** The reason is PHP's last warning. */
+    /** Gives PHP's last warning as the reason. */
     public static function temporaryFile(): self
     {
         return self::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
     }
 
-    /** The reason is PHP's last warning. */
+    /** Gives PHP's last warning as the reason. */
     public static function lastError(string $what): self
     {
         return self::write($what, Warnings::lastReason('unknown error'));

@@ -7,12 +7,12 @@ namespace Spindle\Cli\Internal\Run\Output;
 /** When the output of a job is printed. */
 enum OutputMode
 {
-    /** All of it, when the job is over. */
+    /** All output at once, when the job has ended. */
     case Grouped;
 
     /** Each line as soon as it is complete. */
     case Lines;
 
-    /** The job writes it itself. */
+    /** The job itself writes to the streams of this process. */
     case Direct;
 }

@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\Run\TemporaryFile;
 use Spindle\Command\CommandResult;
 use Spindle\Command\SpoolException;
 
-/** The option --keep-order: keeps early results until all earlier jobs have a result. */
+/** The option --keep-order. A result is early, and is kept, until all jobs before its job have a result. */
 final class OutputOrder
 {
     /** Limits of {@see isFull()}: number of early results, and bytes of their inputs and commands. */

@@ -8,7 +8,7 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Command\CommandResult;
 
-/** Shows how far a run is, on standard error. */
+/** Shows the progress of a run on standard error. */
 interface Progress
 {
     /** Reports the result of a job, before its output is written. */
@@ -29,6 +29,6 @@ interface Progress
     /** Shows the final statistics of the run. */
     public function finish(RunStatistics $statistics): void;
 
-    /** Gives the terminal back, also after a failure. */
+    /** Clears the progress and restores the terminal. Called even after a failure. */
     public function close(): void;
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
-/** The part of the console that a progress uses. */
+/** The part of {@see Console} that a {@see Progress} uses. */
 interface ProgressConsole
 {
     /** Writes a line to standard error as soon as no group is being written. */

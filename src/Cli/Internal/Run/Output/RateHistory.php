@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Output;
 
 /**
- * Numbers of finished jobs in equal intervals since the run began. When there are too many intervals, each two become
- * one, so the whole run always fits.
+ * Counts the finished jobs in equal intervals since the run began. When there are too many intervals, each two are
+ * merged, so that the whole run always fits.
  */
 final class RateHistory
 {
     private const MAX_INTERVALS = 120;
 
-    /** Number of intervals below which their spread says nothing. */
+    /** Smallest number of intervals from which a spread is estimated. */
     private const MIN_INTERVALS = 3;
 
     private const BARS = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -40,8 +40,8 @@ final class RateHistory
     }
 
     /**
-     * Returns the standard deviation of the remaining time. Future intervals vary as the past ones did, and the mean of
-     * the past ones is itself uncertain.
+     * Returns the standard deviation of the remaining time. It has two sources: the intervals vary, and the mean of a
+     * few past intervals is an uncertain estimate for the future ones.
      *
      * @return float|null seconds; null while it can't be estimated
      */

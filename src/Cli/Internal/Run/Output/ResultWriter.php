@@ -12,7 +12,7 @@ use Spindle\Command\CommandResult;
 interface ResultWriter
 {
     /**
-     * Returns the command of a job that starts, with the targets of its output.
+     * Returns the command of a job that is about to start, with the targets of its output.
      *
      * @throws OutputClosedException
      * @throws OutputFailedException
@@ -20,7 +20,7 @@ interface ResultWriter
     public function start(InputJob $job, Command $command): Command;
 
     /**
-     * Prints the rest of a job that is over.
+     * Prints the output of a finished job that was not printed while the job ran.
      *
      * @return int bytes of the job's standard output
      *

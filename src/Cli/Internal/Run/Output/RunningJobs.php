@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal\Run\Output;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 
 /**
- * The running jobs with their start. The start is when a job was first seen running: asking the launchers, or keeping
- * the time of each job, would slow down runs of short jobs.
+ * The running jobs, each with the time at which it was first seen running. To get the exact time, launchers would have
+ * to report each start, or the pool would have to record it, which would slow down runs of short jobs.
  */
 final class RunningJobs
 {

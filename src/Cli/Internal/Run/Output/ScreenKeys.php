@@ -7,10 +7,10 @@ namespace Spindle\Cli\Internal\Run\Output;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\RunStatistics;
 
-/** The effects of the keys of a screen: the selected job, whether its output is shown, and changes of the run. */
+/** Handles the keys of a screen: they select a job, show its output, and change the run. */
 final class ScreenKeys
 {
-    /** A sequence of a cursor key, or another byte. */
+    /** Matches the escape sequence of a cursor key, or any other byte. */
     private const KEY_PATTERN = '/\e[\[O][A-Z]|./s';
 
     private const HELP = 'p pause  +/- jobs  up/down select  o output  x end job  Ctrl-C stop';
@@ -18,7 +18,7 @@ final class ScreenKeys
     private bool $isPaused = false;
     private bool $showsOutput = false;
 
-    /** The job that x was pressed for, until y confirms it. */
+    /** The job for which x was pressed, until the next key confirms or cancels it. */
     private ?InputJob $toEnd = null;
 
     private ?InputJob $selected = null;
@@ -63,7 +63,7 @@ final class ScreenKeys
         };
     }
 
-    /** @param list<array{InputJob, float}> $running as they are visible */
+    /** @param list<array{InputJob, float}> $running in the order of the screen */
     public function press(string $bytes, array $running, RunStatistics $statistics): void
     {
         preg_match_all(self::KEY_PATTERN, $bytes, $keys);

@@ -9,8 +9,8 @@ use Symfony\Component\Console\Output\BufferedOutput;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /**
- * Lines at the bottom of the output of a terminal, which are redrawn where they have changed. Between two calls, the
- * cursor is at the beginning of the last line. Each line must be shorter than the terminal is wide.
+ * Draws lines below the output on a terminal, and redraws them where they have changed. Between two calls, the cursor
+ * is at the beginning of the last line. Each line must be shorter than the terminal is wide.
  */
 final class ScreenLines
 {

@@ -42,7 +42,7 @@ final class ScreenProgress implements Progress
 
     private bool $readsKeys = false;
 
-    /** Whether a timer shows the lines soon. */
+    /** Whether a timer will show the lines. */
     private bool $isDue = false;
 
     public function __construct(

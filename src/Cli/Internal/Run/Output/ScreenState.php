@@ -37,7 +37,7 @@ final class ScreenState
         };
     }
 
-    /** Returns the done jobs, and all jobs where they are known. */
+    /** Returns the number of done jobs and, if it is known, the number of all jobs. */
     public function done(): string
     {
         $total = $this->statistics->total;

@@ -16,7 +16,7 @@ final class ScreenStyle
     /** @param bool $colours whether the command line allows colours */
     public static function ofEnvironment(bool $colours): self
     {
-        // As in setlocale(3), the first of these variables that is not empty is the locale.
+        // The first of these variables that is not empty is the locale: setlocale(3).
         $locales = array_diff([(string) getenv('LC_ALL'), (string) getenv('LC_CTYPE'), (string) getenv('LANG')], ['']);
 
         return new self(

@@ -10,8 +10,8 @@ use Spindle\Internal\SignalWatch;
 use Spindle\Internal\Warnings;
 
 /**
- * The terminal of standard error: its size, and whether this process may draw in it. A process in the background, or
- * whose terminal is gone or stopped by Ctrl-S, must not draw.
+ * The terminal of standard error: its size, and whether this process may draw in it. This process must not draw while
+ * it is in the background, or if the terminal is gone or stopped by Ctrl-S.
  */
 final class ScreenTerminal
 {
@@ -21,7 +21,7 @@ final class ScreenTerminal
     /** Nanoseconds between two checks whether this process is in the foreground again. */
     private const BACKGROUND_NANOSECONDS = 1_000_000_000;
 
-    // Signal numbers where they are the same on all systems.
+    // Signal numbers, because the constants exist only with ext-pcntl.
     private const SIGHUP = 1;
     private const SIGQUIT = 3;
     private const SIGWINCH = 28;
@@ -36,13 +36,13 @@ final class ScreenTerminal
     /** When to check for the foreground again, in nanoseconds of hrtime(); null in the foreground. */
     private int|float|null $nextCheck = 0;
 
-    /** Whether the settings are restored after a signal. */
+    /** Whether {@see watchEnds()} has arranged that the settings are restored at the end. */
     private bool $restoresSettings = false;
 
     /** Settings before {@see readKeys()}, as `stty -g` prints them; null while they have not been changed. */
     private ?string $settings = null;
 
-    /** @var resource|false|null the terminal, opened for reading; false if that is not possible, null before */
+    /** @var resource|false|null the terminal, opened for reading; false if that failed, null before the first try */
     private mixed $keys = null;
 
     private string $keyWatcher = '';
@@ -54,11 +54,11 @@ final class ScreenTerminal
     public function __construct(private readonly mixed $stream) {}
 
     /**
-     * Calls the closures when the terminal needs them. Without ext-pcntl, they are never called.
+     * Calls the closures on changes that affect the terminal. Without ext-pcntl, they are never called.
      *
      * @param \Closure(): void $resized   the lines may be wrapped in another way
      * @param \Closure(): void $suspend   this process is about to be suspended
-     * @param \Closure(): void $continued this process was suspended, and others may have written to the terminal
+     * @param \Closure(): void $continued this process runs again, and other processes may have written to the terminal
      */
     public function watch(\Closure $resized, \Closure $suspend, \Closure $continued): void
     {
@@ -79,7 +79,7 @@ final class ScreenTerminal
         }
     }
 
-    /** Restores the settings at the end of this process, also before a signal ends it. Needed by readKeys(). */
+    /** Restores the settings when this process ends, also by a signal. Must be called before {@see readKeys()}. */
     public function watchEnds(): void
     {
         if ($this->watchers === []) {
@@ -220,7 +220,7 @@ final class ScreenTerminal
                 $this->restore();
                 EventLoop::cancel($watcher);
                 $this->watchers = array_values(array_diff($this->watchers, [$watcher]));
-                // The default effect. The system ignores the signal if no shell could continue this process.
+                // Suspends this process. The system ignores the signal if no shell could continue the process.
                 posix_kill((int) getmypid(), self::SIGTSTP);
                 $this->watchSuspension($suspend);
             },

@@ -9,12 +9,12 @@ use Spindle\Command\Command;
 use Spindle\Internal\UnlinkedFile;
 
 /**
- * Temporary files with the blocks of jobs. A file exists until its job has ended: a job can be started several times.
- * If this process is killed, a launcher removes the files, because their names begin as those of {@see UnlinkedFile}.
+ * Temporary files with the blocks of jobs. A file exists until its job has ended, because a retry reads it again. If
+ * this process is killed, a launcher removes the files: their names begin like those of {@see UnlinkedFile}.
  */
 final class BlockFiles
 {
-    /** Name of GNU parallel for the file of a block in the text of a command. */
+    /** Text for the name of a block's file in printed commands, as in GNU parallel. */
     private const SHOWN_NAME = '$PARALLEL_TMP';
 
     /** Runs a program whose standard input is a file. */

@@ -27,7 +27,7 @@ final class BlockInputs implements JobInputs
         private readonly BlockFiles $files,
     ) {}
 
-    /** Returns 1: one block is written while jobs run. */
+    /** Returns 1: one block is written in advance while jobs run. */
     public function lookahead(): int
     {
         return 1;

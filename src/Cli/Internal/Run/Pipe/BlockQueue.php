@@ -39,7 +39,7 @@ final class BlockQueue
         $this->changed->notify();
     }
 
-    /** Ends the input of the job after the blocks, or with an exception. */
+    /** Ends the input of the job after the blocks that were added, or with an exception. */
     public function close(?\Throwable $failure = null): void
     {
         $this->isClosed = true;

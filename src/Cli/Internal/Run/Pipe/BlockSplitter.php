@@ -15,7 +15,7 @@ final class BlockSplitter
     /** Largest size of a block, in bytes: that of GNU parallel. */
     public const MAX_BLOCK_BYTES = (2 << 30) - 1;
 
-    /** Growth of the block when it has no whole record, as in GNU parallel. */
+    /** Factor by which a block grows while it has no whole record, as in GNU parallel. */
     private const GROWTH = 1.3;
 
     private string $buffer = '';
@@ -65,7 +65,7 @@ final class BlockSplitter
     }
 
     /**
-     * @return \Generator<int, string> the rest of the blocks
+     * @return \Generator<int, string> the remaining blocks
      *
      * @throws UsageException
      */

@@ -8,7 +8,7 @@ use Spindle\Cli\Internal\Run\Input\InputSource;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\UsageException;
 
-/** The blocks of standard input, and its header. */
+/** Reads the header of standard input, and splits the rest into blocks. */
 final class Blocks
 {
     private const READ_SIZE = 1 << 20;
@@ -34,7 +34,7 @@ final class Blocks
         private readonly bool $skipsBlank,
     ) {}
 
-    /** Returns a name for bytes of an input, which tail(1) counts from 1. */
+    /** Returns the name of a range of bytes of an input, for messages. Bytes are counted from 1, as in tail(1). */
     public static function describe(int $start, int $end, string $input): string
     {
         return 'bytes ' . ($start + 1) . " to {$end} of {$input}";

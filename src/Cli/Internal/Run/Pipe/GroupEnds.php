@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 use Spindle\Cli\Internal\Run\Input\ColumnSeparator;
 use Spindle\Cli\Internal\UsageException;
 
-/** A record is all consecutive lines with the same value in a column: the option --group-by. */
+/** The option --group-by: consecutive lines with the same value in a column are one record. */
 final class GroupEnds implements RecordEnds
 {
     private readonly ColumnSeparator $separator;

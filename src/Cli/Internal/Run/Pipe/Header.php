@@ -14,7 +14,7 @@ final class Header
     /** Bytes that are searched for the match of a regular expression. */
     private const MAX_MATCH_BYTES = 1 << 20;
 
-    /** Largest size of a number of lines, in bytes. Each job gets them. */
+    /** Largest size of a header of lines, in bytes. It is small, because each job gets the header. */
     private const MAX_LINES_BYTES = 16 << 20;
 
     /**
@@ -42,12 +42,12 @@ final class Header
             );
         }
 
-        // A compiled pattern such as (#.*\n)* would exceed its stack after some thousand lines.
+        // Compiled by PCRE's JIT, a pattern such as (#.*\n)* would exceed its stack after some thousand lines.
         return new self(RegularExpression::delimited("(*NO_JIT)\\A(?:{$text})"), 0);
     }
 
     /**
-     * Returns whether the first bytes of an input contain its whole header.
+     * Returns whether the first bytes of an input are enough to find its header.
      *
      * @throws UsageException when the header is too long
      */
