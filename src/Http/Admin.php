@@ -29,7 +29,7 @@ use Spindle\Http\Internal\Admin\StatusPage;
  *     $server->listen('0.0.0.0:8080');
  *     $admin->close();
  *
- * Values are computed only on request; for an open status page, once a second.
+ * Values are computed when a request asks for them, and once a second while a status page is open.
  */
 final readonly class Admin implements RequestHandlerInterface
 {
@@ -72,7 +72,7 @@ final readonly class Admin implements RequestHandlerInterface
      * Allows requests for these host names, in addition to IP addresses and localhost. Requests for other names are
      * answered with 421. This keeps pages of other sites from reading the data through DNS rebinding.
      *
-     * @param string ...$names as in the Host field, without a port; "*" for any
+     * @param string ...$names as in the Host field, without a port; "*" allows all names
      */
     public function withHosts(string ...$names): self
     {

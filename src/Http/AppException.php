@@ -84,7 +84,7 @@ final class AppException extends \RuntimeException implements SpindleException
         return new self($app, "The application has moved to {$release}, but {$why}. Restart the server");
     }
 
-    /** @internal For an error that a process has reported instead of serving the application. */
+    /** @internal Creates the exception for an error that a worker process has reported. */
     public static function reported(string $app, string $message): self
     {
         return new self($app, $message);

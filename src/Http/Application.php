@@ -13,7 +13,7 @@ use Spindle\Http\Internal\App\HandlerResult;
 use Spindle\Statistics;
 
 /**
- * A handler with its options, logger, statistics and checks. `app.php` may return one instead of a plain handler.
+ * A handler with options, logger, statistics and checks. `app.php` may return an Application instead of a handler.
  *
  * Under {@see Sapi}, only the handler, the logger and the limits of forms have an effect.
  */
@@ -30,8 +30,8 @@ final readonly class Application implements RequestHandlerInterface
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler
      * @param array<string, Statistics>      $statistics pools and other objects that the metrics and the status page
      *     show, by name
-     * @param array<string, \Closure(): void> $checks    by name; `/healthz` answers 503 when a check throws or takes
-     *     longer than 0.7 seconds
+     * @param array<string, \Closure(): void> $checks    health checks by name; `/healthz` answers 503 when one of them
+     *     throws or takes longer than 0.7 seconds
      * @param HttpServerOptions              $options    limits and deadlines
      */
     public function __construct(

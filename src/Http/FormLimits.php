@@ -17,10 +17,10 @@ final readonly class FormLimits
      * @param int $fields fields of a form, including file inputs that were left empty
      * @param int $files  files of one upload; each large file needs a descriptor
      * @param int $depth  levels of brackets in a name, and of arrays and objects in JSON
-     * @param int $text   bytes of a urlencoded form or of JSON; of a multipart form, bytes of all names, and of all
-     *                    values except the contents of files
-     * @param int $members total members of those JSON objects in a body that have more than 100 each. Lists and smaller
-     *                     objects are not limited. A client can choose keys whose hashes collide, so that PHP compares
+     * @param int $text   bytes of a urlencoded form or of JSON. For a multipart form: bytes of all names and values
+     *                    together, without the contents of files
+     * @param int $members members (keys) of all large objects in a JSON body together. An object is large if it has
+     *                     more than 100 members. A client can choose keys whose hashes collide, so that PHP compares
      *                     each key with all earlier ones: 10,000 such keys take 0.1 s, 20,000 take 0.4 s
      *
      * @throws \ValueError when a number is out of its range

@@ -32,7 +32,7 @@ use Spindle\Statistics;
  * PHP has one list of headers, one session and one stack of output buffers per process. So in a handler, header(),
  * setcookie() and http_response_code() silently have no effect, and session_start() would open one session for all
  * clients. A handler must not wait between ob_start() and ob_get_clean(). In a process of `spindle serve`, if PHP has
- * ext-pcntl, the four functions throw, and each fiber has its own output buffers.
+ * ext-pcntl, these four functions throw, and each fiber has its own output buffers.
  *
  * Output of a handler goes to standard output. If the program that reads standard output has ended, the output is lost
  * and this process continues, because the server calls ignore_user_abort(true).
@@ -145,7 +145,7 @@ final class HttpServer implements Lifecycle
      * If requests are unfinished after the options' `stopTimeout`, a warning reports their number, those without a
      * response are answered with 503, and all connections are closed.
      *
-     * In a fork of a process with open connections, closes the listening sockets of the fork and returns.
+     * In a fork of a process with open connections, only closes the fork's copies of the listening sockets.
      *
      * Cancellation: the open connections end as by {@see kill()}.
      *
@@ -157,8 +157,8 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * Stops accepting connections, closes the open ones immediately, and cancels their requests. A handler that does
-     * not end then continues, and its response is dropped. In a fork, has the same effect as {@see close()}.
+     * Stops accepting connections, closes the open ones immediately, and cancels their requests. A handler that
+     * ignores the cancellation continues, and its response is dropped. In a fork, has the same effect as close().
      */
     public function kill(): void
     {
@@ -230,12 +230,12 @@ final class HttpServer implements Lifecycle
      * @internal Serves sockets that are already open.
      *
      * @param array<string, resource> $sockets by address
-     * @param bool                    $areShared whether other processes accept connections of these sockets. Otherwise
+     * @param bool                    $areShared whether other processes accept connections of these sockets. If not,
      *     the server removes the files of Unix sockets when it is closed
      */
     public function serve(array $sockets, bool $areShared): void
     {
-        // Otherwise PHP would end the process when a handler prints after the reader has closed standard output.
+        // Without this, PHP would end the process when a handler prints after the reader has closed standard output.
         ignore_user_abort(true);
         $service = \WeakReference::create($this->service);
         $pid = getmypid(); // a process that a handler forks does not own the connections
@@ -259,9 +259,9 @@ final class HttpServer implements Lifecycle
 
     /**
      * @internal Closes this server while other processes continue to serve the same sockets and accept the pending
-     * connections. Handlers have as much time as otherwise, even for the last request that arrives.
+     * connections. Each handler still has its full handlerTimeout, even for the last request that arrives.
      *
-     * @param float $idleGrace seconds, in place of the option; limited to the options idleTimeout and stopTimeout
+     * @param float $idleGrace seconds, replaces the option idleGrace; at most idleTimeout and at most stopTimeout
      */
     public function handOver(float $idleGrace): void
     {
@@ -304,8 +304,8 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * @internal For a process that captures all output in one buffer: sets the function that closes the buffers which
-     * a handler has left open.
+     * @internal Sets the function that closes output buffers which a handler has left open. For a process that captures
+     * all output in one buffer.
      *
      * @param \Closure(): void $tidy called after a handler has returned, if the number of buffers is not 1
      */
@@ -358,7 +358,7 @@ final class HttpServer implements Lifecycle
         }
     }
 
-    /** In a fork whose parent process serves the connections, accepts no more. Returns whether this is such a fork. */
+    /** Stops accepting connections if this process is a fork of the one that serves them. Returns whether it is. */
     private function leaveToParent(): bool
     {
         if (!$this->service->isForked()) {

@@ -35,25 +35,25 @@ final readonly class HttpServerOptions
      *                                   for no minimum
      * @param float $rateWindow          period over which that rate is measured
      * @param float $writeTimeout        how long a client may receive no byte of its response. The kernel reports
-     *                                   received bytes in steps of up to 64 KB, so a very slow client is closed too
+     *                                   received bytes in steps of up to 64 KB, so very slow clients exceed it too
      * @param int   $maxRequests         requests per connection
      * @param int   $maxConnections      at once; fewer if the event loop or the limit of descriptors allows fewer.
-     *                                   Above it, connections that have been idle longest are closed, or those of
-     *                                   clients that are too slow. If there are none, new connections wait in the
-     *                                   kernel's queue, and a response ends its connection
+     *                                   To accept more, the server closes the connections that have been idle
+     *                                   longest, or else those of slow clients. If there are none, new connections
+     *                                   wait in the kernel's queue, and each response ends its connection
      * @param int|null $maxConnectionsPerAddress at once from one IP address; null for half of the connections that the
-     *                                           process can have. Above it, connections of the address are closed, as
-     *                                           for $maxConnections, or else the new one. An IPv6 /64 network counts as
-     *                                           one address. Clients of a Unix socket and trusted proxies
-     *                                           ({@see Middleware\TrustedProxies}) are not counted
+     *                                           process can have. To accept more, the server closes others of the same
+     *                                           address, as for $maxConnections. If it finds none, it closes the new
+     *                                           one. An IPv6 /64 network counts as one address. Clients of a Unix
+     *                                           socket and {@see Middleware\TrustedProxies} are not counted
      * @param int   $maxInFlight         requests handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           after {@see HttpServer::close()}: how long an idle connection is kept
      * @param float $stopTimeout         after {@see HttpServer::close()}: how long to wait for responses. Unanswered
      *                                   requests then get 503, and a warning is logged. If a handler blocks the
      *                                   process, a supervisor kills the process one second later. After a reload, the
      *                                   old process waits longer, so that each handler has its $handlerTimeout
-     * @param float $blockWarning        how long a handler may hold the event loop without waiting, before the log gets
-     *                                   a warning; at least 0.1, or 0 for no warning
+     * @param float $blockWarning        how long a handler may block the event loop before a warning is logged; at
+     *                                   least 0.1, or 0 for no warning
      *
      * @throws \ValueError when a number is out of its range
      */

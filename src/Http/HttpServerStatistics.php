@@ -7,7 +7,7 @@ namespace Spindle\Http;
 /** The state of a server at one moment, and its counters since the start. It can be sent to another process as JSON. */
 final readonly class HttpServerStatistics
 {
-    /** Upper bounds of the buckets of {@see $durationCounts}, in seconds; the last bucket has none. */
+    /** Upper bounds of the buckets of {@see $durationCounts}, in seconds; the last bucket has no bound. */
     public const DURATION_BOUNDS = [
         0.0001,
         0.00025,
@@ -42,10 +42,10 @@ final readonly class HttpServerStatistics
      * @param array<int, int> $refused messages that were refused before a handler saw them, by status
      * @param int $abandoned requests that got no response, because the client or the server closed the connection
      * @param list<int> $durationCounts number of responses in each bucket of a histogram of the time from a request's
-     *     head to its response; each response counts in the first bucket whose bound it does not exceed
+     *     head to its response; each response counts only in the first bucket whose bound its time does not exceed
      * @param float $totalDuration sum of these times, in seconds
-     * @param array<string, array{int, float, int}> $routes by name: responses, their total seconds, those with a status
-     *     of 500 or above
+     * @param array<string, array{int, float, int}> $routes by name: number of responses, sum of their times in seconds,
+     *     number of responses with a status of 500 or above
      * @param float $lag seconds by which the event loop was late at the last measurement
      * @param float $maxLag maximum lag of the last minute
      * @param int $memory bytes that PHP has allocated

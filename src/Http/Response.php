@@ -39,7 +39,7 @@ final class Response implements ResponseInterface
     /** @var array<string, self> empty responses that {@see of()} clones, by media type */
     private static array $templates = [];
 
-    // The properties are not promoted: with default values, it takes half the time to set them.
+    // Parameters are not promoted: assigning only those that differ from the defaults takes half the time.
 
     private int $status = 200;
 
@@ -155,8 +155,8 @@ final class Response implements ResponseInterface
      * Sends chunks as an iterator yields them. The next chunk is requested when the previous one was sent. An iterator
      * that suspends does not block other requests.
      *
-     * When the client disconnects, a generator gets a {@see ClientLeftException} at its `yield`; a generator that is
-     * waiting, at its next one. Its `finally` blocks run and can suspend. Any other iterator is dropped.
+     * When the client disconnects, a generator gets a {@see ClientLeftException} at its `yield`. A generator that is
+     * waiting gets it at its next `yield`. `finally` blocks run, and can suspend. Other iterators are not called again.
      *
      * @param iterable<string>                   $chunks
      * @param array<string, string|list<string>> $headers
@@ -176,10 +176,10 @@ final class Response implements ResponseInterface
      *
      * The file is read while it is sent. Reading does not suspend the fiber, so a slow disk blocks the whole process.
      *
-     * @param string $path never chosen by a client: use {@see Middleware\StaticFiles} for that
-     * @param string|null $type null for the type of the name's extension
-     * @param array<string, string|list<string>> $headers replace the file's own; conditions are evaluated against an
-     *     ETag or Last-Modified given here
+     * @param string $path must not be chosen by a client: use {@see Middleware\StaticFiles} for that
+     * @param string|null $type media type; null to derive it from the extension of the name
+     * @param array<string, string|list<string>> $headers replace headers derived from the file; conditions are
+     *     evaluated against an ETag or Last-Modified in $headers
      *
      * @throws HttpException 404 when there is no regular file, 403 when it can't be read
      * @throws \RuntimeException when too many files are open
@@ -263,7 +263,7 @@ final class Response implements ResponseInterface
         return $this->body;
     }
 
-    /** @internal Returns the head except Date and Content-Length; null if the server has to change it for a request. */
+    /** @internal Returns the head without Date and Content-Length; null if it has to be adapted to each request. */
     public function reusableHead(): ?string
     {
         return $this->reusableHead !== false ? $this->reusableHead : $this->reusableHead = $this->makeReusableHead();
@@ -305,7 +305,7 @@ final class Response implements ResponseInterface
     /** @param array<string, string|list<string>> $headers */
     private static function of(string $type, string|StreamInterface $body, int $status, array $headers): self
     {
-        // Cloning a template takes two thirds of the time of creating a response, and the clone already has its head.
+        // Cloning takes two thirds of the time of creating a response, and the clone already has its reusable head.
         $response = clone (self::$templates[$type] ?? self::template($type));
         $response->body = $body;
         if ($status !== 200) {

@@ -29,8 +29,8 @@ use Spindle\Internal\Launcher\Process\Libc;
  *     require __DIR__ . '/../vendor/autoload.php';
  *     Spindle\Http\Sapi::run(__DIR__ . '/../app.php');
  *
- * Handlers may suspend as they do in the server. The limits and deadlines of the web server and of PHP apply, except
- * for forms. PHP itself parses multipart forms of POST requests, within its own limits.
+ * Handlers may suspend as they do in the server. The limits and deadlines are those of the web server and of PHP.
+ * Forms and JSON have {@see FormLimits} too, except multipart forms of POST requests, which PHP itself parses.
  *
  * When a body of unknown length fails while it is sent, the process of PHP-FPM is killed. Otherwise the client would
  * take the response for complete.
@@ -44,7 +44,7 @@ final class Sapi
 
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app
-     *     or the path of a file, as for {@see Supervisor}
+     *     a handler, or the path of a file as for {@see Supervisor}
      *
      * @throws AppException     when the file can't be loaded or returns no handler
      * @throws \LengthException when the body is shorter than its Content-Length, after the head was sent
@@ -93,7 +93,7 @@ final class Sapi
     private static function send(ResponseInterface $response, Head $head, SapiExchange $exchange): void
     {
         ignore_user_abort(true);
-        // Otherwise PHP adds a missing Content-Type, and a charset to text types without one.
+        // With these settings, PHP would add a missing Content-Type, and a charset to text types without one.
         ini_set('default_mimetype', '');
         ini_set('default_charset', '');
         // Displayed errors would become part of the body.

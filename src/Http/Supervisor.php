@@ -37,8 +37,8 @@ use Spindle\Lifecycle;
  * its handler waits or returns.
  *
  * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. The same holds for header(),
- * setcookie() and http_response_code() if PHP was started without these functions (disable_functions), as by `spindle
- * serve`.
+ * setcookie() and http_response_code() if PHP was started without these functions (disable_functions), as
+ * `spindle serve` does.
  *
  * The supervisor itself does not load the application. A reload does not replace code that the supervisor has loaded:
  * Spindle, and the "files" of Composer's autoloader. When a symbolic link in the application's path points to another
@@ -51,20 +51,20 @@ final class Supervisor implements Lifecycle
 
     private bool $isClosed = false;
 
-    /** Pid of the process in which {@see run()} runs; 0 while it does not. Forks have a copy that runs nothing. */
+    /** Pid of the process that executes {@see run()}, or 0. A fork has another pid, so close() has no effect in it. */
     private int $runningPid = 0;
 
     /** Fibers that wait until {@see run()} returns. */
     private readonly FiberQueue $ending;
 
-    /** While run() runs, the manager of other processes, or without pcntl the servers of this process. */
+    /** Set while run() runs: the manager of other processes, or without ext-pcntl the servers in this process. */
     private ?ProcessManager $manager = null;
     private ?HttpServer $server = null;
     private ?HttpServer $admin = null;
 
     /**
-     * @param string $app path of a file, resolved for each process. The file returns a handler, an {@see Application},
-     *     a closure without parameters that creates one, or a PSR-11 container that has one
+     * @param string $app path of a file; each process resolves its links again. The file returns a handler, an
+     *     {@see Application}, a closure without parameters that creates one of these, or a PSR-11 container with one
      * @param list<string> $addresses as for {@see HttpServer::listen()}
      * @param LoggerInterface $logger of this process, and of worker processes if the application has no logger
      */
@@ -105,8 +105,8 @@ final class Supervisor implements Lifecycle
      * Serves until a signal, {@see close()} or {@see kill()} ends it. Without ext-pcntl, this process itself serves the
      * application.
      *
-     * Runs the event loop while it serves. Call it outside of a fiber, before opening files or connections that
-     * processes must not share. Processes are forks of this one, but no callback of its event loop runs in them.
+     * Runs the event loop. Worker processes are forks of this process, but no callback of its event loop runs in them.
+     * So call this method outside of a fiber, and before opening files or connections that must not be shared.
      *
      * @return int 0, or the number of the second signal, which has ended all processes immediately
      *
@@ -139,8 +139,8 @@ final class Supervisor implements Lifecycle
 
     /**
      * Stops accepting connections, answers the requests that have arrived, and waits until all processes have ended.
-     * The options' `stopTimeout` of the application's server limits this time, as for {@see HttpServer::close()}.
-     * A callback of the event loop that waits here continues when the loop runs again after {@see run()} has returned.
+     * The `stopTimeout` of the application's options limits this time, as for {@see HttpServer::close()}. If a callback
+     * of the event loop waits here, it continues only when the loop runs again, after {@see run()} has returned.
      *
      * Has no effect in a process that the supervisor has started.
      *
@@ -162,7 +162,7 @@ final class Supervisor implements Lifecycle
     }
 
     /**
-     * Ends all processes immediately, with the requests that they handle. Does not wait: the processes have ended when
+     * Ends all processes immediately; their requests get no response. Does not wait: the processes have ended when
      * {@see run()} returns.
      *
      * Has no effect in a process that the supervisor has started.

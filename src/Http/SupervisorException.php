@@ -6,7 +6,7 @@ namespace Spindle\Http;
 
 use Spindle\SpindleException;
 
-/** A {@see Supervisor} can't run with its options here. */
+/** A {@see Supervisor} can't run with its options, because PHP lacks ext-pcntl. */
 final class SupervisorException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

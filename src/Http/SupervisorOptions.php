@@ -21,8 +21,8 @@ final readonly class SupervisorOptions
      * @param string|null $key          path of its private key, PEM; null when the certificate's file contains it
      * @param array<string, string> $certificates paths of other chains with their keys, by the name that a client
      *                                            requests (SNI)
-     * @param int|null    $maxRequests  requests after which a process is replaced; for each process, up to a tenth
-     *                                  fewer, at random; null for no limit
+     * @param int|null    $maxRequests  requests after which a process is replaced; null for no limit. For each
+     *                                  process, the number is reduced by up to a tenth at random
      * @param int|null    $maxMemory    bytes in use by PHP at which a process is replaced; null for no limit
      * @param float       $startTimeout seconds in which a process has to load the application, at least 0.1
      * @param float       $stallTimeout seconds for which a process's event loop may be blocked before the process is
@@ -31,10 +31,10 @@ final readonly class SupervisorOptions
      *                                  PHP's setting. If PHP has no setting, or -1 in php.ini: three quarters of the
      *                                  memory of the machine or the container, divided by the number of processes, but
      *                                  at least 128 MB, and at least twice $maxMemory
-     * @param list<string> $adminHosts  host names for the admin address, in addition to its own, IP addresses and
-     *                                  localhost; "*" for any: {@see Admin::withHosts()}
-     * @param bool|null   $traceBlocks  for development: whether the log says which function blocks the event loop of a
-     *                                  process for half a second, with its callers. A signal interrupts the function,
+     * @param list<string> $adminHosts  host names that requests to the admin address may use, in addition to the
+     *                                  name in $admin, IP addresses and localhost: {@see Admin::withHosts()}
+     * @param bool|null   $traceBlocks  for development: whether the log reports which function blocks the event loop of
+     *                                  a process for half a second, with its callers. A signal interrupts the function,
      *                                  so that sleep() returns early. Null for the value of $watch
      *
      * @throws \ValueError when a number is out of its range

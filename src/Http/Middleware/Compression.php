@@ -88,13 +88,13 @@ final readonly class Compression implements MiddlewareInterface
             && !self::wasRead(Body::of($response));
     }
 
-    /** Returns whether a body was already read and can't be read again. Compressed, it would look like an empty one. */
+    /** Returns whether a body was already read and can't be read again. Compressed, it would be a valid empty body. */
     private static function wasRead(string|StreamInterface $body): bool
     {
         return !\is_string($body) && !$body->isSeekable() && $body->eof();
     }
 
-    /** Compresses a response. To HEAD, it has the same fields as to GET except Content-Length: RFC 9110, 9.3.2. */
+    /** Compresses a response. HEAD gets the same fields as GET, except Content-Length: RFC 9110, 9.3.2. */
     private static function compressed(ResponseInterface $response, bool $isHead): ResponseInterface
     {
         $body = Body::of($response);

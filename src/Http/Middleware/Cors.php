@@ -13,7 +13,7 @@ use Spindle\Http\Response;
 
 /**
  * Lets pages of other origins read responses. Answers preflights with 204 and adds the headers that browsers require.
- * Replaces or removes such headers of a handler.
+ * If a handler has set such headers, they are replaced or removed.
  *
  * The middleware does not prevent requests from other origins. Put it before {@see Errors}: in the other order,
  * responses to exceptions would not have these headers.
@@ -153,7 +153,7 @@ final readonly class Cors implements MiddlewareInterface
         return $key !== null && isset($this->origins[$key]) ? $origin : null;
     }
 
-    /** Returns the origin in lower case and with its port, 0 if that is unknown; null for "null" and other text. */
+    /** Returns the origin in lower case with its port, or 0 if unknown; null if it is no origin, such as "null". */
     private static function normalized(string $origin): ?string
     {
         if (preg_match(self::ORIGIN_PATTERN, strtolower($origin), $part) !== 1) {

@@ -37,7 +37,7 @@ final readonly class StaticFiles implements MiddlewareInterface
     /** The directory with links resolved. */
     private string $root;
 
-    /** Begins and ends with a slash. */
+    /** Prefix of URI paths; begins and ends with a slash. */
     private string $prefix;
 
     /** @var array<string, string> */

@@ -19,17 +19,17 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  * port that the client used go into the request's URI and its Host header.
  *
  * Each proxy appends the address of its own client to a list. The middleware searches this list from its end: the first
- * address that is not trusted is the client's. Entries that the client itself sent are before it and are never used.
+ * address that is not trusted is the client's. Entries that the client itself sent precede it, and are never used.
  * At a hidden address ("unknown", "_name"), the search ends with the last known address. A malformed entry is not used,
  * and the search ends before it. Scheme, host and port come from the entry at which the search ended.
  *
- * If the sender is not a trusted proxy, all forwarding headers are removed from the request. Otherwise, only those of
- * the other kind ({@see ProxyHeaders}) are removed, because the proxy may have forwarded them unchanged from a client.
+ * If the sender is not a trusted proxy, all forwarding headers are removed from the request. From a trusted proxy, only
+ * those of the other kind ({@see ProxyHeaders}) are removed, because a proxy may forward them unchanged from a client.
  *
- * So a proxy must set or remove each header of the given kind. Headers such as X_Forwarded_For are always removed:
+ * So a proxy must set or remove each header of its kind. Headers such as X_Forwarded_For are always removed:
  * proxies forward them unchanged, but CGI variables and Symfony's headers do not distinguish underscores from hyphens.
  *
- * Spindle's server does not apply `maxConnectionsPerAddress` to a trusted proxy, after its first request.
+ * After the first request of a trusted proxy, Spindle's server does not apply `maxConnectionsPerAddress` to it.
  */
 final readonly class TrustedProxies implements MiddlewareInterface
 {

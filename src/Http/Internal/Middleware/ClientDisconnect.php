@@ -11,7 +11,7 @@ final class ClientDisconnect
 {
     private function __construct() {}
 
-    /** Returns whether a {@see ClientLeftException} is among the causes. */
+    /** Returns whether the exception or one of its previous exceptions is a {@see ClientLeftException}. */
     public static function caused(\Throwable $failure): bool
     {
         for ($cause = $failure; $cause !== null; $cause = $cause->getPrevious()) {

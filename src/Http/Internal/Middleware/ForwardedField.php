@@ -15,7 +15,7 @@ final class ForwardedField
     /** Allows spaces around ";". The RFC does not allow them, but many proxies send them. */
     private const ELEMENT_PATTERN = '@^[ \t]*+' . self::PAIR . '(?:[ \t]*+;[ \t]*+' . self::PAIR . ')*+[ \t]*+;?$@D';
 
-    /** Maximum bytes of parts between commas that are joined in search of the beginning of an element. */
+    /** Maximum bytes of joined parts. A quoted value may contain commas, so parts are joined to form an element. */
     private const MAX_ELEMENT_BYTES = 1024;
 
     /** Proxies send at most four pairs. With many more, a client could use names whose hashes collide. */
@@ -24,9 +24,9 @@ final class ForwardedField
     private function __construct() {}
 
     /**
-     * Yields the hops. The header is read from its end, so that an unclosed quote of the client hides no proxy's entry.
+     * Yields the hops. The header is read from its end, so that an unclosed quote of a client hides no proxy's entry.
      *
-     * @return iterable<Hop> from the last to the first, up to a malformed entry
+     * @return iterable<Hop> from the last to the first; ends before a malformed entry
      */
     public static function hops(ServerRequestInterface $request): iterable
     {

@@ -8,7 +8,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\Internal\Message\IterableStream;
 
-/** A body that is compressed while it is read. If its size is unknown, each piece is flushed, so it can be used. */
+/** Compresses a body while it is read. If its size is unknown, clients can decompress each piece at once. */
 final class GzipStream implements StreamInterface
 {
     use ForwardOnly;
@@ -20,7 +20,7 @@ final class GzipStream implements StreamInterface
 
     private readonly int $flush;
 
-    /** Whether the source can be rewound. Other code may then read it between two reads of this stream. */
+    /** Whether the source can be rewound. If so, other code may read it between two reads of this stream. */
     private readonly bool $seekable;
 
     private ?\DeflateContext $deflate = null;

@@ -9,7 +9,7 @@ final readonly class Hop
 {
     private const AUTHORITY_PATTERN = '@^([a-z0-9._\-]++|\[[0-9a-f:.]++\])(?::(\d{1,5}))?$@D';
 
-    /** Matches a node with an address: RFC 7239, section 6. Also IPv6 without brackets, as in X-Forwarded-For. */
+    /** Matches a node with an address: RFC 7239, section 6. IPv6 may have no brackets, as in X-Forwarded-For. */
     private const NODE_PATTERN = '@^(?|([0-9.]++)(?::[\w.\-]++)?'
         . '|\[([0-9A-Fa-f:.]++)\](?::[\w.\-]++)?'
         . '|([0-9A-Fa-f:.]++))$@D';

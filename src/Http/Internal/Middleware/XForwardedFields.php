@@ -15,7 +15,7 @@ final class XForwardedFields
      * Yields the hops. If Proto, Host or Port has only one member, it applies to all hops. Several members are assigned
      * to the hops from the end: the last member to the last hop.
      *
-     * @return iterable<Hop> from the last to the first, up to a malformed entry
+     * @return iterable<Hop> from the last to the first; ends before a malformed entry
      */
     public static function hops(ServerRequestInterface $request): iterable
     {
